@@ -44,10 +44,10 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 PROCESSES = int(os.environ.get("BENCH_PROCESSES", "150"))
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 CORES = os.cpu_count()
-OUTER_FRAMES = 5  # _start, two of libc, main and spin
+OUTER_FRAMES = 5  # _start, two frames of libc, main and spin
 STARTS = 5
 RECORD_HEAD_BYTES = 8 + 80  # header in the ring buffer, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
-WARM_SECONDS = 12  # the first window was sent, and the kernel's symbols were read
+WARM_SECONDS = 12  # until the first window is sent and the kernel's symbols are read
 ROWS = []
 
 
@@ -170,7 +170,7 @@ class Agent:
         self.stop()
 
     def stop(self):
-        """The last lines of its log."""
+        """Stops the agent and returns its log."""
         if self.process.poll() is None:
             self.process.terminate()
             self.log += self.process.communicate(timeout=60)[1]
@@ -224,7 +224,7 @@ class Agent:
 
 
 def processor_ns(pid):
-    """CPU seconds of a process and its threads, with a resolution of nanoseconds."""
+    """CPU time of a process and its threads in nanoseconds."""
     return sum(
         int((task / "schedstat").read_text().split()[0])
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
@@ -267,7 +267,7 @@ def bench_walk(folder, truth):
         row(f"a sample of {frames} frames, warm (997 Hz)", taken[frames], "us", goal_us)
         if goal_us:
             row(
-                "  the walk of it",
+                "  of it unwinding",
                 (taken[frames] - taken[1]) * frames / (frames - 1),
                 "us",
                 goal_us,
@@ -324,7 +324,7 @@ def bench_busy(folder, truth):
                         "%",
                         share,
                     )
-                    row("  the kernel program of it", all_ns / busy / 1e7, "%")
+                    row("  of it the kernel program", all_ns / busy / 1e7, "%")
                     lost = int(re.findall(r"lost_samples=(\d+)", agent.stop())[-1])
                     row("  written", agent.written / (busy_seconds() - began) / 1e3, "kB/s/core")
                     if hertz == 99:
@@ -354,7 +354,7 @@ def bench_aggregate(folder, truth):
 
 
 def entry_of(path):
-    """Offset of the entry point of a 64-bit ELF file in the file."""
+    """Returns the address of the entry point of a 64-bit ELF file and its offset in the file."""
     data = pathlib.Path(path).read_bytes()
     entry, headers = struct.unpack_from("<QQ", data, 24)
     size, count = struct.unpack_from("<HH", data, 54)
@@ -368,7 +368,8 @@ def entry_of(path):
 
 
 def our_stacks(file):
-    """[(frames of the program and its scripts, (address, file) of the outermost frame, count)]"""
+    """Returns [(frames of the program and its scripts, (address, file) of the outermost frame,
+    count)]."""
     profile = pprof_reader.load(file)
     found = []
     for sample in profile.samples:
@@ -480,14 +481,14 @@ def bench_depth(folder, truth):
             True,
         )
         row(
-            f"{name}: stacks that come to the program's entry",
+            f"{name}: stacks that reach the program's entry",
             our_roots,
             "%",
             round(roots, 2),
             True,
         )
         row(
-            "  bytes that the kernel hands over, of perf's",
+            "  bytes that the kernel transfers, of perf's",
             100 * (RECORD_HEAD_BYTES + 8 * our_depth) / (theirs.stat().st_size / count),
             "%",
             5,

@@ -91,7 +91,8 @@ class Watch(threading.Thread):
             writer.writerows(self.rows)
 
     def catalogue(self):
-        """Bytes that queries may read, including objects kept for running queries."""
+        """Returns the numbers of batches waiting in segments, of blocks, and of segments kept for
+        running queries."""
         with self.database.cursor() as cursor:
             cursor.execute(
                 "SELECT (SELECT coalesce(sum(cardinality(lengths)), 0) FROM segment_tenant "
@@ -141,7 +142,7 @@ def generate(run, server, seconds, log):
 
 
 def stored_profiles(api, begin_s):
-    """{(host, service, time_ns): [total]} of everything that is stored."""
+    """Returns {(host, service, time_ns): [total]} of all stored profiles."""
     found, after = collections.defaultdict(list), None
     while True:
         query = {"query": QUERY, "start": begin_s, "end": "now+1h", "limit": 10000}
@@ -171,7 +172,7 @@ def compare(log, found):
 
 
 def count_rows(server):
-    """Number of blocks and bytes in the catalogue."""
+    """Returns the numbers of batch ids, segments and blocks in the catalogue."""
     with server.database().cursor() as cursor:
         cursor.execute(
             "SELECT (SELECT count(*) FROM ingest_batch), (SELECT count(*) FROM segment), "

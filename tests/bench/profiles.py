@@ -1,5 +1,4 @@
-"""Generates CPU profiles in pprof's format: deterministic, with the shape of real ones, without C
-code.
+"""Generates deterministic CPU profiles in pprof's format that resemble real ones, without C code.
 
 A call tree grows from a fixed seed: a few hot paths, a long tail, recursion, inlined lines, two
 sample types. The number of samples determines the size.
@@ -40,7 +39,7 @@ class Strings:
 
 
 def make_pprof(sample_count, function_count=2000, seed=1, max_depth=60):
-    """Raw pprof bytes."""
+    """Returns uncompressed pprof bytes."""
     rng = random.Random(seed)
     strings = Strings()
     out = [
@@ -105,7 +104,7 @@ def make_pprof(sample_count, function_count=2000, seed=1, max_depth=60):
 
 
 def make_gzip(compressed_bytes, seed=1):
-    """A gzip pprof whose size is within a tenth of compressed_bytes."""
+    """Returns a gzip pprof whose size is within a tenth of compressed_bytes."""
     samples = max(10, compressed_bytes // 40)
     for _ in range(6):
         data = gzip.compress(make_pprof(samples, seed=seed), 6, mtime=0)

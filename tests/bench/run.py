@@ -7,7 +7,7 @@
 
 The part "agents" (agents.py) takes ten minutes and runs only when it is named.
 
-A result that misses its goal (a goal of the project) is marked, and the run passes: machines differ
+A result that misses its goal (a goal of the project) is marked, and the run passes: hosts differ
 and are noisy. For the same reason results are ratios within one run where that is possible.
 """
 
@@ -78,7 +78,7 @@ print(statistics.median(times))
 
 
 def fdatasync_p50_ms(folder, prefix=()):
-    """CPU and wall time of one small durable write on the disk of the data folder."""
+    """Returns the median time of a small durable write on the disk of the data folder."""
     probe = [*prefix, sys.executable, "-c", SYNC_PROBE, pathlib.Path(folder) / "fdatasync-probe"]
     return float(subprocess.run(probe, stdout=subprocess.PIPE, check=True, text=True).stdout)
 
@@ -165,7 +165,7 @@ def part_decode():
 def go_decode(path):
     """google/pprof's reader on the same file, if Go is installed."""
     if not shutil.which("go"):
-        return print("(no Go here: google/pprof is not measured)")
+        return print("(Go is not installed: google/pprof is not measured)")
     program = WORK / "go-pprof"
     built = subprocess.run(["go", "build", "-o", program, "."], cwd=HERE / "go-pprof")
     if built.returncode != 0:
@@ -229,7 +229,7 @@ def part_upload():
         row("upload to response, 10mb in parts, worst of 15", times[-1] * 1e3, "ms")
 
 
-# An ordinary cloud disk needs 2 ms per sync; the disk of this machine may not wait for its medium.
+# An ordinary cloud disk needs 2 ms per sync; the disk of this host may not wait for its medium.
 SLOW_SYNCS = [
     "strace",
     "-D",
@@ -248,7 +248,7 @@ SLOW_SYNCS = [
 def part_slow_disk():
     """An upload of 100 KB while every sync of the server and of PostgreSQL takes 2 ms longer."""
     if not shutil.which("strace"):
-        return print("(no strace here: the slower disk is not measured)")
+        return print("(strace is not installed: the slower disk is not measured)")
     wrapper = WORK / "perfoliod-on-a-slow-disk"
     quoted = " ".join(shlex.quote(str(word)) for word in [*SLOW_SYNCS, conftest.PERFOLIOD])
     wrapper.write_text(f'#!/bin/sh\nexec {quoted} "$@"\n')

@@ -17,7 +17,6 @@ The server caches no results, since DuckDB does not either; only the last rows o
 repeat the queries with a cache. CPU time is that of the server's process and of all processes of
 PostgreSQL, without the generator. A result that misses its goal (a goal of the project) is marked,
 and the run passes; a result that differs from DuckDB's ends the run.
-answers that differ from DuckDB's end the run.
 """
 
 import collections
@@ -75,7 +74,7 @@ def start(*flags):
     return Running(flags=[*FLAGS, *flags])
 
 
-NO_RESPONSES = (
+NO_QUERY_CACHE = (
     "--query-cache-bytes",
     "0",
 )  # computes every query again, as DuckDB does
@@ -115,8 +114,7 @@ def sql(server, text):
 
 
 def settle(server, tenant):
-    """Ages all rows until there is one block per day, and the blocks that it replaced are
-    deleted."""
+    """Ages all rows until there is one block per day and the replaced blocks are deleted."""
     deadline = time.monotonic() + 3600
     while time.monotonic() < deadline:
         for table in ("segment", "block"):
@@ -143,7 +141,7 @@ def settle(server, tenant):
 
 
 class Data:
-    """The data of one team, and the same samples for DuckDB."""
+    """Sends the data of one team, and writes the same samples for DuckDB."""
 
     def __init__(self, server, name, kind, minutes, unique=0, keep=True, more=()):
         self.server, self.tenant, self.minutes = server, Tenant(server), minutes
@@ -211,7 +209,7 @@ def duckdb(database, runs, *statements):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-class Beside:
+class DuckDb:
     """DuckDB with the same samples, sorted by labels, stack and time, which is its best order."""
 
     def __init__(self, data, name):
@@ -277,7 +275,7 @@ def ingest(name, data, goal):
     row(f"{name}: samples", int(data.rows), "rows")
     row(f"{name}: bytes on the wire", data.sent["wire_bytes"] / data.rows, "B/row")
     row(
-        f"{name}: samples with a stack of their own in the request",
+        f"{name}: samples whose stack is unique in the request",
         100 * data.sent["distinct"],
         "%",
     )
@@ -304,29 +302,29 @@ def size(name, data, goal):
     )
 
 
-def beside_size(name, beside):
+def reference_size(name, reference):
     row(
         f"{name}: DuckDB's Parquet, zstd, without stacks' frames",
-        beside.parquet.stat().st_size / beside.data.rows,
+        reference.parquet.stat().st_size / reference.data.rows,
         "B/row",
     )
     row(
         f"{name}: DuckDB's own file, with totals, without frames",
-        beside.database.stat().st_size / beside.data.rows,
+        reference.database.stat().st_size / reference.data.rows,
         "B/row",
     )
 
 
-def check_equal(what, ours, theirs):
+def check_equal(name, ours, theirs):
     ours, theirs = dict(ours), {key: value for key, value in theirs.items() if value}
     if ours != theirs:
         differing = [key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)]
         sys.exit(
-            f"{what}: {len(differing)} stacks of {len(theirs)} differ from DuckDB's, such as "
+            f"{name}: {len(differing)} stacks of {len(theirs)} differ from DuckDB's, such as "
             f"{[(key[-80:], ours.get(key), theirs.get(key)) for key in differing[:3]]}"
         )
     print(
-        f"{what}: {len(ours):,} stacks, {sum(ours.values()):,} in all: equal to DuckDB's",
+        f"{name}: {len(ours):,} stacks, {sum(ours.values()):,} in all: equal to DuckDB's",
         flush=True,
     )
 
@@ -337,30 +335,30 @@ def window_of(data):
     return data.start + span // 7 + 0.5, data.end - span // 9 + 0.25
 
 
-def function_of(beside):
-    """A function that occurs in a few percent of the stacks."""
+def function_of(reference):
+    """Returns a function that occurs in a few percent of the stacks."""
     names = collections.Counter(
-        name for text in beside.texts[:2500] for name in set(text.split(";"))
+        name for text in reference.texts[:2500] for name in set(text.split(";"))
     )
     return next(name for name, count in names.most_common() if count <= 250)
 
 
-def compare(name, data, beside):
+def compare(name, data, reference):
     low, high = window_of(data)
     inside = f"time_ns >= {int(low * NS)} AND time_ns < {int(high * NS)}"
-    whole = beside.sums()
+    whole = reference.sums()
     check_equal(f"{name}, all", data.folded(), whole)
     check_equal(
         f"{name}, unaligned",
         data.folded(start=f"{low:.3f}", end=f"{high:.3f}"),
-        beside.sums(inside),
+        reference.sums(inside),
     )
     check_equal(
         f"{name}, one service",
         data.folded(query=TYPE + '{service_name="service-7"}'),
-        beside.sums("service = 7"),
+        reference.sums("service = 7"),
     )
-    function = function_of(beside)
+    function = function_of(reference)
     focused = data.folded(focus="^" + re.escape(function) + "$")
     check_equal(
         f"{name}, a function",
@@ -370,7 +368,7 @@ def compare(name, data, beside):
 
 
 def part_ingest():
-    with start(*NO_RESPONSES) as server:
+    with start(*NO_QUERY_CACHE) as server:
         data = Data(server, "a", "otlp", MINUTES)
         ingest("A, OTLP", data, 1.5)
         row(
@@ -385,20 +383,20 @@ def part_ingest():
         )
         ingest("A, pprof gzip", profiles, 0.6)
         size("A", data, 1.0)
-        beside = Beside(data, "a")
-        beside_size("A", beside)
-        compare("A", data, beside)
+        reference = DuckDb(data, "a")
+        reference_size("A", reference)
+        compare("A", data, reference)
         if not HOURS:
-            questions("A", server, data, beside)
+            measure_queries("A", server, data, reference)
         else:
-            sides("A", data, beside)
+            compare_cpu("A", data, reference)
     if HOURS:
-        with start(*NO_RESPONSES) as server:
+        with start(*NO_QUERY_CACHE) as server:
             data = Data(server, "b", "otlp", 60 * HOURS)
             size("B", data, 1.0)
-            beside = Beside(data, "b")
-            compare("B", data, beside)
-            questions("B", server, data, beside)
+            reference = DuckDb(data, "b")
+            compare("B", data, reference)
+            measure_queries("B", server, data, reference)
 
 
 def part_tail():
@@ -406,9 +404,9 @@ def part_tail():
         data = Data(server, "c", "otlp", MINUTES_C, unique=20)
         ingest("C, OTLP", data, 1.5)
         size("C", data, 2.2)
-        beside = Beside(data, "c")
-        beside_size("C", beside)
-        compare("C", data, beside)
+        reference = DuckDb(data, "c")
+        reference_size("C", reference)
+        compare("C", data, reference)
 
 
 # ---- queries ----
@@ -432,11 +430,11 @@ def drop_page_cache(folder):
             os.close(fd)
 
 
-def sides(name, data, beside):
+def compare_cpu(name, data, reference):
     """CPU time of the sum over all stacks, in the server and in DuckDB."""
     low, high = window_of(data)
     inside = f"time_ns >= {int(low * NS)} AND time_ns < {int(high * NS)}"
-    for what, query, table, where in (
+    for case, query, table, where in (
         ("all by totals", {}, "total", "true"),
         ("unaligned by rows", {"start": f"{low:.3f}", "end": f"{high:.3f}"}, "sample", inside),
     ):
@@ -444,27 +442,27 @@ def sides(name, data, beside):
         cpu = Cpu(data.server)
         responses = [data.get(report="top", limit=1, **query) for _ in range(5)]
         ours = cpu.spent()[0] / len(responses)
-        theirs = beside.cost(table, where)["cpu_ms"] / 1e3
-        row(f"{name}, {what}: server's processor time with response", ours * 1e3, "ms")
-        row(f"{name}, {what}: DuckDB's, sums alone", theirs * 1e3, "ms")
+        theirs = reference.cost(table, where)["cpu_ms"] / 1e3
+        row(f"{name}, {case}: server's CPU time with response", ours * 1e3, "ms")
+        row(f"{name}, {case}: DuckDB's CPU time, sums only", theirs * 1e3, "ms")
         rows = statistics_of(responses[0])["rows"]
         row(
-            f"{name}, {what}: rows of the response per s and core",
+            f"{name}, {case}: rows of the response per s and core",
             rows / max(ours, 1e-3) / 1e6,
             "M rows/s",
         )
 
 
-def questions(name, server, data, beside):
+def measure_queries(name, server, data, reference):
     low, high = window_of(data)
-    sides(name, data, beside)
+    compare_cpu(name, data, reference)
     latency(f"{name}, whole window x 200 targets, warm", lambda: data.get(), 80, 250)
     latency(
         f"{name}, unaligned",
         lambda: data.get(start=f"{low:.3f}", end=f"{high:.3f}"),
         rounds=max(5, ROUNDS // 5),
     )
-    focus = "^" + re.escape(function_of(beside)) + "$"
+    focus = "^" + re.escape(function_of(reference)) + "$"
     latency(f"{name}, a function", lambda: data.get(focus=focus))
     latency(f"{name}, one service", lambda: data.get(query=TYPE + '{service_name="service-7"}'))
     listed = data.get(path="/api/v1/profiles", query=TYPE + '{pod="pod-3"}', limit=1).json()[
@@ -494,9 +492,7 @@ def questions(name, server, data, beside):
     server.arguments += ["--query-cache-bytes", "32MiB"]  # the default
     server.start()
     data.client.close()
-    latency(
-        f"{name}, whole window x 200 targets, asked again (answers are kept)", lambda: data.get()
-    )
+    latency(f"{name}, whole window x 200 targets, repeated (cached results)", lambda: data.get())
 
 
 # ---- other measurements ----
@@ -534,15 +530,15 @@ def part_other():
             latency(f"5 minutes beside {count} other blocks", lambda: data.get(), rounds=rounds)
             times[count] = cpu.spent()[0] / (
                 rounds + 1
-            )  # wall time would include other work on the machine
+            )  # wall time would include other work on the host
             row(
-                f"5 minutes beside {count} other blocks: server's processor time",
+                f"5 minutes beside {count} other blocks: server's CPU time",
                 times[count] * 1e3,
                 "ms",
             )
         ratio = times[400] / times[1]
         row(
-            "the same window beside 400 blocks / beside 1, processor time",
+            "the same window beside 400 blocks / beside 1, CPU time",
             ratio,
             "",
             "<= 1.2",
@@ -565,7 +561,7 @@ def part_memory():
             peak <= 300,
         )
         spent = data.server_cpu_s + data.postgres_cpu_s
-        row("processor time for 200 targets", 100 * spent / (60 * PACED_MINUTES), "% of one")
+        row("CPU time for 200 targets", 100 * spent / (60 * PACED_MINUTES), "% of one")
 
 
 def download(data, path):
@@ -603,7 +599,7 @@ def part_export():
             "B/row",
         )
         row("export: rows/s/core", data.rows / spent / 1e6, "M rows/s")
-        row("export: what memory grows by", after - before, "MiB")
+        row("export: growth of memory", after - before, "MiB")
         theirs, ours = duckdb(
             ":memory:",
             1,

@@ -90,7 +90,7 @@ def downloaded(package, pattern="*.debug"):
 
 
 def kernel():
-    """The newest version, on which the package of that name depends, or the installed one."""
+    """Returns the installed vmlinux, or that of the newest package, or None."""
     installed = sorted((DEBUG / "boot").glob("vmlinux-*"))
     depends = subprocess.run(
         ["apt-cache", "depends", "linux-image-cloud-amd64-dbg"],
@@ -150,7 +150,7 @@ def zstd_bytes(path):
 
 
 def gsymutil():
-    """Debian's name of this program contains the version."""
+    """Returns the path of llvm-gsymutil. Debian's name of this program contains the version."""
     found = shutil.which("llvm-gsymutil") or max(
         pathlib.Path("/usr/bin").glob("llvm-gsymutil*"), default=None
     )
@@ -158,7 +158,7 @@ def gsymutil():
 
 
 def bench_first_names(name, file):
-    """The best of three runs, which other load of the machine disturbs least."""
+    """Measures the best of three runs, which other load of the host disturbs least."""
     runs = [
         measured(
             [
@@ -172,9 +172,7 @@ def bench_first_names(name, file):
         )
         for _ in range(3)
     ]
-    row(
-        f"{name}: first names, process and all", min(cpu_s for cpu_s, _, _ in runs) * 1000, "CPU ms"
-    )
+    row(f"{name}: first names, whole process", min(cpu_s for cpu_s, _, _ in runs) * 1000, "CPU ms")
     wall_ms = min(wall_s for _, _, wall_s in runs) * 1000
     row(f"{name}: first names", wall_ms, "ms", "at most 50", wall_ms <= 50)
 
@@ -184,8 +182,8 @@ def bench_agreement(name, file, table):
     if not step:
         return
     compared, unknown, ties, left = agreement(file, table, step)
-    row(f"{name}: addresses beside llvm-symbolizer's", compared, "")
-    row(f"{name}: of a unit that llvm does not find", unknown, "")
+    row(f"{name}: addresses compared to llvm-symbolizer", compared, "")
+    row(f"{name}: addresses without a unit for llvm", unknown, "")
     row(f"{name}: ties of overlapping code", ties, "", "at most 0.1 %", ties <= compared / 1000)
     row(f"{name}: differences", len(left), "", "none", not left)
 
@@ -216,12 +214,12 @@ def bench_build(name, file, is_cxx):
         f"at most {gsym_s:.2f} (gsymutil)",
         pack_s <= gsym_s,
     )
-    for what, ours, theirs in (
+    for label, ours, theirs in (
         ("size", table.stat().st_size, gsym.stat().st_size),
         ("size at rest", packed.stat().st_size, zstd_bytes(gsym)),
     ):
         row(
-            f"{name}: {what}",
+            f"{name}: {label}",
             ours / 1e6,
             "MB",
             f"at most {theirs * share / 1e6:.2f} (GSYM * {share})",
@@ -260,10 +258,10 @@ def bench_lookups(name, table, flat, program, is_large):
     addresses = WORK / "addresses"
     addresses.write_text(output([BENCH, "--addresses", 200000, table]))
     rows = list(csv.reader(output([BENCH, table]).splitlines()))
-    for what, figure, unit, goal, met in rows:
-        what = what.removeprefix(f"symbols, {table}: ")
-        if what not in ("size", "size of a record"):
-            row(f"{name}: {what}", float(figure), unit, goal, met == "yes" if goal else None)
+    for label, figure, unit, goal, met in rows:
+        label = label.removeprefix(f"symbols, {table}: ")
+        if label not in ("size", "size of a record"):
+            row(f"{name}: {label}", float(figure), unit, goal, met == "yes" if goal else None)
     bench_llvm(name, flat, addresses)
     if not program:
         return
@@ -271,13 +269,13 @@ def bench_lookups(name, table, flat, program, is_large):
     theirs = output([program, flat, addresses])
     ours, theirs = ([float(figure) for figure in text.split(",")] for text in (ours, theirs))
     # gimli's addr2line does not sort the addresses, so it is also measured with random ones.
-    for what, mine, other in zip(
+    for order, own, other in zip(
         ("random", "random, one by one", "sorted"), ours, (theirs[0], *theirs)
     ):
-        if what != "random, one by one":
-            row(f"{name}: gimli's addr2line, warm, {what}", other, "M/s")
-        goal = ("at least 10", mine >= 10 * other) if is_large else ()
-        row(f"{name}: times as fast, {what}", mine / other, "x", *goal)
+        if order != "random, one by one":
+            row(f"{name}: gimli's addr2line, warm, {order}", other, "M/s")
+        goal = ("at least 10", own >= 10 * other) if is_large else ()
+        row(f"{name}: times as fast, {order}", own / other, "x", *goal)
 
 
 def bench_file(name, file, program):

@@ -22,9 +22,9 @@ from symbol_files import llvm, look_up, names_and_places, places  # noqa: E402
 CHUNK = 200_000  # addresses per run: the results are kept in memory
 
 
-def is_equal(mine, other):
-    return [place for _, place in mine] == [place for _, place in other] and [
-        name for name, _ in mine[:-1]
+def is_equal(own, other):
+    return [place for _, place in own] == [place for _, place in other] and [
+        name for name, _ in own[:-1]
     ] == [name for name, _ in other[:-1]]
 
 
@@ -36,19 +36,19 @@ def compare(file, table, step):
     for first in range(0, len(addresses), CHUNK):
         chunk = addresses[first : first + CHUNK]
         for address, frames, other in zip(chunk, look_up(table, chunk), llvm(file, chunk)):
-            mine = names_and_places(frames)
-            if not mine or mine[0][1].startswith("??"):
+            own = names_and_places(frames)
+            if not own or own[0][1].startswith("??"):
                 continue  # named by a symbol only: no DWARF
             compared += 1
             if other[0][1] == "??:0":
                 unknown += 1
-            elif not is_equal(mine, other):
-                wrong[int(address, 16)] = (mine, other)
+            elif not is_equal(own, other):
+                wrong[int(address, 16)] = (own, other)
     return compared, unknown, wrong
 
 
 class Cover:
-    """Sorted ranges that answer how many of them contain an address."""
+    """Sorted ranges; count() returns how many of them contain an address."""
 
     def __init__(self, ranges):
         self.ranges = sorted(ranges)
@@ -73,7 +73,7 @@ def lines_of(*command):
 
 
 def line_sequences(file):
-    """[begin, end) of each sequence in each line table."""
+    """Yields [begin, end) of each sequence in each line table."""
     first = None
     for line in lines_of("llvm-dwarfdump", "--debug-line", file):
         if not line.startswith("0x"):
@@ -87,7 +87,8 @@ def line_sequences(file):
 
 
 def function_ranges(file):
-    """[begin, end) of each function that is not inlined, and of each part of a divided function."""
+    """Yields [begin, end) of each function that is not inlined, and of each part of a divided
+    function."""
     is_function, low = False, None
     for line in lines_of("llvm-dwarfdump", "--debug-info", file):
         if "DW_TAG_" in line:
@@ -100,8 +101,8 @@ def function_ranges(file):
             yield int(piece[1], 16), int(piece[2], 16)
 
 
-def unproved(file, wrong):
-    """The addresses that at most one function and one line table contain."""
+def not_ambiguous(file, wrong):
+    """Returns the addresses that at most one function and one line table contain."""
     left = dict(wrong)
     for source in (line_sequences, function_ranges):
         if left:
@@ -113,7 +114,7 @@ def unproved(file, wrong):
 def agreement(file, table, step=1):
     """Returns (compared, without a unit for llvm, ties, {address: both results} without ties)."""
     compared, unknown, wrong = compare(file, table, step)
-    left = unproved(file, wrong)
+    left = not_ambiguous(file, wrong)
     return compared, unknown, len(wrong) - len(left), left
 
 
@@ -122,7 +123,9 @@ def main():
     compared, unknown, ties, left = agreement(
         file, table, int(sys.argv[3]) if len(sys.argv) > 3 else 1
     )
-    print(f"{compared} compared, {unknown} of no unit for llvm, {ties} ties, {len(left)} differ")
+    print(
+        f"{compared} compared, {unknown} without a unit for llvm, {ties} ties, {len(left)} differ"
+    )
     kinds = collections.Counter(str(both) for both in left.values())
     for both, count in kinds.most_common(10):
         print(count, both)

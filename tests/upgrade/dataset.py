@@ -39,7 +39,7 @@ VOLATILE = {
 
 
 class Data:
-    """What make() created; .server is the server of either version."""
+    """The data that make() created; .server is the server of either version."""
 
     def __init__(self, server):
         self.server = server
