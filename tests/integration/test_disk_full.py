@@ -182,7 +182,7 @@ def test_a_read_only_disk_refuses_uploads(disk, cluster_template):
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
-def test_a_server_starts_on_a_disk_without_a_byte_left(server, disk, tmp_path, is_killed):
+def test_a_server_starts_on_a_completely_full_disk(server, disk, tmp_path, is_killed):
     api = server.api()
     made = [api.post("/api/v1/shares", samples.FOLDED).json()["id"] for _ in range(3)]
     upload = api.post("/api/v1/uploads", json={"size": 5 << 20}).json()["id"]

@@ -409,7 +409,7 @@ for (;;) fib(25);
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
-def test_a_jitdump_names_the_functions_of_node(record, tmp_path):
+def test_functions_of_node_get_names_from_a_jitdump(record, tmp_path):
     (tmp_path / "work.js").write_text(JITDUMP_SCRIPT)
     process = subprocess.Popen(
         ["node", "--perf-prof", "work.js"], cwd=tmp_path, stdout=subprocess.DEVNULL

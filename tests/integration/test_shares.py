@@ -632,7 +632,7 @@ def test_an_object_without_a_row_is_collected(start_server):
     assert server.api().get(f"/p/{kept['id']}/raw").body == samples.FOLDED
 
 
-def test_deleting_a_tenant_removes_its_bytes(server, admin, anonymous):
+def test_deleting_a_tenant_removes_its_objects(server, admin, anonymous):
     tenant_id, token = new_tenant(admin, "short-lived")
     made = share(anonymous.with_token(token))
     assert admin.delete(f"/api/v1/admin/tenants/{tenant_id}").status == 204

@@ -100,8 +100,8 @@ class ExpiringSender(Sender):
 
 
 class RetentionSender(Sender):
-    """Sends to a team that adds a retention add_rule in each round, by which the profiles of one more
-    pod have already expired."""
+    """Sends to a team that adds a retention rule in each round; by that rule the profiles of one
+    more pod have already expired."""
 
     pods = 50
     rule_settings = {"keep": "1d"}
@@ -297,7 +297,7 @@ def check(api, senders, begin):
     assert not repeated, ("counted more than once", repeated)
 
 
-def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start_server):
+def test_acknowledged_batches_are_counted_once_after_kill_9(start_server):
     server = start_server("--jobs-interval", "1s")
     random.seed(SEED)
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR  # a past day

@@ -319,7 +319,7 @@ def test_a_label_value_may_have_any_character(server):
         assert response.status == 200 and response.text.endswith(";main 1\n"), response
 
 
-def test_cpu_time_per_second_is_cores(server):
+def test_the_rate_of_cpu_time_is_in_cores(server):
     client = Tenant(server).api("ingest", "read")
     for i in range(3):
         body = make_profile(
