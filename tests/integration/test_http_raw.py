@@ -608,7 +608,7 @@ def large_folded(count):
 
 
 def slow_reader(server, path):
-    """Requests path and reads only the begin of the response; returns (wire, status, bytes)."""
+    """Requests path and reads only the first bytes; returns (wire, status, bytes)."""
     wire = Wire(server)
     wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     wire.send(

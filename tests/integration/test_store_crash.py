@@ -28,9 +28,8 @@ from test_store_check import verify
 ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "6"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
 HOUR = 3600 * 10**9
-SETTLE_SECONDS = (
-    120  # less than the interval at which a server searches for objects of dead servers
-)
+# Less than the interval at which a server searches for objects of dead servers.
+SETTLE_SECONDS = 120
 
 
 @pytest.fixture
