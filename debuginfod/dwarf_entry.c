@@ -68,7 +68,7 @@ bool dwarf_entry_read(const struct dwarf_unit *unit, const struct dwarf_abbrev *
     return true;
 }
 
-/* Reads the entry at an offset of the unit's file. */
+/* Reads the entry at an offset in .debug_info of the unit's file. */
 static bool read_entry_at(struct dwarf_unit *unit, uint64_t offset, struct dwarf_entry *ret_entry)
 {
     if (!dwarf_unit_open(unit))
@@ -93,7 +93,8 @@ static struct dwarf_unit *referenced_unit(struct dwarf_unit *unit,
     return NULL;
 }
 
-/* The attributes of a function found so far; the first value of each wins. */
+/* What is known of one function from the entries read so far. The first value of each attribute
+ * counts. */
 struct function {
     struct span linkage_name;
     struct span name;
@@ -114,8 +115,8 @@ static void take_entry(struct function *function, struct dwarf_unit *unit,
         function->file = dwarf_lines_file(unit, entry->declaration_file.number, writer);
 }
 
-/* In C++ and Rust the linkage name contains everything; in C it may be a name for the linker
- * only (__GI_read). */
+/* A mangled name (C++, Rust) contains the name for display, so the table needs no name beside it.
+ * In C the linkage name may be for the linker only (__GI_read). */
 static bool is_mangled(struct span linkage_name)
 {
     return span_starts_with(linkage_name, "_Z") || span_starts_with(linkage_name, "_R");
@@ -146,7 +147,7 @@ static uint32_t function_of(struct dwarf_unit *unit, const struct dwarf_entry *f
     return write_function(&function, writer);
 }
 
-/* Results are cached, because every inlined call refers to the same origin. */
+/* Results are cached, because all inlined calls of a function refer to one origin. */
 static uint32_t function_at(struct dwarf_unit *unit, uint64_t offset,
                             struct symbol_table_writer *writer)
 {

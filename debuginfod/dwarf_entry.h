@@ -10,7 +10,9 @@
 
 struct symbol_table_writer;
 
-enum { DWARF_MAX_HOPS = 16 }; /* from an instance through its origin to its declaration */
+/* Follows at most so many references: from a copy of a function or an inlined call to its origin,
+ * from there to the declaration. Well-formed files have two. */
+enum { DWARF_MAX_HOPS = 16 };
 
 struct dwarf_entry {
     struct dwarf_extent extent;
@@ -29,9 +31,9 @@ bool dwarf_entry_read(const struct dwarf_unit *unit, const struct dwarf_abbrev *
                       struct cursor *cursor, struct dwarf_entry *ret_entry);
 
 /*
- * Returns the writer's number of the entry's function. It is that of the entry's origin if there is
- * one, so that all copies and inlined calls of a function have the same number. SYMBOL_NONE: it has
- * no name.
+ * Returns the writer's number of the entry's function; SYMBOL_NONE: the function has no name. If
+ * the entry has an abstract origin, the number is the origin's, so that all copies and inlined
+ * calls of a function have the same number.
  */
 uint32_t dwarf_entry_function(struct dwarf_unit *unit, const struct dwarf_entry *entry,
                               struct symbol_table_writer *writer);

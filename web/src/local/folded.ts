@@ -161,7 +161,7 @@ function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
     }
     start[i + 1] = stack.length;
   });
-  return { frames: grouper.frames, start, stack: stack.take() };
+  return { frames: grouper.frames, start, stack: stack.toArray() };
 }
 
 /**

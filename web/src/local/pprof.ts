@@ -338,7 +338,7 @@ function readStacks(raw: Raw, locations: Locations): Stacks {
       }
     start[i + 1] = stack.length;
   }
-  return { frames: grouper.frames, start, stack: stack.take() };
+  return { frames: grouper.frames, start, stack: stack.toArray() };
 }
 
 function readLabels(raw: Raw, locations: Locations): LocalLabels {
@@ -364,7 +364,7 @@ function readLabels(raw: Raw, locations: Locations): LocalLabels {
     labels.number[i] = raw.labels.at(4 * i + 2);
     labels.unit[i] = idOf(raw.labels.at(4 * i + 3));
   }
-  return { ...labels, start: raw.labelStart.take() };
+  return { ...labels, start: raw.labelStart.toArray() };
 }
 
 /**
@@ -396,7 +396,7 @@ export function decodePprof(data: Uint8Array): LocalProfile {
     throw new RefusedError(
       "The pprof file names no sample types: its samples have no values that could be shown.",
     );
-  const values = raw.values.take();
+  const values = raw.values.toArray();
   if (count > 0 && (raw.valueCounts.size !== 1 || !raw.valueCounts.has(raw.valueTypes.length)))
     throw new LocalError("The pprof file has samples with too few or too many values.");
   const locations = new Locations(raw, new FrameGrouper("function"));

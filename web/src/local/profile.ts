@@ -9,7 +9,7 @@ export interface LocalFrame {
   file: string;
   line: number;
   mapping: string;
-  /** 0 or absent unless frames are addresses. */
+  /** Set only when frames are grouped by address. */
   address?: bigint;
   /** FrameFlag of model/tree/flame.ts. */
   flags: number;
@@ -22,7 +22,7 @@ export interface LocalFrame {
 export interface LocalLabels {
   start: Uint32Array;
   key: Uint32Array;
-  /** 0: the label is a number. */
+  /** 0 (the empty string): the label is a number. */
   text: Uint32Array;
   number: Float64Array;
   unit: Uint32Array;
@@ -46,20 +46,20 @@ export interface Stacks {
   stack: Uint32Array;
 }
 
-/** Its stacks consist of functions. */
+/** A profile whose frames are functions; regroup() makes stacks of another grouping. */
 export interface LocalProfile extends Stacks {
   sampleTypes: { type: string; unit: string }[];
   /** Index into sampleTypes. */
   defaultType: number;
   /**
-   * The same samples with frames of another grouping, which the grouper collects; reads the file
-   * again at each call.
+   * Returns the stacks of the same samples in another grouping; the grouper collects their frames.
+   * Each call reads the file again.
    */
   regroup: (grouper: FrameGrouper) => Omit<Stacks, "frames">;
   /** values[i * sampleTypes.length + type]. */
   values: Float64Array;
   labels: LocalLabels;
-  /** What was skipped or could not be stored exactly, as text for the reader. */
+  /** What was skipped or could not be stored exactly, as text for the user. */
   notes: string[];
 }
 
@@ -92,7 +92,7 @@ export class NumberList<T extends Uint32Array | Float64Array> {
   at(index: number): number {
     return this.data[index];
   }
-  take(): T {
+  toArray(): T {
     return this.data.slice(0, this.length) as T;
   }
 }
