@@ -78,7 +78,7 @@ static enum err_code add_left_out(struct merge *merge, struct scan_task *task, u
     struct scan *scan = merge->scan;
     const struct block_granule *granule = task->granule;
     const uint32_t number = number_row(merge, task, 0, group);
-    int64_t *sum = &stack_union_sums(merge->stacks, number)[0];
+    int64_t *sum = stack_union_sum(merge->stacks, number);
     const struct block_profile *profiles;
     if (task->is_broken)
         return ERR_NONE;
@@ -116,10 +116,10 @@ static enum err_code add_rows(struct merge *merge, struct scan_task *task)
         }
         const uint32_t number =
             stack_union_number(merge->stacks, task->block, rows.stacks[i], group);
-        stack_union_sums(merge->stacks, number)[0] += rows.values[i];
+        *stack_union_sum(merge->stacks, number) += rows.values[i];
     }
     if (left_out)
-        stack_union_sums(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT))[0] +=
+        *stack_union_sum(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT)) +=
             left_out;
     return code;
 }
@@ -135,7 +135,7 @@ static enum err_code add_entries(struct merge *merge, struct scan_task *task, ui
     enum err_code code = block_read_totals(task->block, granule, scan->cursor, &totals, scan->err);
     for (uint32_t i = 0; !code && i < totals.count; i++) {
         if (totals.sums[i])
-            stack_union_sums(merge->stacks, number_row(merge, task, totals.stacks[i], group))[0] +=
+            *stack_union_sum(merge->stacks, number_row(merge, task, totals.stacks[i], group)) +=
                 totals.sums[i];
     }
     return record_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
@@ -198,7 +198,7 @@ static enum err_code flush_partials(struct adding *adding)
     if (code)
         return code;
     stack_union_add(merge->stacks, adding->partials_key.block, partial_sums_sums(adding->partials),
-                    0, adding->partials_key.group);
+                    adding->partials_key.group);
     partial_sums_destroy(adding->partials);
     adding->partials = NULL;
     return check_limits(merge, 0);
@@ -344,7 +344,7 @@ static int64_t weigh(const struct merge *merge, int64_t value, double hold_ns)
 static void add_weighed(struct merge *merge, const struct scan_task *task, uint32_t stack,
                         uint32_t group, int64_t value)
 {
-    stack_union_sums(merge->stacks, number_row(merge, task, stack, group))[0] += value;
+    *stack_union_sum(merge->stacks, number_row(merge, task, stack, group)) += value;
 }
 
 /* Row by row. */
@@ -418,13 +418,13 @@ static enum err_code add_means_once(struct merge *merge)
         return code;
     choose_unit(merge);
     stack_union_destroy(merge->stacks);
-    merge->stacks = stack_union_create(1);
+    merge->stacks = stack_union_create();
     for (uint32_t i = 0; i < scan->task_count && !code; i++) {
         scan_read_ahead(scan, i);
         code = weigh_task(merge, &scan->tasks[i], &merge->weights.tasks[i]);
     }
     for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
-        int64_t *sum = stack_union_sums(merge->stacks, i);
+        int64_t *sum = stack_union_sum(merge->stacks, i);
         *sum = round_scaled(*sum, merge->scale_bits);
     }
     return code;
@@ -509,9 +509,8 @@ static void add_gain(void *context, const struct counter_gain *gained)
     if (from_ns >= to_ns)
         return;
     merge->has_gains = true;
-    stack_union_sums(merge->stacks, gained->key)[0] +=
-        first_part(gained->value, to_ns, duration_ns) -
-        first_part(gained->value, from_ns, duration_ns);
+    *stack_union_sum(merge->stacks, gained->key) += first_part(gained->value, to_ns, duration_ns) -
+                                                    first_part(gained->value, from_ns, duration_ns);
 }
 
 static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
@@ -644,7 +643,7 @@ static enum err_code add_values(struct merge *merge)
 {
     enum err_code code = ERR_NONE;
     merge->result.aggregation = find_aggregation(merge->scan);
-    merge->stacks = stack_union_create(1);
+    merge->stacks = stack_union_create();
     if (merge->result.aggregation == STORE_MEAN)
         code = add_means(merge);
     else

@@ -23,9 +23,8 @@ struct origin {
 struct stack_union {
     struct stack_hash_set set;
     struct origin *origins;
-    int64_t *sums; /* width numbers per stack */
+    int64_t *sums; /* one per stack */
     uint32_t capacity;
-    uint32_t width;
     const struct block **blocks;  /* each once */
     struct map_u64 block_numbers; /* by address */
     uint32_t last_block;
@@ -33,10 +32,9 @@ struct stack_union {
     uint32_t block_capacity;
 };
 
-struct stack_union *stack_union_create(uint32_t width)
+struct stack_union *stack_union_create(void)
 {
     struct stack_union *stacks = mem_new(struct stack_union, 1);
-    stacks->width = width;
     stack_hash_set_init(&stacks->set);
     return stacks;
 }
@@ -70,8 +68,7 @@ static void grow_sums(struct stack_union *stacks)
 {
     stacks->capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_CAPACITY;
     stacks->origins = mem_resize(stacks->origins, stacks->capacity, sizeof(struct origin));
-    stacks->sums =
-        mem_resize(stacks->sums, (size_t)stacks->capacity * stacks->width, sizeof(int64_t));
+    stacks->sums = mem_resize(stacks->sums, stacks->capacity, sizeof(int64_t));
 }
 
 static void add_stack(struct stack_union *stacks, const struct origin *origin)
@@ -80,7 +77,7 @@ static void add_stack(struct stack_union *stacks, const struct origin *origin)
         grow_sums(stacks);
     const uint32_t number = stacks->set.count - 1;
     stacks->origins[number] = *origin;
-    memset(stacks->sums + (size_t)number * stacks->width, 0, stacks->width * sizeof(int64_t));
+    stacks->sums[number] = 0;
 }
 
 /* Mixes the group into a hash. The seed of the hashes is secret, so collisions cannot be provoked.
@@ -102,7 +99,7 @@ static uint32_t number_stack(struct stack_union *stacks, struct stack_hash hash,
 }
 
 void stack_union_add(struct stack_union *stacks, const struct block *block, const int64_t *sums,
-                     uint32_t column, uint32_t group)
+                     uint32_t group)
 {
     const struct stack_hash *hashes = block_hashes(block)->stacks;
     const uint32_t count = block_dictionary(block)->stacks.stack_count;
@@ -112,7 +109,7 @@ void stack_union_add(struct stack_union *stacks, const struct block *block, cons
             continue;
         origin.stack = i;
         const uint32_t number = number_stack(stacks, hashes[i], &origin);
-        stacks->sums[(size_t)number * stacks->width + column] += sums[i];
+        stacks->sums[number] += sums[i];
     }
 }
 
@@ -132,14 +129,14 @@ uint32_t stack_union_count(const struct stack_union *stacks)
 size_t stack_union_memory(const struct stack_union *stacks)
 {
     return stacks->set.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t)) +
-           stacks->capacity * (sizeof(struct origin) + stacks->width * sizeof(int64_t)) +
+           stacks->capacity * (sizeof(struct origin) + sizeof(int64_t)) +
            stacks->block_capacity * sizeof(struct block *) +
            stacks->block_numbers.capacity * sizeof(struct map_u64_slot);
 }
 
-int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack)
+int64_t *stack_union_sum(struct stack_union *stacks, uint32_t stack)
 {
-    return stacks->sums + (size_t)stack * stacks->width;
+    return &stacks->sums[stack];
 }
 
 int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
@@ -151,7 +148,7 @@ int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
             continue;
         --*ret_count;
         if (stacks->origins[i].group == ROW_LABELS_LEFT_OUT)
-            left_out = stack_union_sums(stacks, i)[0];
+            left_out = stacks->sums[i];
     }
     return left_out;
 }
@@ -161,7 +158,7 @@ int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
 /* The value of a sample of the profile; 0: the stack is no sample. */
 static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
 {
-    return row_labels_stays(stacks->origins[stack].group) ? stack_union_sums(stacks, stack)[0] : 0;
+    return row_labels_stays(stacks->origins[stack].group) ? stacks->sums[stack] : 0;
 }
 
 /* Tables of one block that were copied into the profile: numbers there, plus 1; 0: not copied. */

@@ -141,7 +141,7 @@ static void add_block(struct stack_union *stacks, const struct block *block)
     struct err err;
     assert_int_equal(count, 1);
     assert_int_equal(block_add_totals(block, granules, cursor, sums, &err), ERR_NONE);
-    stack_union_add(stacks, block, sums, 0, 0);
+    stack_union_add(stacks, block, sums, 0);
     mem_free(sums);
     block_cursor_destroy(cursor);
 }
@@ -151,7 +151,7 @@ static struct profile *merge(const struct frame_resolver *resolver,
                              struct store_symbolization *names)
 {
     struct stored stored[2];
-    struct stack_union *stacks = stack_union_create(1);
+    struct stack_union *stacks = stack_union_create();
     for (int i = 0; i < 2; i++) {
         store_block(&stored[i], i + 1);
         add_block(stacks, stored[i].block);

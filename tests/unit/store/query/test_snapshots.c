@@ -230,7 +230,7 @@ static void a_union_contains_each_block_once(void **state)
     (void)state;
     struct part parts[2] = {{.time_ns = begin_ns, .values = {0, 1, 2}},
                             {.time_ns = begin_ns + 1, .values = {0, 3, 4}}};
-    struct stack_union *stacks = stack_union_create(1);
+    struct stack_union *stacks = stack_union_create();
     for (uint32_t i = 0; i < 2; i++) {
         open_part(&parts[i]);
         stack_union_number(stacks, parts[i].block, 1, 0);
