@@ -90,25 +90,25 @@ uint32_t window_builder_left_out_location(struct window_builder *builder)
     return profile_builder_location(builder->profile, &location, &line, 1);
 }
 
-/* A profile_builder on hold still finds the entries that exist: an owner without room keeps those
+/* A frozen profile_builder still finds the entries that exist, so an owner without room keeps those
  * locations and functions that are in the window already. */
 uint32_t window_builder_location(struct window_builder *builder,
                                  const struct profile_location *location,
                                  const struct profile_line *line)
 {
-    profile_builder_hold(builder->profile, !builder->owner_has_room);
+    profile_builder_freeze(builder->profile, !builder->owner_has_room);
     const uint32_t number =
         profile_builder_location(builder->profile, location, line, line ? 1 : 0);
-    profile_builder_hold(builder->profile, false);
+    profile_builder_freeze(builder->profile, false);
     return number != PROFILE_NONE ? number : window_builder_left_out_location(builder);
 }
 
 static struct profile_line function_line(struct window_builder *builder,
                                          const struct profile_function *function, uint32_t line)
 {
-    profile_builder_hold(builder->profile, !builder->owner_has_room);
+    profile_builder_freeze(builder->profile, !builder->owner_has_room);
     const uint32_t number = profile_builder_function(builder->profile, function);
-    profile_builder_hold(builder->profile, false);
+    profile_builder_freeze(builder->profile, false);
     return number != PROFILE_NONE ? (struct profile_line){.function = number, .line = line}
                                   : left_out_line(builder);
 }

@@ -29,13 +29,14 @@ struct table {
 struct profile_builder {
     struct profile_limits limits;
     struct profile *fields;
-    struct arena *arena;      /* the profile's; strings are copied into it at once */
-    struct arena *keys;       /* bytes that the maps reference */
-    const char *passed_limit; /* the limit that was exceeded */
-    uint64_t passed_value;
-    uint64_t memory_bytes;
-    uint64_t followed_entries;
-    bool is_held;
+    struct arena *arena;       /* the profile's; strings are copied into it at once */
+    struct arena *keys;        /* bytes that the maps reference */
+    const char *exceeded_name; /* what exceeded its limit, in plural; NULL: nothing did */
+    uint64_t exceeded_limit;
+    uint64_t memory_bytes;     /* charged so far */
+    uint64_t followed_entries; /* sum of profile_builder_count_entries */
+    bool is_frozen;
+    bool is_taken; /* by profile_builder_take */
 
     struct table strings;
     struct table functions;
@@ -55,6 +56,9 @@ struct profile_builder {
     uint64_t slot_count;
     uint64_t seed;
 };
+
+/* Memory of a sample beside its stack, labels and values: hash, starts, and about two slots. */
+enum { SAMPLE_OVERHEAD_BYTES = 32 };
 
 /* ---- lists and tables ---- */
 
@@ -85,10 +89,10 @@ static void *list_take(const struct list *list, struct arena *arena, size_t size
 
 static void set_limit_failure(struct profile_builder *builder, const char *what, uint64_t limit)
 {
-    if (builder->passed_limit)
+    if (builder->exceeded_name)
         return;
-    builder->passed_limit = what;
-    builder->passed_value = limit;
+    builder->exceeded_name = what;
+    builder->exceeded_limit = limit;
 }
 
 static void charge(struct profile_builder *builder, uint64_t bytes)
@@ -100,7 +104,7 @@ static void charge(struct profile_builder *builder, uint64_t bytes)
 
 bool profile_builder_failed(const struct profile_builder *builder)
 {
-    return builder->passed_limit != NULL;
+    return builder->exceeded_name || builder->is_taken;
 }
 
 /* MAP_ABSENT if the table has no such key. */
@@ -115,6 +119,7 @@ static uint32_t table_add_key(struct profile_builder *builder, struct table *tab
 {
     if (table->list.count >= PROFILE_NONE - 1)
         set_limit_failure(builder, "entries in a table", PROFILE_NONE - 1);
+    /* the copied key, and about as much for the entry */
     charge(builder, 2 * size + sizeof(struct map_bytes_slot));
     if (profile_builder_failed(builder))
         return 0;
@@ -169,9 +174,9 @@ void profile_builder_destroy(struct profile_builder *builder)
 
 /* ---- tables ---- */
 
-void profile_builder_hold(struct profile_builder *builder, bool is_held)
+void profile_builder_freeze(struct profile_builder *builder, bool is_frozen)
 {
-    builder->is_held = is_held;
+    builder->is_frozen = is_frozen;
 }
 
 struct profile_builder_counts profile_builder_count(const struct profile_builder *builder)
@@ -184,7 +189,7 @@ struct profile_builder_counts profile_builder_count(const struct profile_builder
 
 uint32_t profile_builder_find_string(const struct profile_builder *builder, struct span text)
 {
-    static_assert(MAP_ABSENT == PROFILE_NONE, "what is not there");
+    static_assert(MAP_ABSENT == PROFILE_NONE, "an absent key is PROFILE_NONE");
     return text.size ? table_find(&builder->strings, text.data, text.size) : 0;
 }
 
@@ -193,6 +198,7 @@ static uint32_t long_string(struct profile_builder *builder, struct span text)
     arena_auto scratch = arena_create();
     uint32_t cut_count = 0;
     const size_t known_count = builder->strings.list.count;
+    /* The cut text is within the limit, so profile_builder_string does not call this again. */
     const uint32_t index = profile_builder_string(
         builder, long_string_cut(scratch, text, builder->limits.string_bytes, &cut_count));
     if (builder->strings.list.count > known_count)
@@ -235,7 +241,7 @@ uint32_t profile_builder_function(struct profile_builder *builder,
     const int64_t key[] = {function->name, function->system_name, function->filename,
                            function->start_line};
     uint32_t index = table_find(table, key, sizeof(key));
-    if (index != MAP_ABSENT || builder->is_held)
+    if (index != MAP_ABSENT || builder->is_frozen)
         return index;
     index = table_add_key(builder, table, key, sizeof(key));
     if (!profile_builder_failed(builder))
@@ -253,7 +259,7 @@ uint32_t profile_builder_mapping(struct profile_builder *builder,
     const uint64_t key[] = {mapping->start,    mapping->limit,    mapping->offset,
                             mapping->filename, mapping->build_id, flags};
     uint32_t index = table_find(table, key, sizeof(key));
-    if (index != MAP_ABSENT || builder->is_held)
+    if (index != MAP_ABSENT || builder->is_frozen)
         return index;
     index = table_add_key(builder, table, key, sizeof(key));
     if (!profile_builder_failed(builder))
@@ -261,7 +267,8 @@ uint32_t profile_builder_mapping(struct profile_builder *builder,
     return index;
 }
 
-/* Adds lines. Lines without a function contain nothing, and pprof's readers reject them. */
+/* Adds lines, except those without a function: they contain nothing, and pprof's readers reject
+ * them. */
 static uint32_t add_lines(struct profile_builder *builder, const struct profile_line *lines,
                           uint32_t line_count)
 {
@@ -295,7 +302,7 @@ uint32_t profile_builder_location(struct profile_builder *builder,
         key[5 + 3 * i] = lines[i].column;
     }
     uint32_t index = table_find(table, key, key_count * sizeof(*key));
-    bool is_new = index == MAP_ABSENT && !builder->is_held;
+    bool is_new = index == MAP_ABSENT && !builder->is_frozen;
     if (is_new)
         index = table_add_key(builder, table, key, key_count * sizeof(*key));
     if (key != few)
@@ -416,8 +423,8 @@ static void check_sample(struct profile_builder *builder, size_t depth, size_t l
         set_limit_failure(builder, "stack entries", limits->stack_entries);
     if (builder->labels.count + label_count >= PROFILE_NONE)
         set_limit_failure(builder, "labels", PROFILE_NONE - 1);
-    charge(builder, depth * sizeof(uint32_t) + label_count * sizeof(struct profile_label) + 32 +
-                        builder->value_types.count * sizeof(int64_t));
+    charge(builder, depth * sizeof(uint32_t) + label_count * sizeof(struct profile_label) +
+                        SAMPLE_OVERHEAD_BYTES + builder->value_types.count * sizeof(int64_t));
 }
 
 static void append_sample(struct profile_builder *builder, uint64_t hash, const uint32_t *stack,
@@ -560,16 +567,18 @@ static void fill_profile(struct profile_builder *builder, struct profile *profil
 enum err_code profile_builder_take(struct profile_builder *builder, struct profile **ret_profile,
                                    struct err *err)
 {
+    if (builder->is_taken)
+        return err_set(err, ERR_TOO_LARGE, "the profile was taken from its builder already");
     if (profile_builder_failed(builder))
         return err_set(err, ERR_TOO_LARGE, "the profile has more %s than the limit, %" PRIu64,
-                       builder->passed_limit, builder->passed_value);
+                       builder->exceeded_name, builder->exceeded_limit);
     if (builder->value_types.count == 0)
         return err_set(err, ERR_INVALID, "the profile has no sample type");
     struct profile *profile = builder->fields;
     fill_profile(builder, profile);
     builder->arena = NULL;
     builder->fields = NULL;
-    builder->passed_limit = "samples, after it was taken,";
+    builder->is_taken = true;
     *ret_profile = profile;
     return ERR_NONE;
 }

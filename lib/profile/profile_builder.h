@@ -38,7 +38,11 @@ static inline void profile_builder_cleanup(struct profile_builder **builder)
 #define profile_builder_auto                                                                       \
     __attribute__((cleanup(profile_builder_cleanup))) struct profile_builder *
 
-/* True once a limit was exceeded; profile_builder_take then returns the error. */
+/*
+ * True once a limit was exceeded, when profile_builder_take returns the error, and after
+ * profile_builder_take. From then on the functions that return an index return any number, and
+ * nothing is added.
+ */
 bool profile_builder_failed(const struct profile_builder *builder);
 
 /* Adds a value type. All of them are added before the first sample. */
@@ -57,9 +61,9 @@ uint32_t profile_builder_location(struct profile_builder *builder,
                                   const struct profile_location *location,
                                   const struct profile_line *lines, uint32_t line_count);
 
-/* While is_held is set, the three functions above find existing entries but add none: for a new
- * entry they return PROFILE_NONE. */
-void profile_builder_hold(struct profile_builder *builder, bool is_held);
+/* While is_frozen is set, profile_builder_function, _mapping and _location find existing entries
+ * but add none: for a new entry they return PROFILE_NONE. */
+void profile_builder_freeze(struct profile_builder *builder, bool is_frozen);
 
 /* The numbers of entries in the builder's tables. */
 struct profile_builder_counts {
@@ -71,7 +75,8 @@ struct profile_builder_counts {
 struct profile_builder_counts profile_builder_count(const struct profile_builder *builder);
 
 /* Changes the address and line (NULL: unchanged) of a location with one line, for names that
- * become known late. The location stays separate even if it becomes equal to another. */
+ * become known late. The location stays separate even if it becomes equal to another, and is still
+ * found by its old address and lines. */
 void profile_builder_replace_location(struct profile_builder *builder, uint32_t location,
                                       uint64_t address, const struct profile_line *line);
 

@@ -2,16 +2,17 @@
  * call_graph: the functions of a view and their calls, reduced to a size that can be drawn; also as
  * DOT text for Graphviz.
  *
- * Values stay exact when nodes are left out. A function has the values of top.h. An edge has the
- * value of each stack in which one function calls the other, counted once per stack. Where
+ * Values stay exact when nodes are left out. A function has the values of top.h. The value of an
+ * edge is the sum of the stacks in which one function calls the other, each counted once. Where
  * functions in between are left out, the edge skips them; `direct` is the part without skipped
  * functions. A function calling itself makes no edge.
  *
  * The choice of nodes is that of the page's graph (web/src/model/functions/call_graph.ts): half of
  * them by flat value, half by cumulative value, and none with less than 0.3 / max_nodes of the
  * largest (1 in 267 for 80 nodes; pprof: 1 in 200). The choice of edges: the heaviest ones and each
- * function's heaviest caller, and none that go around functions which are drawn. Only for a view of
- * one profile, not of a diff. Threads: an object belongs to one thread.
+ * function's heaviest caller, except an edge without direct calls if other edges already lead from
+ * the one function to the other. Only for a view of one profile, not of a diff. Threads: an object
+ * belongs to one thread.
  */
 #ifndef LIB_PROFILE_REPORT_CALL_GRAPH_H
 #define LIB_PROFILE_REPORT_CALL_GRAPH_H
@@ -28,7 +29,7 @@ struct call_graph_node {
 };
 
 struct call_graph_edge {
-    uint32_t from; /* nodes */
+    uint32_t from; /* index in call_graph.nodes, as the next */
     uint32_t to;
     int64_t sum;
     int64_t direct;
@@ -41,8 +42,8 @@ struct call_graph {
     uint32_t node_count;
     const struct call_graph_edge *edges; /* by descending |sum| */
     uint32_t edge_count;
-    uint32_t function_count; /* drawn or not */
-    int64_t flat;            /* of all nodes together */
+    uint32_t function_count; /* functions of the view, drawn or not */
+    int64_t flat;            /* sum of the flat values of the drawn nodes */
 };
 
 /* Allocates in arena. max_nodes is at most CALL_GRAPH_NODES_MAX. Handles: ERR_TOO_LARGE (the

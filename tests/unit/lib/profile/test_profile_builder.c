@@ -60,7 +60,7 @@ static void a_frozen_builder_adds_nothing_new(void **state)
     const struct profile_mapping mapping = {.start = 7};
     const struct profile_location location = {.address = 7, .mapping = PROFILE_NONE};
     const struct profile_builder_counts before = profile_builder_count(builder);
-    profile_builder_hold(builder, true);
+    profile_builder_freeze(builder, true);
     assert_int_equal(add_frame(builder, "a"), a);
     assert_int_not_equal(profile_builder_function(builder, &known), PROFILE_NONE);
     assert_int_equal(profile_builder_function(builder, &unknown), PROFILE_NONE);
@@ -68,7 +68,7 @@ static void a_frozen_builder_adds_nothing_new(void **state)
     assert_int_equal(profile_builder_location(builder, &location, NULL, 0), PROFILE_NONE);
     const struct profile_builder_counts now = profile_builder_count(builder);
     assert_memory_equal(&before, &now, sizeof(now));
-    profile_builder_hold(builder, false);
+    profile_builder_freeze(builder, false);
     assert_int_equal(profile_builder_location(builder, &location, NULL, 0), now.locations);
 }
 
