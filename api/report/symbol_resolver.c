@@ -20,7 +20,7 @@
 #include <stdio.h>
 
 static const size_t names_bytes_default = 64 << 20;
-/* Bound of the cached names of one table; beyond it the cache of the table is emptied. */
+/* Limit of the cached names of one table; when it is reached, the cache of the table is emptied. */
 static const size_t table_names_bytes = 4 << 20;
 
 enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096 };
@@ -33,8 +33,8 @@ struct seen {
     int64_t at_ns; /* 0: none */
 };
 
-/* One mode of names, for the store. */
-struct named_by {
+/* The store's resolver for one mode of names. */
+struct store_resolver {
     struct symbol_resolver *symbol_resolver;
     enum symbol_name_mode mode;
     struct frame_resolver resolver;
@@ -43,7 +43,7 @@ struct named_by {
 struct symbol_resolver {
     struct server *server;
     struct flight_cache *names; /* struct table_names by table and mode */
-    struct named_by modes[MODE_COUNT];
+    struct store_resolver modes[MODE_COUNT];
     pthread_mutex_t mutex; /* guards the members below */
     struct seen seen[SEEN_SLOTS];
 };
@@ -53,9 +53,10 @@ struct text_pair {
     struct span system; /* of functions */
 };
 
-/* Indexes of texts of functions or files, by number. */
+/* Texts of functions or files. `indexes` maps the number of a function or file in the table to an
+ * index of texts. */
 struct text_list {
-    struct map_u64 places;
+    struct map_u64 indexes;
     struct text_pair *texts; /* on the heap */
     uint32_t count;
     uint32_t capacity;
@@ -63,15 +64,15 @@ struct text_list {
 
 static void text_list_fini(struct text_list *list)
 {
-    map_u64_fini(&list->places);
+    map_u64_fini(&list->indexes);
     mem_free(list->texts);
     *list = (struct text_list){0};
 }
 
 static const struct text_pair *text_list_find(const struct text_list *list, uint32_t number)
 {
-    const uint32_t place = map_u64_find(&list->places, number);
-    return place == MAP_ABSENT ? NULL : &list->texts[place];
+    const uint32_t index = map_u64_find(&list->indexes, number);
+    return index == MAP_ABSENT ? NULL : &list->texts[index];
 }
 
 static struct span copy_text(struct arena *arena, struct span text)
@@ -90,7 +91,7 @@ static void text_list_add(struct text_list *list, uint32_t number, struct text_p
 {
     vec_reserve(list->texts, list->capacity, list->count + 1);
     list->texts[list->count] = text;
-    map_u64_add(&list->places, number, list->count++);
+    map_u64_add(&list->indexes, number, list->count++);
 }
 
 /* ---- cached names of a table ---- */
@@ -124,8 +125,8 @@ static enum err_code table_names_make(void *context, void **ret_value, size_t *r
     return ERR_NONE;
 }
 
-/* Called with the lock held. */
-static void table_names_bound(struct table_names *names)
+/* Called with names->mutex held. */
+static void table_names_empty_if_full(struct table_names *names)
 {
     const size_t lists = ((size_t)names->functions.capacity + names->files.capacity) *
                          (sizeof(struct text_pair) + 2 * sizeof(struct map_u64_slot));
@@ -143,13 +144,13 @@ struct resolver_context {
     struct symbol_resolver *symbol_resolver;
     int64_t tenant_id;
     enum symbol_name_mode mode;
-    bool is_placed; /* mappings are those of a process, not of files */
+    bool has_process_mappings; /* queries contain the mapping of a process (shares) */
 };
 
 struct resolution {
     const struct resolver_context *resolver_context;
     struct symbol_tables_ref ref;
-    struct flight_entry *kept;
+    struct flight_entry *entry;
     struct symbol_names *expanded; /* NULL until a text is not cached */
     struct arena *arena;           /* for results */
     struct text_list functions;    /* of this request, in arena */
@@ -169,13 +170,13 @@ static enum err_code read_function(struct resolution *resolution, uint32_t funct
     return ERR_NONE;
 }
 
-/* Reads a text from the cache, or from the table. Called with the lock held. */
+/* Reads a text from the cache, or from the table. Called with names->mutex held. */
 static enum err_code read_text(struct resolution *resolution, struct table_names *names,
                                bool is_function, uint32_t number, struct text_pair *ret_text,
                                struct err *err)
 {
-    struct text_list *kept = is_function ? &names->functions : &names->files;
-    const struct text_pair *known = text_list_find(kept, number);
+    struct text_list *cached = is_function ? &names->functions : &names->files;
+    const struct text_pair *known = text_list_find(cached, number);
     if (known) {
         *ret_text = copy_pair(resolution->arena, known);
         return ERR_NONE;
@@ -191,12 +192,13 @@ static enum err_code read_text(struct resolution *resolution, struct table_names
     if (code)
         return code;
     *ret_text = copy_pair(resolution->arena, &text);
-    table_names_bound(names);
-    text_list_add(kept, number, copy_pair(names->arena, &text));
+    table_names_empty_if_full(names);
+    text_list_add(cached, number, copy_pair(names->arena, &text));
     return ERR_NONE;
 }
 
-/* A text that cannot be read is empty: the rest of the table may be valid. */
+/* Returns the text of a function or file, or an empty one if it cannot be read, since the rest of
+ * the table may be valid. */
 static struct text_pair find_text(struct resolution *resolution, bool is_function, uint32_t number)
 {
     struct text_list *list = is_function ? &resolution->functions : &resolution->files;
@@ -207,7 +209,7 @@ static struct text_pair find_text(struct resolution *resolution, bool is_functio
     const struct text_pair *known = text_list_find(list, number);
     if (known)
         return *known;
-    struct table_names *names = flight_cache_get(resolution->kept);
+    struct table_names *names = flight_cache_get(resolution->entry);
     pthread_mutex_lock(&names->mutex);
     if (read_text(resolution, names, is_function, number, &text, &ignored))
         text = (struct text_pair){0};
@@ -216,7 +218,7 @@ static struct text_pair find_text(struct resolution *resolution, bool is_functio
     return text;
 }
 
-/* A frame with a line but no name is named by its place. */
+/* Names a frame without a function FILE:LINE; empty: the file is not known either. */
 static struct span name_of_place(struct arena *arena, const struct symbolize_frame *frame)
 {
     if (!frame->file.size)
@@ -246,21 +248,27 @@ static void resolve_address(struct resolution *resolution, uint32_t count,
     *ret_frames = (struct symbolize_frames){.frames = frames, .count = made};
 }
 
-/* The address in the binary: a process's address is translated by its mapping; a stored one is an
- * offset in the file. Without a mapping it may be an address of the binary already, as for programs
- * that are not relocated. */
+/*
+ * Finds the address in the binary of an offset as in struct symbolize_query.
+ *
+ * - A share whose mapping has a range: the offset is turned into the process's address, which the
+ *   mapping translates. False: the table has no such address.
+ * - The store: the offset is one in the file, which is taken as mapped from 0.
+ * - A share without a range, and an offset of the store that the table does not have: it is an
+ *   address of the binary already, as in programs that are not relocated.
+ */
 static bool find_address(const struct resolution *resolution, const struct profile_mapping *mapping,
                          uint64_t offset, uint64_t *ret_address)
 {
     const struct symbol_table *table = resolution->ref.table;
     struct symbol_mapping from = {.limit = UINT64_MAX};
     const bool has_range = mapping && mapping->limit > mapping->start;
-    if (has_range && resolution->resolver_context->is_placed) {
+    if (has_range && resolution->resolver_context->has_process_mappings) {
         from = (struct symbol_mapping){
             .start = mapping->start, .limit = mapping->limit, .offset = mapping->offset};
         offset += mapping->start - mapping->offset;
     }
-    if ((has_range || !resolution->resolver_context->is_placed) &&
+    if ((has_range || !resolution->resolver_context->has_process_mappings) &&
         symbol_address_find(table, &from, offset, ret_address) != SYMBOL_ADDRESS_NONE)
         return true;
     *ret_address = offset;
@@ -290,14 +298,14 @@ static enum err_code resolve_from_table(struct resolution *resolution,
     snprintf(key, sizeof(key), "%s %d", resolution->ref.key,
              (int)resolution->resolver_context->mode);
     enum err_code code = flight_cache_ref(symbol_resolver->names, key, table_names_make, NULL,
-                                          &resolution->kept, err);
+                                          &resolution->entry, err);
     if (code)
         return code;
     resolve_addresses(resolution, query, ret_frames);
     symbol_names_destroy(resolution->expanded);
     text_list_fini(&resolution->functions);
     text_list_fini(&resolution->files);
-    flight_cache_unref(resolution->kept);
+    flight_cache_unref(resolution->entry);
     return ERR_NONE;
 }
 
@@ -314,7 +322,8 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
     if (query->build_id.size)
         code = symbol_tables_ref(server, resolver_context->tenant_id, query->build_id,
                                  &resolution->ref, err);
-    /* Ignores a table that cannot be read; failures that may be over in a moment are reported. */
+    /* Ignores a table that cannot be read. ERR_DATABASE and ERR_BUSY may be over in a moment and
+     * are returned. */
     if (code && code != ERR_DATABASE && code != ERR_BUSY)
         code = ERR_NONE;
     else if (!code && resolution->ref.table)
@@ -346,16 +355,18 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
 
 static uint64_t store_generation(void *context, int64_t tenant_id)
 {
-    const struct named_by *by = context;
-    return symbol_tables_generation(by->symbol_resolver->server, tenant_id) * MODE_COUNT + by->mode;
+    const struct store_resolver *store_resolver = context;
+    return symbol_tables_generation(store_resolver->symbol_resolver->server, tenant_id) *
+               MODE_COUNT +
+           store_resolver->mode;
 }
 
 static enum err_code store_prepare(void *context, int64_t tenant_id,
                                    const struct symbolize_binary *binaries, uint32_t count,
                                    struct err *err)
 {
-    const struct named_by *by = context;
-    struct resolver_context resolver_context = {.symbol_resolver = by->symbol_resolver,
+    const struct store_resolver *store_resolver = context;
+    struct resolver_context resolver_context = {.symbol_resolver = store_resolver->symbol_resolver,
                                                 .tenant_id = tenant_id};
     return prepare(&resolver_context, binaries, count, err);
 }
@@ -364,14 +375,15 @@ static enum err_code store_resolve(void *context, const struct frame_query *quer
                                    struct arena *arena, struct symbolize_frames *ret_frames,
                                    struct err *err)
 {
-    const struct named_by *by = context;
-    struct resolver_context resolver_context = {
-        .symbol_resolver = by->symbol_resolver, .tenant_id = query->tenant_id, .mode = by->mode};
-    const struct symbolize_query resolution = {.build_id = query->build_id,
-                                               .file = query->file,
-                                               .addresses = query->addresses,
-                                               .address_count = query->address_count};
-    return resolve(&resolver_context, &resolution, arena, ret_frames, err);
+    const struct store_resolver *store_resolver = context;
+    struct resolver_context resolver_context = {.symbol_resolver = store_resolver->symbol_resolver,
+                                                .tenant_id = query->tenant_id,
+                                                .mode = store_resolver->mode};
+    const struct symbolize_query unmapped_query = {.build_id = query->build_id,
+                                                   .file = query->file,
+                                                   .addresses = query->addresses,
+                                                   .address_count = query->address_count};
+    return resolve(&resolver_context, &unmapped_query, arena, ret_frames, err);
 }
 
 struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes)
@@ -382,13 +394,13 @@ struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max
     symbol_resolver->names =
         flight_cache_create(max_bytes ? max_bytes : names_bytes_default, table_names_destroy);
     for (int mode = 0; mode < MODE_COUNT; mode++) {
-        struct named_by *by = &symbol_resolver->modes[mode];
-        *by = (struct named_by){.symbol_resolver = symbol_resolver,
-                                .mode = (enum symbol_name_mode)mode};
-        by->resolver = (struct frame_resolver){.context = by,
-                                               .generation = store_generation,
-                                               .prepare = store_prepare,
-                                               .resolve = store_resolve};
+        struct store_resolver *store_resolver = &symbol_resolver->modes[mode];
+        *store_resolver = (struct store_resolver){.symbol_resolver = symbol_resolver,
+                                                  .mode = (enum symbol_name_mode)mode};
+        store_resolver->resolver = (struct frame_resolver){.context = store_resolver,
+                                                           .generation = store_generation,
+                                                           .prepare = store_prepare,
+                                                           .resolve = store_resolve};
     }
     return symbol_resolver;
 }
@@ -416,7 +428,7 @@ enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, i
     struct resolver_context resolver_context = {.symbol_resolver = symbol_resolver,
                                                 .tenant_id = tenant_id,
                                                 .mode = mode,
-                                                .is_placed = true};
+                                                .has_process_mappings = true};
     const struct symbolize_resolver resolver = {
         .context = &resolver_context, .prepare = prepare, .resolve = resolve};
     struct symbolize_counts counts = {0};
@@ -441,28 +453,28 @@ static bool was_seen(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
 }
 
 void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
-                          const struct profile *tables)
+                          const struct profile *profile)
 {
     arena_auto scratch = arena_create();
     const struct symbolize_binary *binaries;
-    const uint32_t count = symbolize_find_binaries(tables, scratch, &binaries);
-    struct symbol_tables_binary *news = arena_new(scratch, struct symbol_tables_binary, count);
+    const uint32_t count = symbolize_find_binaries(profile, scratch, &binaries);
+    struct symbol_tables_binary *unseen = arena_new(scratch, struct symbol_tables_binary, count);
     struct err ignored;
-    uint32_t news_count = 0;
+    uint32_t unseen_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (binaries[i].build_id.size &&
             !was_seen(symbol_resolver, tenant_id, binaries[i].build_id))
-            news[news_count++] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
-                                                               .file = binaries[i].file};
+            unseen[unseen_count++] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
+                                                                   .file = binaries[i].file};
     }
-    if (symbol_tables_prepare(symbol_resolver->server, tenant_id, news, news_count, &ignored))
+    if (symbol_tables_prepare(symbol_resolver->server, tenant_id, unseen, unseen_count, &ignored))
         return;
-    for (uint32_t i = 0; i < news_count; i++) {
+    for (uint32_t i = 0; i < unseen_count; i++) {
         struct symbol_tables_ref ref = {0};
-        if (!symbol_tables_ref(symbol_resolver->server, tenant_id, news[i].build_id, &ref,
+        if (!symbol_tables_ref(symbol_resolver->server, tenant_id, unseen[i].build_id, &ref,
                                &ignored) &&
             !ref.table)
-            symbol_tables_need(symbol_resolver->server, tenant_id, &news[i], 1);
+            symbol_tables_need(symbol_resolver->server, tenant_id, &unseen[i], 1);
         symbol_tables_unref(&ref);
     }
 }

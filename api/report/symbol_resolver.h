@@ -2,10 +2,10 @@
  * symbol_resolver: names of addresses from symbol tables (api/debuginfo/symbol_tables.h), for the
  * store, which resolves while it computes a result, and for shares, when their profile is read.
  *
- * Stored data never contains these names, so that a table that arrives later names old data. Cached
- * are names in their displayed form, of recently used tables, so that each is expanded and
- * shortened once; finding an address takes less time than caching it. Binaries without a table are
- * noted (symbol_tables_need). Threads: any.
+ * Stored data never contains these names, so that a table that arrives later names old data. The
+ * names of recently used tables are cached as they are displayed. Addresses are not cached: finding
+ * one takes less time than caching it. Binaries without a table are noted (symbol_tables_need).
+ * Threads: any.
  */
 #ifndef API_REPORT_SYMBOL_RESOLVER_H
 #define API_REPORT_SYMBOL_RESOLVER_H
@@ -26,16 +26,17 @@ struct server;
 struct symbol_tables_status;
 struct symbolize_binary;
 
-/* As in pprof: full names of C++ and Rust are longer than a frame is wide, and instances of a
- * template are one function to a reader who looks for where time goes. */
+/* Short names are the default, as in pprof: full names of C++ and Rust are longer than a frame is
+ * wide, and to a user who looks for where time goes, all instances of a template are one function.
+ */
 static const enum symbol_name_mode symbol_resolver_mode_default = SYMBOL_NAME_SIMPLE;
 
 /* server is not used before the first request. max_bytes of names; 0: 64 MiB. */
 struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes);
 void symbol_resolver_destroy(struct symbol_resolver *symbol_resolver); /* NULL is a no-op */
 
-/* The resolver for the store; lives as long as symbol_resolver. Generations of the modes are never
- * equal. */
+/* The resolver for the store; lives as long as symbol_resolver. Two modes never have the same
+ * generation, so cached results of one mode are not used for another. */
 const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *symbol_resolver,
                                                       enum symbol_name_mode mode);
 
@@ -50,7 +51,7 @@ enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, i
 /* Notes which of a profile's binaries need a table, so that it is looked for before the profile is
  * viewed. A binary that was noted in the last minutes costs one look-up in memory. */
 void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
-                          const struct profile *tables);
+                          const struct profile *profile);
 
 /* The states of names of these binaries, in arena; at most SYMBOL_TABLES_STATUS_MAX. Handles:
  * ERR_DATABASE, ERR_BUSY. */
