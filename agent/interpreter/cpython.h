@@ -23,8 +23,9 @@ extern const struct interpreter_kind cpython_kind;
 struct cpython_layout {
     uint16_t version; /* major << 8 | minor */
     bool has_qualified_names;
-    bool is_code_inside; /* a frame stores the address of its instruction */
-    uint16_t place_unit; /* otherwise it is a number of units of this many bytes */
+    bool has_instruction_address; /* the place of a frame is the address of its instruction */
+    uint16_t
+        place_unit; /* without has_instruction_address: the place counts units of so many bytes */
     enum cpython_line_form line_form;
     uint16_t interpreters_head; /* _PyRuntimeState */
     uint16_t threads_head;      /* PyInterpreterState */
@@ -47,6 +48,7 @@ const struct cpython_layout *cpython_layout_find(uint32_t version);
  * why the layout is refused. */
 enum interpreter_outcome cpython_layout_read(struct span offsets,
                                              struct cpython_layout *ret_layout);
-enum { CPYTHON_OFFSETS_BYTES = 656 }; /* the part that is read; all versions have as much */
+/* What is read from the begin of _PyRuntime; _PyRuntime is longer in all versions. */
+enum { CPYTHON_OFFSETS_BYTES = 656 };
 
 #endif

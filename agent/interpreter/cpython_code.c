@@ -103,7 +103,7 @@ static bool read_function(void *context, const struct interpreted_frame *frame,
 static uint32_t find_line(const struct cpython_layout *layout, const struct function *function,
                           const struct interpreted_frame *frame)
 {
-    const int64_t place = layout->is_code_inside
+    const int64_t place = layout->has_instruction_address
                               ? (int64_t)(frame->place - frame->code - layout->code_instructions)
                               : (int64_t)(int32_t)frame->place * layout->place_unit;
     return cpython_lines_find(layout->line_form, function->lines, function->first_line, place);

@@ -3,13 +3,14 @@
 #define VERSION(minor) (3 << 8 | (minor))
 
 /* The words of a code object that interpreter_check() covers: its first line, its name and its line
- * table. What the kernel reads of it reaches from the first to the last. */
+ * table. They must be in this order in the object, since the kernel reads from the first to the
+ * last of them. */
 #define CODE_WORDS(first_line, name, lines)                                                        \
     .code_start = (first_line), .code_bytes = (lines) + 8 - (first_line),                          \
     .code_words = {0, (name) - (first_line), (lines) - (first_line)}
 
-/* The offsets are those that tests/oracle/cpython/offsets.sh prints. Most of them are equal in
- * several versions: a row has those of its group and what differs. */
+/* The offsets are those that tests/oracle/cpython/offsets.sh prints. The macros contain those that
+ * several versions share; a row adds what differs. */
 #define THREADS .thread_next = 8, .thread_interpreter = 16
 
 #define FROM_3_8                                                                                   \
@@ -18,9 +19,19 @@
 #define FRAMES_FROM_3_8                                                                            \
     .thread_self = 176, .thread_frame = 24, .frame_previous = 24, .frame_code = 32,                \
     .groups = INTERPRETER_EACH_FRAME, .is_place_short = 1, CODE_WORDS(40, 112, 120)
+/* 3.8 and 3.9 are equal. */
+#define ROW_FROM_3_8(minor)                                                                        \
+    {                                                                                              \
+        .version = VERSION(minor), FROM_3_8, .place_unit = 1,                                      \
+        .line_form = CPYTHON_LINES_INCREMENTS, .frames = {                                         \
+            FRAMES_FROM_3_8,                                                                       \
+            .frame_bytes = 108,                                                                    \
+            .frame_place = 104                                                                     \
+        }                                                                                          \
+    }
 
 #define FROM_3_11                                                                                  \
-    THREADS, .has_qualified_names = true, .is_code_inside = true, .place_unit = 1,                 \
+    THREADS, .has_qualified_names = true, .has_instruction_address = true, .place_unit = 1,        \
              .line_form = CPYTHON_LINES_LOCATIONS, .interpreters_head = 40, .code_file = 112,      \
              .code_name = 120, .code_qualified_name = 128, .code_lines = 136
 #define FRAMES_FROM_3_11                                                                           \
@@ -28,16 +39,8 @@
     .is_frame_in_record = 1
 
 static const struct cpython_layout layouts[] = {
-    {.version = VERSION(8),
-     FROM_3_8,
-     .place_unit = 1,
-     .line_form = CPYTHON_LINES_INCREMENTS,
-     .frames = {FRAMES_FROM_3_8, .frame_bytes = 108, .frame_place = 104}},
-    {.version = VERSION(9), /* as 3.8 */
-     FROM_3_8,
-     .place_unit = 1,
-     .line_form = CPYTHON_LINES_INCREMENTS,
-     .frames = {FRAMES_FROM_3_8, .frame_bytes = 108, .frame_place = 104}},
+    ROW_FROM_3_8(8),
+    ROW_FROM_3_8(9),
     {.version = VERSION(10),
      FROM_3_8,
      .place_unit = 2,
@@ -81,8 +84,10 @@ const struct cpython_layout *cpython_layout_find(uint32_t version)
  * The structure is an array of words of 8 bytes, in parts: one for each C structure, which begins
  * with the size of that structure and goes on with the offsets of its members. Word 0 is the cookie
  * "xdebugpy". Sources: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14.
- * In 3.14 parts have more words (three in that of the interpreter, two in that of a frame, one in
- * that of a code object), so the parts that follow begin later.
+ *
+ * In 3.14 parts have more words: three in that of the interpreter, two in that of a frame, one in
+ * that of a code object. A new part of four words (set objects) precedes that of Unicode strings.
+ * So the part of Unicode strings begins 10 words later than in 3.13.
  */
 enum {
     WORD_VERSION = 1,
@@ -93,11 +98,24 @@ enum {
 
 /* The numbers of the words with which the parts begin. */
 struct parts {
-    uint8_t thread;
-    uint8_t frame;
-    uint8_t code;
-    uint8_t unicode;
+    uint32_t thread;
+    uint32_t frame;
+    uint32_t code;
+    uint32_t unicode;
 };
+
+/* The numbers of words in a part; word 0 is the size. They are equal in 3.13 and 3.14. */
+enum { THREAD_NEXT = 2, THREAD_INTERPRETER = 3, THREAD_FRAME = 4, THREAD_ID = 5 };
+enum { FRAME_PREVIOUS = 1, FRAME_EXECUTABLE = 2, FRAME_INSTRUCTION = 3, FRAME_OWNER = 5 };
+enum {
+    CODE_FILE = 1,
+    CODE_NAME = 2,
+    CODE_QUALIFIED_NAME = 3,
+    CODE_LINES = 4,
+    CODE_FIRST_LINE = 5,
+    CODE_INSTRUCTIONS = 9
+};
+enum { UNICODE_ASCII_BYTES = 3 };
 
 static const struct parts parts_13 = {.thread = 19, .frame = 28, .code = 34, .unicode = 67};
 static const struct parts parts_14 = {.thread = 22, .frame = 31, .code = 39, .unicode = 77};
@@ -117,21 +135,21 @@ static bool read_offsets(struct span offsets, const struct parts *parts,
     struct interpreter_layout *frames = &layout->frames;
     layout->interpreters_head = offset_at(offsets, WORD_INTERPRETERS_HEAD, &is_valid);
     layout->threads_head = offset_at(offsets, WORD_THREADS_HEAD, &is_valid);
-    layout->thread_next = offset_at(offsets, parts->thread + 2u, &is_valid);
-    layout->thread_interpreter = offset_at(offsets, parts->thread + 3u, &is_valid);
-    frames->thread_frame = offset_at(offsets, parts->thread + 4u, &is_valid);
-    frames->thread_self = offset_at(offsets, parts->thread + 5u, &is_valid);
-    frames->frame_previous = offset_at(offsets, parts->frame + 1u, &is_valid);
-    frames->frame_code = offset_at(offsets, parts->frame + 2u, &is_valid);
-    frames->frame_place = offset_at(offsets, parts->frame + 3u, &is_valid);
-    frames->group_end = offset_at(offsets, parts->frame + 5u, &is_valid);
-    layout->code_file = offset_at(offsets, parts->code + 1u, &is_valid);
-    layout->code_name = offset_at(offsets, parts->code + 2u, &is_valid);
-    layout->code_qualified_name = offset_at(offsets, parts->code + 3u, &is_valid);
-    layout->code_lines = offset_at(offsets, parts->code + 4u, &is_valid);
-    layout->code_first_line = offset_at(offsets, parts->code + 5u, &is_valid);
-    layout->code_instructions = offset_at(offsets, parts->code + 9u, &is_valid);
-    layout->ascii_bytes = offset_at(offsets, parts->unicode + 3u, &is_valid);
+    layout->thread_next = offset_at(offsets, parts->thread + THREAD_NEXT, &is_valid);
+    layout->thread_interpreter = offset_at(offsets, parts->thread + THREAD_INTERPRETER, &is_valid);
+    frames->thread_frame = offset_at(offsets, parts->thread + THREAD_FRAME, &is_valid);
+    frames->thread_self = offset_at(offsets, parts->thread + THREAD_ID, &is_valid);
+    frames->frame_previous = offset_at(offsets, parts->frame + FRAME_PREVIOUS, &is_valid);
+    frames->frame_code = offset_at(offsets, parts->frame + FRAME_EXECUTABLE, &is_valid);
+    frames->frame_place = offset_at(offsets, parts->frame + FRAME_INSTRUCTION, &is_valid);
+    frames->group_end = offset_at(offsets, parts->frame + FRAME_OWNER, &is_valid);
+    layout->code_file = offset_at(offsets, parts->code + CODE_FILE, &is_valid);
+    layout->code_name = offset_at(offsets, parts->code + CODE_NAME, &is_valid);
+    layout->code_qualified_name = offset_at(offsets, parts->code + CODE_QUALIFIED_NAME, &is_valid);
+    layout->code_lines = offset_at(offsets, parts->code + CODE_LINES, &is_valid);
+    layout->code_first_line = offset_at(offsets, parts->code + CODE_FIRST_LINE, &is_valid);
+    layout->code_instructions = offset_at(offsets, parts->code + CODE_INSTRUCTIONS, &is_valid);
+    layout->ascii_bytes = offset_at(offsets, parts->unicode + UNICODE_ASCII_BYTES, &is_valid);
     layout->unicode_bytes = (uint16_t)(layout->ascii_bytes + 16);
     return is_valid;
 }
@@ -141,8 +159,9 @@ static uint16_t highest(uint16_t a, uint16_t b)
     return a > b ? a : b;
 }
 
-/* Chooses the pieces of a frame and of a code object that the kernel program reads at once, so that
- * they contain all members it needs. False: these are further apart than a piece is long. */
+/* Chooses which part of a frame and of a code object the kernel program reads: each part contains
+ * all members that the program needs, in at most INTERPRETER_PIECE_BYTES. False: the members do not
+ * fit, or the code object has one before its first line. */
 static bool set_pieces(struct cpython_layout *layout)
 {
     struct interpreter_layout *frames = &layout->frames;
@@ -153,7 +172,8 @@ static bool set_pieces(struct cpython_layout *layout)
         layout->code_lines < start || layout->code_name - start > INTERPRETER_PIECE_BYTES - 16 ||
         layout->code_lines - start > INTERPRETER_PIECE_BYTES - 16)
         return false;
-    /* The byte at group_end is read alone: a frame at the end of its memory may end with it. */
+    /* group_end is a single byte and may be the last one of a frame, at the end of mapped memory,
+     * so it counts as 1 byte, while the other members count as 8. */
     const uint16_t words =
         highest(highest(frames->frame_previous, frames->frame_code), frames->frame_place);
     frames->frame_bytes = highest((uint16_t)(words + 8), (uint16_t)(frames->group_end + 1));
@@ -169,7 +189,7 @@ enum interpreter_outcome cpython_layout_read(struct span offsets, struct cpython
 {
     struct cpython_layout layout = {
         .has_qualified_names = true,
-        .is_code_inside = true,
+        .has_instruction_address = true,
         .place_unit = 1,
         .line_form = CPYTHON_LINES_LOCATIONS,
         .frames = {.groups = INTERPRETER_BY_OWNER},
