@@ -46,10 +46,6 @@ enum {
     UNWIND_BLOCK_STEPS = 8,        /* of a binary search in the rows of a block */
 };
 
-enum {
-    UNWIND_OPTION_FP_ONLY = 1, /* no tables */
-};
-
 struct unwind_state {
     __u64 pc;
     __u64 sp;

@@ -52,6 +52,11 @@ enum {
         UNWIND_ARM64 ? 32 : 16, /* registers known in the leaf, by DWARF number */
 };
 
+/* Options of the unwinder, which user space chooses. */
+enum {
+    UNWIND_OPTION_FP_ONLY = 1, /* uses frame pointers, no tables */
+};
+
 #define UNWIND_SHARD_BYTES (4u << 20)
 #define UNWIND_SHARD_COUNT 256u  /* at most; a shard is created when it is needed */
 #define UNWIND_RULE_COUNT 16384u /* one more record follows, so that each has a next one */

@@ -10,9 +10,10 @@
 
 #define TYPES_FILE "/sys/kernel/btf/vmlinux"
 
-/* A program at perf events that does nothing but name such a table. Earlier kernels refuse it at
- * perf events, and complain in their log when it is loaded for a tracepoint. */
-static bool can_use_growing_tables(void)
+/* Loads a program at perf events that does nothing but name such a map. Kernels before 6.1 refuse
+ * this program at perf events, and write a warning to their log when it is loaded for a tracepoint.
+ */
+static bool can_use_growing_maps(void)
 {
     LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
     fd_auto table_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "probe", 4, 4, 1, &options);
@@ -44,7 +45,7 @@ void kernel_features_find(struct kernel_features *ret_features)
         .has_ring = libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) == 1,
         .has_registers = has_helper(BPF_FUNC_task_pt_regs),
         .has_loop = has_helper(BPF_FUNC_loop),
-        .has_growing_tables = can_use_growing_tables(),
+        .has_growing_maps = can_use_growing_maps(),
     };
 }
 

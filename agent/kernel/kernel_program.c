@@ -25,12 +25,12 @@ enum {
     RING_BYTES_MIN = 256 << 10,
     RING_BYTES_MAX = 64 << 20,
     SAMPLE_BYTES_EXPECTED = 512, /* head and 50 frames */
-    WAITS_PER_S = 12000,         /* expected switches of a CPU */
+    SWITCHES_PER_S = 12000,      /* expected thread switches of a CPU, each a possible interval */
     RING_SECONDS = 2, /* the ring holds the samples of this time when all CPUs are busy */
     FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
     KERNEL_STACK_BYTES_MIN = 16 << 10,
     SHARD_WINDOW_BYTES = 256 << 10, /* a multiple of every page size */
-    FIXED_TABLE_ENTRIES = 16384,    /* of preallocated tables: 3 MB for both */
+    FIXED_MAP_ENTRIES = 16384,      /* of each preallocated map; the two maps need 3 MB */
 };
 
 extern const uint8_t bpf_cpu_start[], bpf_cpu_end[];
@@ -40,8 +40,8 @@ static const char *const process_programs[] = {"follow_fork", "forget_program", 
 enum { PROCESS_PROGRAM_COUNT = sizeof(process_programs) / sizeof(*process_programs) };
 static const char switch_program[] = "note_switch";
 
-/* The mapped piece of the shard that was written last. Whole shards would be most of the agent's
- * resident memory. */
+/* The window through which shards are written, one piece of one shard at a time. It stays mapped
+ * until another piece is written. Whole shards would be most of the agent's resident memory. */
 struct shard_window {
     uint8_t *bytes; /* NULL: none is mapped */
     uint32_t shard;
@@ -60,15 +60,15 @@ struct kernel_program {
     uint32_t link_count;
     int targets_fd;
     int processes_fd;
-    struct unwind_rule *rules; /* mapped, as the members up to shards */
-    struct unwind_chunk *chunks;
+    struct unwind_rule *rules;   /* mapped memory of the map unwind_rules */
+    struct unwind_chunk *chunks; /* mapped memory of the map unwind_chunks */
     struct shard_window window;
     int shard_fds[UNWIND_SHARD_COUNT];   /* -1: there is no such shard */
     uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not mapped for reading */
     enum event_kind event;
     uint32_t tally_turn;
-    struct kernel_program_counts received; /* samples and frames of records */
-    int loop_error; /* why the program with bpf_loop was refused; 0: it was not */
+    struct kernel_program_counts received; /* only its counts of samples and frames are used */
+    int bpf_loop_error; /* errno with which the program with bpf_loop was refused; 0: it was not */
 };
 
 /* ---- messages ---- */
@@ -100,7 +100,7 @@ static uint32_t choose_ring_bytes(const struct kernel_program *program)
 {
     const struct kernel_program_options *options = &program->options;
     const uint64_t records =
-        options->frequency_hz + (uint64_t)(options->off_cpu_share * WAITS_PER_S);
+        options->frequency_hz + (uint64_t)(options->off_cpu_share * SWITCHES_PER_S);
     const uint64_t wanted = options->ring_bytes ? options->ring_bytes
                                                 : (uint64_t)program->cpu_count * records *
                                                       SAMPLE_BYTES_EXPECTED * RING_SECONDS;
@@ -123,10 +123,9 @@ static uint32_t own_namespace(void)
 static bool uses_loop(const struct kernel_program *program)
 {
     return kernel_features_loop(&program->features) && !program->options.has_bounded_loops &&
-           !program->loop_error;
+           !program->bpf_loop_error;
 }
 
-enum { WALK_FRAME_POINTERS_ONLY = 1 }; /* UNWIND_OPTION_FP_ONLY of bpf/unwind_core.h */
 enum { LOAD_TRIES = 20 };
 
 /* Finds the offset of a constant in the section .rodata of the program, by the program's BTF.
@@ -151,8 +150,8 @@ static bool find_constant(const struct kernel_program *program, const char *name
 }
 
 /* THREAD_SIZE of the kernel: 16 KiB on x86-64 and arm64, or a page if that is more. Kernels with
- * KASAN have twice that: samples taken in the kernel lose their user frames there, with a reason.
- */
+ * KASAN have twice that size; on these, samples taken in the kernel have no user frames, and their
+ * `stop` (enum unwind_stop) states why. */
 static uint64_t kernel_stack_bytes(void)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -166,8 +165,9 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const uint32_t agent_namespace = own_namespace();
     const uint8_t has_targets = program->options.has_targets;
     const uint8_t has_tallies = program->options.has_tallies;
-    const uint8_t walk_options = program->options.has_no_tables ? WALK_FRAME_POINTERS_ONLY : 0;
-    /* Half of the ring, divided by the counters: each CPU has one for ticks and one for switches.
+    const uint8_t walk_options = program->options.has_no_tables ? UNWIND_OPTION_FP_ONLY : 0;
+    /* A BPF program wakes the agent once it has written so many bytes on a CPU since it last did.
+     * Each CPU counts twice, for ticks and for thread switches, so the ring is at most half full.
      */
     const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
     const uint32_t wait_threshold = (uint32_t)(program->options.off_cpu_share * UINT32_MAX);
@@ -186,9 +186,10 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
         {"wait_threshold", &wait_threshold, sizeof(wait_threshold)},
         {"has_tallies", &has_tallies, sizeof(has_tallies)},
         {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},
-        {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)}, /* of the bounded program only */
+        /* must be the last row: only the bounded program has this constant */
+        {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)},
     };
-    const size_t count = sizeof(constants) / sizeof(*constants) - uses_loop(program);
+    const size_t count = sizeof(constants) / sizeof(*constants) - (uses_loop(program) ? 1 : 0);
     struct bpf_map *map = bpf_object__find_map_by_name(program->object, ".rodata");
     size_t size = 0, offset;
     const void *initial = map ? bpf_map__initial_value(map, &size) : NULL;
@@ -210,7 +211,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
 static const char *const tally_maps[] = {"tallies_even", "tallies_odd"};
 
 /* Before Linux 6.1 programs at perf events may only use preallocated hash maps. */
-static int preallocate_tables(const struct kernel_program *program)
+static int preallocate_maps(const struct kernel_program *program)
 {
     static const char *const names[] = {"processes", "targets"};
     int error = 0;
@@ -218,7 +219,7 @@ static int preallocate_tables(const struct kernel_program *program)
         struct bpf_map *map = bpf_object__find_map_by_name(program->object, names[i]);
         error = map ? bpf_map__set_map_flags(map, 0) : -ENOENT;
         if (!error)
-            error = bpf_map__set_max_entries(map, FIXED_TABLE_ENTRIES);
+            error = bpf_map__set_max_entries(map, FIXED_MAP_ENTRIES);
     }
     return error;
 }
@@ -252,8 +253,8 @@ static enum err_code prepare_object(const struct kernel_program *program, struct
     if (!samples)
         return err_set(err, ERR_INTERNAL, "the kernel program has no ring of samples");
     int error = bpf_map__set_max_entries(samples, ring_bytes);
-    if (!error && !program->features.has_growing_tables)
-        error = preallocate_tables(program);
+    if (!error && !program->features.has_growing_maps)
+        error = preallocate_maps(program);
     if (!error)
         error = prepare_off_cpu(program);
     if (!error)
@@ -307,7 +308,7 @@ static void unmap_window(struct kernel_program *program)
     program->window.bytes = NULL;
 }
 
-static void unmap_tables(struct kernel_program *program)
+static void unmap_unwind_tables(struct kernel_program *program)
 {
     if (program->rules)
         munmap(program->rules, RULES_BYTES);
@@ -318,13 +319,12 @@ static void unmap_tables(struct kernel_program *program)
         os_close(program->shard_fds[i]);
 }
 
-static enum err_code map_tables(struct kernel_program *program, struct err *err)
+static enum err_code map_unwind_tables(struct kernel_program *program, struct err *err)
 {
     program->rules = map_memory(map_fd(program, "unwind_rules"), RULES_BYTES);
     program->chunks = map_memory(map_fd(program, "unwind_chunks"), CHUNKS_BYTES);
-    return program->rules && program->chunks
-               ? ERR_NONE
-               : set_error(errno, "mapping the tables of stacks", err);
+    return program->rules && program->chunks ? ERR_NONE
+                                             : set_error(errno, "mapping the unwind tables", err);
 }
 
 static bool create_shard(void *context, uint32_t index)
@@ -349,7 +349,7 @@ static void unmap_shard(struct kernel_program *program, uint32_t index)
     program->shards[index] = NULL;
 }
 
-/* The kernel frees the shard once programs that may be reading it have ended. */
+/* The kernel frees the shard once no run of a BPF program reads it any more. */
 static void destroy_shard(void *context, uint32_t index)
 {
     struct kernel_program *program = context;
@@ -452,9 +452,9 @@ void kernel_program_remove_process(struct kernel_program *program, uint32_t proc
         (void)bpf_map_delete_elem(program->processes_fd, &process_id);
 }
 
-/* Removes keys that a BPF program added after its turn was collected, because it was delayed for
- * longer than the agent waited. Their first samples are in an earlier window, so counts under these
- * keys would have no stack. */
+/* Empties the map of a turn before the turn begins again. A BPF program that was delayed may have
+ * added keys to it after the agent had read it. The first samples of these keys are in an earlier
+ * window, so counts under the keys would have no stack. */
 static void drop_late_tallies(const struct kernel_program *program, uint32_t turn)
 {
     const int fd = map_fd(program, tally_maps[turn]);
@@ -482,8 +482,8 @@ void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
     struct sample_tally tally;
     bool has_key = bpf_map_get_next_key(fd, NULL, &key) == 0;
     /* Each next key is read before its predecessor is deleted: after a deleted key the kernel would
-     * scan all buckets from the first on. No program adds to this table any more; one whose record
-     * was lost may delete its key. */
+     * scan all buckets from the first on. A BPF program whose record was lost may still delete its
+     * key, so ENOENT is no error. */
     while (has_key) {
         has_key = bpf_map_get_next_key(fd, &key, &next) == 0;
         if (bpf_map_lookup_elem(fd, &key, &tally) == 0 && tally.samples)
@@ -494,7 +494,8 @@ void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
     }
 }
 
-/* *ret_error: the negative errno with which the kernel refused to load the programs; 0: none. */
+/* *ret_error: the negative errno with which the kernel refused to load the programs; 0: it did not.
+ * A refusal is no error of this function, which returns ERR_NONE. */
 static enum err_code load_object(struct kernel_program *program, int *ret_error, struct err *err)
 {
     LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "perfolio");
@@ -545,10 +546,12 @@ static enum err_code load_either(struct kernel_program *program, struct err *err
     enum err_code code = load_with_retries(program, &error, err);
     if (!code && is_refusal(error) && uses_loop(program)) {
         close_object(program);
-        program->loop_error = -error;
+        program->bpf_loop_error = -error;
         error = 0;
         code = load_with_retries(program, &error, err);
     }
+    /* Which message: a feature that the kernel lacks, else the verifier, else the errno. Without
+     * the right to load programs (EPERM) all features seem to be missing. */
     if (!code && error && error != -EPERM)
         code = kernel_features_check(&program->features, err);
     if (!code && error == -EACCES && program->features.has_ring)
@@ -563,7 +566,7 @@ static enum err_code load_program(struct kernel_program *program, struct err *er
         return code;
     program->targets_fd = map_fd(program, "targets");
     program->processes_fd = map_fd(program, "processes");
-    code = map_tables(program, err);
+    code = map_unwind_tables(program, err);
     if (code)
         return code;
     program->ring = ring_buffer__new(map_fd(program, "samples"), receive_sample, program, NULL);
@@ -601,7 +604,7 @@ void kernel_program_close(struct kernel_program *program)
         return;
     kernel_program_stop(program);
     ring_buffer__free(program->ring);
-    unmap_tables(program);
+    unmap_unwind_tables(program);
     bpf_object__close(program->object);
     arena_destroy(program->arena);
     mem_free(program);
@@ -636,15 +639,15 @@ static enum err_code fail_event(enum event_kind kind, struct err *err)
     return set_error(errno, "opening a perf event", err);
 }
 
-/* A CPU that went offline since it was listed has nothing to sample. */
+/* Starts sampling on one CPU. */
 static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, struct err *err)
 {
     int fd = perf_event_open_sampler(cpu, program->options.frequency_hz, program->event);
-    if (fd < 0 && errno == ENODEV)
+    if (fd < 0 && errno == ENODEV) /* the CPU went offline since it was listed */
         return ERR_NONE;
     if (fd < 0)
         return fail_event(program->event, err);
-    /* The link closes the event with itself. */
+    /* If this succeeds, the link owns fd. */
     enum err_code code = attach_program(program, "sample_cpu", fd, err);
     if (code)
         os_close(fd);
@@ -741,7 +744,7 @@ bool kernel_program_has_loop(const struct kernel_program *program)
 
 int kernel_program_loop_error(const struct kernel_program *program)
 {
-    return program->loop_error;
+    return program->bpf_loop_error;
 }
 
 uint32_t kernel_program_cpus(const struct kernel_program *program)

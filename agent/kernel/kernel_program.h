@@ -54,8 +54,8 @@ void kernel_program_stop(struct kernel_program *program);
 enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t process_id,
                                         bool *ret_is_new, struct err *err) MUST_USE;
 
-/* The memory from which the BPF programs read unwind tables and runs; pass it to
- * unwind_maps_create. `program` owns it. */
+/* The memory from which the BPF programs read unwind tables and runs (struct unwind_run: the
+ * published mappings of a process); pass it to unwind_maps_create. `program` owns the memory. */
 struct unwind_memory;
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
 /* The same memory for reading, for user_unwinder. Shards that are read or written stay mapped in
@@ -70,16 +70,16 @@ struct unwind_run;
 bool kernel_program_put_process(struct kernel_program *program, uint32_t process_id,
                                 uint64_t started_ns, const struct unwind_run *run,
                                 const struct interpreter_process *interpreter);
-/* Removes an ended process, unless the kernel has another run for the number by now (a reused
- * number). */
+/* Removes a process that has ended, unless another run was published for its number meanwhile: then
+ * the number belongs to a new process. */
 void kernel_program_remove_process(struct kernel_program *program, uint32_t process_id,
                                    const struct unwind_run *run);
 
 /*
- * With has_tallies: switches to the other table of tallies (bpf/tally.bpf.h): from now on the first
- * sample of each stack is sent again. Returns the turn that has ended, 0 or 1, which is the lowest
- * bit of its keys. Take its counts after reading the ring, because samples of that turn may still
- * be in it.
+ * With has_tallies: switches to the other map of tallies (bpf/tally.bpf.h). From now on the first
+ * sample of each stack is sent again. Returns the turn that has ended, 0 or 1; the keys of a turn
+ * have its number as their lowest bit. Call kernel_program_read first and then
+ * kernel_program_take_tallies, because the ring may still contain samples of that turn.
  */
 uint32_t kernel_program_turn_tallies(struct kernel_program *program);
 struct sample_tally;
@@ -100,7 +100,7 @@ struct kernel_program_counts {
     uint64_t off_cpu; /* selected intervals */
     uint64_t refused_waits;
     uint64_t foreign;     /* samples of processes outside of our PID namespace */
-    uint64_t user_frames; /* in the records passed to on_sample, as the next two */
+    uint64_t user_frames; /* this and the next two: frames of the records passed to on_sample */
     uint64_t kernel_frames;
     uint64_t interpreted_frames;
 };

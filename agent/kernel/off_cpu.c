@@ -1,14 +1,14 @@
 /*
- * The off-CPU interval of a thread, from its WAIT to its RESUME, is reported in parts if windows
- * end meanwhile (off_cpu_cut):
+ * The off-CPU interval of a thread, from its SAMPLE_WAIT to its SAMPLE_RESUME (bpf/shared.h), is
+ * reported in parts if windows end meanwhile (off_cpu_cut):
  *
  *   WAIT          cut           cut           RESUME
  *    |-------------|-------------|-------------|
  *      reported 1    reported 2    reported 3
  *
- * Nothing is reported of an interval before it is min_ns long in all; the part that is reported
- * then begins at WAIT. A RESUME contains the time of its WAIT: if that differs from the open
- * interval's, the RESUME belongs to an interval that is not known, and is ignored.
+ * An interval is reported only once its whole length reaches min_ns, and the first part always
+ * begins at WAIT. The `amount` of a RESUME is time_ns of its WAIT. A RESUME whose amount is not the
+ * time of the open interval belongs to an interval that is not known, and is ignored.
  */
 #include "agent/kernel/off_cpu.h"
 
@@ -24,7 +24,7 @@ struct wait {
     int64_t since_ns;            /* end of what was reported, or begin of the interval */
     int64_t reported_ns;         /* the length of what was reported */
     size_t bytes;                /* size of event */
-    struct sample_event event[]; /* without the room after its frames */
+    struct sample_event event[]; /* without the copied stack: do not use sample_stack_of */
 };
 
 struct off_cpu {
@@ -78,8 +78,7 @@ void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event)
 {
     struct wait **at = find_wait(off_cpu, event->thread_id);
     const size_t bytes = sample_event_bytes(event) - event->stack_bytes;
-    /* The RESUME of the previous interval was lost. */
-    if (*at)
+    if (*at) /* the RESUME of the previous interval was lost */
         forget_wait(off_cpu, at);
     if (off_cpu->bytes + bytes > BYTES_MAX) {
         off_cpu->refused++;

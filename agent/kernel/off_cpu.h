@@ -21,10 +21,12 @@ typedef void off_cpu_visit(void *context, const struct sample_event *event, int6
 struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context);
 void off_cpu_destroy(struct off_cpu *off_cpu); /* NULL is a no-op */
 
+/* Opens an interval; copies the SAMPLE_WAIT record. */
 void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event);
+/* Ends the interval of a SAMPLE_RESUME record and reports it. */
 void off_cpu_end(struct off_cpu *off_cpu, const struct sample_event *resume);
-/* Reports all open intervals up to now_ns, where they continue: a window contains the time within
- * it. */
+/* Reports all open intervals as far as now_ns. Later calls report what follows, so that a window
+ * has only the time inside of it. */
 void off_cpu_cut(struct off_cpu *off_cpu, int64_t now_ns);
 /* The number of intervals for which there was no room. */
 uint64_t off_cpu_refused(const struct off_cpu *off_cpu);

@@ -20,8 +20,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A user may lock 516 KiB per CPU (kernel.perf_event_mlock_kb), including the first page of a ring.
- */
+/* OWN_RING_BYTES: a user may lock 516 KiB per CPU (kernel.perf_event_mlock_kb), which is 512 KiB of
+ * data and the first page of the ring. */
 enum { RING_BYTES = 256 << 10, OWN_RING_BYTES = 512 << 10, RECORD_MAX_BYTES = 65536 };
 
 /* The ring of one CPU. The time of its next record is read in advance, to find the oldest one of
@@ -38,9 +38,9 @@ struct perf_sideband {
     struct perf_sideband_options options;
     struct ring *rings;
     uint32_t ring_count;
-    uint64_t data_bytes; /* size of a ring, a power of two */
-    uint8_t *copy;       /* buffer for a record that continues at the begin of its ring */
-    int *watch_fds;      /* events of single threads */
+    uint64_t data_bytes;     /* size of a ring, a power of two */
+    uint8_t *wrapped_record; /* buffer for a record that continues at the begin of its ring */
+    int *watch_fds;          /* events of single threads */
     uint32_t watch_count;
     uint32_t watch_capacity;
     struct sample_event *sample; /* buffer for one sample; NULL: samples are not read */
@@ -48,7 +48,8 @@ struct perf_sideband {
 
 /* ---- records ---- */
 
-/* What the kernel writes after the header; sample_id consists of the time only. */
+/* The fixed part of a PERF_RECORD_MMAP2 after its header. The path follows it, and then the time,
+ * with which each record ends. */
 struct mmap2_head {
     uint32_t process_id, thread_id;
     uint64_t start, bytes, file_offset;
@@ -79,7 +80,7 @@ static bool take_bytes(struct span *rest, void *to, size_t size)
     return true;
 }
 
-/* A text that is padded with NULs to whole words. */
+/* Reads a text that ends with a NUL; the kernel pads it with more of them to 8 bytes. */
 static bool take_text(struct span rest, struct span *ret_text)
 {
     const uint8_t *end = memchr(rest.data, 0, rest.size);
@@ -150,34 +151,35 @@ bool perf_sideband_parse(struct span record, struct process_event *ret_event)
         return false;
     memcpy(&event.time_ns, rest.data + rest.size - 8, 8);
     rest.size -= 8;
-    bool is_ours = false;
+    bool is_wanted = false;
     switch (header.type) {
     case PERF_RECORD_MMAP2:
-        is_ours = parse_map(rest, header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID, &event);
+        is_wanted = parse_map(rest, header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID, &event);
         break;
     case PERF_RECORD_COMM:
-        is_ours = parse_name(rest, header.misc & PERF_RECORD_MISC_COMM_EXEC, &event);
+        is_wanted = parse_name(rest, header.misc & PERF_RECORD_MISC_COMM_EXEC, &event);
         break;
     case PERF_RECORD_FORK:
-        is_ours = parse_task(rest, PROCESS_EVENT_FORK, &event);
+        is_wanted = parse_task(rest, PROCESS_EVENT_FORK, &event);
         break;
     case PERF_RECORD_EXIT:
-        is_ours = parse_task(rest, PROCESS_EVENT_EXIT, &event);
+        is_wanted = parse_task(rest, PROCESS_EVENT_EXIT, &event);
         break;
     case PERF_RECORD_LOST:
-        is_ours = parse_lost(rest, &event);
+        is_wanted = parse_lost(rest, &event);
         break;
     default:
         break;
     }
-    if (is_ours)
+    if (is_wanted)
         *ret_event = event;
-    return is_ours;
+    return is_wanted;
 }
 
 /* ---- samples ---- */
 
-/* What perf_event_open_own requests, after the header. */
+/* The begin of a PERF_RECORD_SAMPLE after its header, with the fields that perf_event_open_own
+ * requests. The addresses follow. */
 struct sample_head {
     uint32_t process_id, thread_id;
     uint64_t time_ns, period, address_count;
@@ -191,14 +193,16 @@ static uint32_t take_addresses(struct span *rest, uint64_t count, __u64 *address
     for (uint64_t i = 0; i < count; i++) {
         if (!take_bytes(rest, &address, sizeof(address)))
             break;
-        /* Return addresses follow the call; a sample has addresses within it. */
+        /* All addresses but the first are return addresses, which point behind the call
+         * instruction; sample_event contains addresses inside of that instruction. */
         if (address < (uint64_t)PERF_CONTEXT_MAX && taken < SAMPLE_USER_FRAMES_MAX)
             addresses[taken] = address - (taken > 0), taken++;
     }
     return taken;
 }
 
-/* The registers, and the copy of the stack, which begins at the stack pointer. */
+/* Reads the registers and the copied part of the stack, which begins at the stack pointer. False:
+ * the sample has no such part (or is malformed), or its process has 32 bits. */
 static bool take_copy(struct span rest, struct stack_copy *copy)
 {
     uint64_t abi, one, size, copied;
@@ -249,8 +253,8 @@ static const uint8_t *ring_data(const struct ring *ring)
     return (const uint8_t *)ring->page + ring->page->data_offset;
 }
 
-/* The record at the tail, in place or copied; empty: there is none. It is complete, because the
- * kernel moves the head afterwards. */
+/* The record at the tail, in place or copied; empty: there is none. A record before data_head is
+ * complete, because the kernel moves data_head only after it has written the record. */
 static struct span ring_record(const struct perf_sideband *band, const struct ring *ring)
 {
     const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
@@ -266,9 +270,9 @@ static struct span ring_record(const struct perf_sideband *band, const struct ri
     const uint64_t to_end = band->data_bytes - (tail & mask);
     if (header.size <= to_end)
         return span_of(data + (tail & mask), header.size);
-    memcpy(band->copy, data + (tail & mask), to_end);
-    memcpy(band->copy + to_end, data, header.size - to_end);
-    return span_of(band->copy, header.size);
+    memcpy(band->wrapped_record, data + (tail & mask), to_end);
+    memcpy(band->wrapped_record + to_end, data, header.size - to_end);
+    return span_of(band->wrapped_record, header.size);
 }
 
 enum { SAMPLE_TIME = sizeof(struct perf_event_header) + offsetof(struct sample_head, time_ns) };
@@ -409,7 +413,7 @@ enum err_code perf_sideband_open(const struct perf_sideband_options *options,
     band->options = *options;
     band->data_bytes = choose_bytes(
         options->on_sample && !options->ring_bytes ? OWN_RING_BYTES : options->ring_bytes);
-    band->copy = mem_new(uint8_t, RECORD_MAX_BYTES);
+    band->wrapped_record = mem_new(uint8_t, RECORD_MAX_BYTES);
     band->rings = mem_new(struct ring, cpu_count);
     if (options->on_sample)
         band->sample = mem_new(struct sample_event, 1);
@@ -439,7 +443,7 @@ void perf_sideband_close(struct perf_sideband *band)
     mem_free(band->watch_fds);
     mem_free(band->sample);
     mem_free(band->rings);
-    mem_free(band->copy);
+    mem_free(band->wrapped_record);
     mem_free(band);
 }
 

@@ -5,6 +5,8 @@
  * sample (perf_sideband_read_until), so that each sample is looked up in the mappings that existed
  * when it was taken. Source of the record formats: perf_event_open(2). Paths and names are chosen
  * by processes: they contain any bytes. Threads: one.
+ *
+ * "Own" in names refers to a user without privileges, who may sample only processes of their own.
  */
 #ifndef AGENT_KERNEL_PERF_SIDEBAND_H
 #define AGENT_KERNEL_PERF_SIDEBAND_H
@@ -25,10 +27,10 @@ struct perf_sideband_options {
     uint32_t ring_bytes; /* ring of each CPU; 0: 256 KiB */
     void (*on_event)(void *context, const struct process_event *event);
     void *context;
-    /* For users who may not load programs. Not NULL: the rings contain events and samples of the
-     * processes that perf_sideband_watch names, with frame-pointer stacks and, up to 1,000 Hz,
-     * copies of the newest part of each stack (otherwise copy is NULL). NULL: events of all
-     * processes. */
+    /* NULL: the rings contain events of all processes. Otherwise (for users who may not load BPF
+     * programs) they contain events and samples of the processes that perf_sideband_watch names.
+     * Samples have frame-pointer stacks and, up to 1,000 Hz, a copy of the newest part of each
+     * stack; above that frequency copy is NULL. */
     void (*on_sample)(void *context, struct sample_event *event, const struct stack_copy *copy);
     uint32_t frequency_hz;
     enum event_kind event;

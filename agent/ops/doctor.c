@@ -85,7 +85,7 @@ static void check_features(void)
                   " is missing (Linux 5.17 has it): stacks are unwound in bounded loops");
     report_option(features.has_registers, "bpf_task_pt_regs",
                   " is missing (Linux 5.15 has it): registers are read from the kernel's stack");
-    report_option(features.has_growing_tables, "growing tables at perf events",
+    report_option(features.has_growing_maps, "growing tables at perf events",
                   " are missing (Linux 6.1 has them): at most 16,384 processes are known");
 }
 
