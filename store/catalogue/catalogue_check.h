@@ -1,4 +1,4 @@
-/* catalogue_check: reads the whole catalogue, for `store verify` and `store measure`. Private to
+/* catalogue_check: reads the whole catalogue, for `store verify` and `store stats`. Private to
  * store/. */
 #ifndef STORE_CATALOGUE_CATALOGUE_CHECK_H
 #define STORE_CATALOGUE_CATALOGUE_CHECK_H
