@@ -25,7 +25,7 @@ struct event_facts {
     const char *unit;
     const char *source; /* "by the …" */
     bool is_hardware;   /* not every machine has it */
-    uint32_t perf_type; /* of struct perf_event_attr */
+    uint32_t perf_type; /* `type` of struct perf_event_attr */
     uint64_t perf_config;
 };
 

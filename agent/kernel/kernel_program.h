@@ -23,8 +23,8 @@ struct sample_event;
 struct kernel_program_options {
     uint32_t frequency_hz; /* samples per second on each CPU */
     enum event_kind event;
-    bool has_targets; /* only processes of kernel_program_add_target, and their children */
-    /* The fraction of thread switches, from 0 (none) to 1, that is recorded too: SAMPLE_WAIT. */
+    bool has_targets; /* sample only processes of kernel_program_add_target and their children */
+    /* The fraction of thread switches, from 0 to 1, that is recorded as SAMPLE_WAIT; 0: none. */
     double off_cpu_share;
     bool has_no_tables;     /* unwind by frame pointers only */
     bool has_bounded_loops; /* use the program without bpf_loop, for kernels before 5.17, even if
@@ -58,7 +58,7 @@ enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t
  * published mappings of a process); pass it to unwind_maps_create. `program` owns the memory. */
 struct unwind_memory;
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
-/* The same memory for reading, for user_unwinder. Shards that are read or written stay mapped in
+/* Gives user_unwinder read access to this memory. Shards that are read or written stay mapped in
  * this process until kernel_program_unmap_shards. */
 struct unwind_memory_reader;
 void kernel_program_tables(struct kernel_program *program, struct unwind_memory_reader *ret_tables);
@@ -94,10 +94,10 @@ int kernel_program_fd(const struct kernel_program *program);
 void kernel_program_read(struct kernel_program *program);
 
 struct kernel_program_counts {
-    uint64_t samples; /* ticks: passed to on_sample, tallied or lost */
-    uint64_t tallied; /* counted in the kernel */
-    uint64_t lost;    /* samples and off-CPU intervals: the ring buffer was full */
-    uint64_t off_cpu; /* selected intervals */
+    uint64_t samples; /* all ticks, whether passed to on_sample, tallied or lost */
+    uint64_t tallied; /* ticks that were counted in the kernel */
+    uint64_t lost;    /* ticks and off-CPU intervals for which the ring buffer had no room */
+    uint64_t off_cpu; /* off-CPU intervals that were selected for recording */
     uint64_t refused_waits;
     uint64_t foreign;     /* samples of processes outside of our PID namespace */
     uint64_t user_frames; /* this and the next two: frames of the records passed to on_sample */

@@ -10,20 +10,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An event on a CPU to attach a program to. It ticks hz times a second while the CPU is busy; an
- * event of a processor counter at about that rate; a kernel event that event_kind_is_thinned every
- * time. */
+/* Opens an event on a CPU to attach a program to. A timer ticks hz times a second while the CPU is
+ * busy, an event of a processor counter at about that rate. A kernel event for which
+ * event_kind_is_thinned ticks at every occurrence. */
 int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind);
 
-/* An event on a CPU that never ticks but records process events in its ring: mappings, with the
- * build ids of their files (has_build_ids: since 5.12), names, forks and exits, with
+/* Opens an event on a CPU that never ticks but records process events in its ring: mappings, with
+ * the build ids of their files (has_build_ids: since 5.12), names, forks and exits, with
  * CLOCK_MONOTONIC times. */
 int perf_event_open_side_band(uint32_t cpu, bool has_build_ids);
 
-/* For unprivileged users, two events. perf_event_open_own_ring: an event of this process that never
- * ticks and whose ring the others write to. perf_event_open_own: an event of a thread on a CPU,
- * which ticks as perf_event_open_sampler in user code, records frame-pointer stacks
- * (PERF_EVENT_OWN_SAMPLE) and process events, and is inherited by new threads and processes. */
+/* Two events for users without privileges, who may sample only their own processes ("own").
+ * perf_event_open_own_ring: an event of this process that never ticks and to whose ring the other
+ * events write. perf_event_open_own: an event of a thread on a CPU. It ticks as
+ * perf_event_open_sampler in user code, records frame-pointer stacks and process events, and is
+ * inherited by new threads and processes. */
 enum { PERF_EVENT_REGISTER_PC = UINT32_MAX >> 1 };
 #ifdef __aarch64__
 enum { PERF_EVENT_REGISTER_COUNT = 33 };

@@ -19,13 +19,13 @@ struct unwind_rule;
 struct unwind_memory {
     struct unwind_rule *rules;   /* [UNWIND_RULE_COUNT + 1], zero */
     struct unwind_chunk *chunks; /* [UNWIND_CHUNK_COUNT], zero */
-    /* Creates the shard of that number, UNWIND_SHARD_BYTES, which the unwinder sees from then on.
-     * The caller passes the lowest number without a shard. False: there is no memory for it. */
+    /* Creates shard `index` of UNWIND_SHARD_BYTES, which the unwinder can read from then on. The
+     * caller passes the lowest number without a shard. False: there is no memory for the shard. */
     bool (*shard_create)(void *context, uint32_t index);
     /* Frees a shard that contains nothing any more. NULL: all shards are kept. */
     void (*shard_destroy)(void *context, uint32_t index);
-    /* Writes bytes into a shard; false when its memory cannot be mapped. Nothing reads them back.
-     */
+    /* Writes bytes into a shard; false when its memory cannot be mapped. The writer never reads the
+     * bytes back. */
     bool (*shard_write)(void *context, uint32_t index, uint32_t offset, const void *bytes,
                         size_t size);
     void *context;
