@@ -1,8 +1,8 @@
 /*
- * cfi_rules: gives each different rule a number. The first rules are those with fixed numbers.
+ * cfi_rules: gives each different rule a number, after the rules with fixed numbers.
  *
- * Any user can provide files, so rules are hashed with a random key: nobody can choose rules that
- * all have the same hash. Threads: one.
+ * Any user can provide files. Rules are hashed with a random key, so that nobody can choose rules
+ * that all have the same hash. Threads: one.
  */
 #ifndef AGENT_UNWIND_CFI_RULES_H
 #define AGENT_UNWIND_CFI_RULES_H
@@ -15,8 +15,8 @@ struct cfi_rule_key {
 
 /* Draws a random key. */
 void cfi_rule_key_draw(struct cfi_rule_key *ret_key);
-/* The product, of 128 bits, of two factors that contain the key: cheap, because it is computed each
- * time that the rule changes within a table. */
+/* Hashes a rule by multiplying two words that contain the key. The hash is computed each time that
+ * the rule changes within a table, so it must be cheap. */
 static inline uint64_t cfi_rule_hash(const struct cfi_rule_key *key, const struct cfi_rule *rule)
 {
     const unsigned __int128 product =
@@ -37,7 +37,7 @@ struct cfi_rules {
 void cfi_rules_init(struct cfi_rules *rules, uint32_t limit);
 void cfi_rules_fini(struct cfi_rules *rules);
 
-/* The number of the rule, which is added if it is new. UNWIND_RULE_FULL: there is no room for it.
+/* Returns the number of the rule; adds the rule if it is new. UNWIND_RULE_FULL: there is no room.
  */
 uint32_t cfi_rules_add(struct cfi_rules *rules, const struct cfi_rule *rule);
 

@@ -22,7 +22,7 @@ enum {
 /* A CIE or FDE: a length, an identity (which CIE it refers to), and the body. */
 struct record {
     bool is_cie;
-    uint64_t offset; /* in the section */
+    uint64_t offset; /* where the record begins in the section */
     uint64_t cie_offset;
     uint64_t bytes; /* size, including the length */
     struct cfi_cursor body;
@@ -39,7 +39,7 @@ struct cie {
 
 struct function {
     uint64_t start;
-    uint64_t offset; /* of its FDE in the section */
+    uint64_t offset; /* where its FDE begins in the section */
 };
 
 struct reader {

@@ -1,10 +1,10 @@
 /*
  * eh_frame: reads .eh_frame or .debug_frame of an ELF file, function by function, ascending.
  *
- * .eh_frame comes in the order of its index, .eh_frame_hdr, so that nothing has to be sorted or
- * kept: memory is two windows of the file. Without a usable index, and for .debug_frame, functions
- * are collected and sorted first, at 16 bytes each. A malformed function is left out and
- * counted. Threads: one. Formats: LSB 5.0, section 10.6; DWARF 5, section 6.4.
+ * .eh_frame is read in the order of its index, .eh_frame_hdr, so that nothing has to be sorted or
+ * kept, and the memory is two buffers with parts of the file. Without a usable index, and for
+ * .debug_frame, functions are collected and sorted first, at 16 bytes each. A malformed function is
+ * left out and counted. Threads: one. Formats: LSB 5.0, section 10.6; DWARF 5, section 6.4.
  */
 #ifndef AGENT_UNWIND_EH_FRAME_H
 #define AGENT_UNWIND_EH_FRAME_H

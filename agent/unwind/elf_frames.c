@@ -104,8 +104,9 @@ static enum err_code read_segments(struct elf_frames *frames, const Elf64_Ehdr *
     return ERR_NONE;
 }
 
-/* Finds .eh_frame by .eh_frame_hdr in a file without section headers. Its size is unknown, so it is
- * read to the end of its segment; a record of length 0 ends it before. */
+/* Finds .eh_frame by .eh_frame_hdr in a file without section headers. The size of .eh_frame is
+ * unknown, so the end of its segment counts as its end; its reader stops at a record of length 0.
+ */
 static void find_unnamed_eh_frame(struct elf_frames *frames, const Elf64_Phdr *segments,
                                   uint32_t count)
 {

@@ -40,8 +40,8 @@ static uint32_t half_at(const uint8_t *bytes, unsigned offset)
     return half;
 }
 
-/* Finds the begin of the code: it is in the header or, if that is 0, it is the begin of .text,
- * provided that the program contains only Go code. */
+/* Finds the begin of the code. The header contains its address or 0. With 0 the code begins with
+ * .text, provided that the program contains only Go code. */
 static bool find_text(struct go_frames *go, uint64_t in_header)
 {
     const struct elf_frames *frames = go->frames;

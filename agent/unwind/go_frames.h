@@ -2,14 +2,14 @@
  * go_frames: where functions of a Go program have no frame, from the table by which Go's own
  * runtime unwinds (pclntab), which stripped programs contain too.
  *
- * Go keeps frame pointers, by which callers are found. While a function has no frame, at its begin,
- * at its end, or at all, the frame pointer is that of its caller, and the caller itself would be
- * missing in the stack. There the return address is at the stack pointer (x86-64) or in the link
- * register (arm64).
+ * Go keeps frame pointers, by which callers are found. At the begin and the end of a function, and
+ * in functions without a frame, the frame pointer still belongs to the caller. Unwinding by frame
+ * pointers would then skip the caller. At these addresses the return address is at the stack
+ * pointer (x86-64) or in the link register (arm64).
  *
- * For each address the table contains how much of the stack the function has used. It is read with
- * pread and bounded memory. The file is untrusted and may change while it is read: after a limit on
- * the bytes read, the rest is unwound by frame pointers. Formats: Go 1.16 and later,
+ * For each address the table contains how much of the stack the function has used. The table is
+ * read with pread and bounded memory. The file is untrusted and may change while it is read: after
+ * a limit on the bytes read, the rest is unwound by frame pointers. Formats: Go 1.16 and later,
  * src/internal/abi/symtab.go, src/runtime/symtab.go and src/debug/gosym/pclntab.go. Threads: one.
  */
 #ifndef AGENT_UNWIND_GO_FRAMES_H
@@ -20,12 +20,12 @@
 
 struct go_frames {
     const struct elf_frames *frames; /* borrowed */
-    struct file_window list;         /* functab: an address and a place for each function */
-    struct file_window functions;    /* struct _func, at these places */
+    struct file_window list;         /* functab: for each function its address and an offset */
+    struct file_window functions;    /* struct _func, at these offsets */
     struct file_window programs;     /* tables of stack sizes (pcsp) */
-    uint64_t list_offset;            /* in the file; places are relative to it */
+    uint64_t list_offset;            /* where functab begins in the file; base of its offsets */
     uint64_t programs_offset;
-    uint64_t text; /* addresses are relative to it; 0 before Go 1.18, where they are absolute */
+    uint64_t text; /* base of the addresses in functab; 0: they are absolute (before Go 1.18) */
     uint64_t count;
     uint64_t next;
     uint64_t work_left;  /* bytes that may still be read */

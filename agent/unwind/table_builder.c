@@ -297,8 +297,8 @@ static void open_and_plan(struct table_builder *builder, struct process *process
 }
 
 /*
- * Whether a process that maps the table is to be published again in a second, because the table may
- * change until then.
+ * Returns whether a process that maps the table is to be published again in a second, because the
+ * table may change until then.
  *
  * Filling a reserved place reaches all runs that refer to it, but the unwinder remembers rules of
  * callers by the number of the run (struct unwind_memo). After a table with missing rules was

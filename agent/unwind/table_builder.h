@@ -33,8 +33,8 @@ struct table_builder_host {
 
 struct table_builder_counts {
     uint32_t ready;
-    uint64_t failed;  /* of binaries without call frame information */
-    uint64_t refused; /* without room, or not built for lack of memory; each once */
+    uint64_t failed;  /* binaries without call frame information */
+    uint64_t refused; /* tables without room, or not built for lack of memory; each once */
 };
 
 /* Builds the table of the vDSO too. The arguments are borrowed and outlive the builder. */

@@ -1,6 +1,6 @@
 /*
- * unwind_maps: allocates and writes what the unwinder reads: rules, chunks and shards
- * (bpf/unwind_format.h), while the unwinder runs.
+ * unwind_maps: allocates and writes rules, chunks and shards (bpf/unwind_format.h) while the
+ * unwinder reads them.
  *
  * The memory (agent/kernel/unwind_memory.h) belongs to BPF maps that the loader created and mapped,
  * or it is plain memory in tests and in user_unwinder. The unwinder takes no lock:
@@ -22,7 +22,8 @@ enum { UNWIND_GRACE_NS = 1000000000 };
 
 struct unwind_maps;
 
-/* memory is copied; what it refers to is the caller's and has to outlive the maps. */
+/* The structure `memory` is copied; the memory it points to belongs to the caller and has to
+ * outlive the maps. */
 struct unwind_maps *unwind_maps_create(const struct unwind_memory *memory);
 void unwind_maps_destroy(struct unwind_maps *maps); /* NULL is a no-op */
 
@@ -37,19 +38,21 @@ struct unwind_table_ref {
 };
 
 /*
- * Reserves the place of a table with that start and number of chunks (unwind_table_plan). Until it
- * is filled, its code is unwound by frame pointers; runs that refer to the place use the table from
- * then on. The rows will count against the owner. Handles: ERR_LIMIT (no room; counted as refused).
+ * Reserves the place of a table with that start and number of chunks (unwind_table_plan). Until the
+ * place is filled, the table's code is unwound by frame pointers; runs that refer to the place use
+ * the table from then on. The rows will count against the owner. Handles: ERR_LIMIT (no room;
+ * counted as refused).
  */
 enum err_code unwind_maps_reserve(struct unwind_maps *maps, uint64_t owner, uint64_t start,
                                   uint32_t chunk_count, struct unwind_table_ref *ret_ref,
                                   struct err *err) MUST_USE;
 /*
- * Copies a table to its place; the caller keeps its own. On failure the place is unchanged. Rows
- * whose rules had no room end a stack with UNWIND_STOP_RULES_FULL. Then, and only then, the place
- * may be filled once more; runs that refer to it have to be put again afterwards, because the
- * unwinder remembers rules by run. Handles: ERR_LIMIT (no room for the rows, or above the owner's
- * quota; counted as refused), ERR_INVALID (the table differs from the plan).
+ * Copies a table to its place; `table` stays with the caller. On failure the place is unchanged.
+ * Rows whose rules had no room end a stack with UNWIND_STOP_RULES_FULL. Only if there are such
+ * rows, the place may be filled once more; runs that refer to the place have to be put again
+ * afterwards, because the unwinder remembers rules by run. Handles: ERR_LIMIT (no room for the
+ * rows, or above the owner's quota; counted as refused), ERR_INVALID (the table differs from the
+ * plan).
  */
 enum err_code unwind_maps_fill(struct unwind_maps *maps, const struct unwind_table_ref *ref,
                                const struct unwind_table *table, int64_t now_ns,
@@ -76,7 +79,8 @@ void unwind_maps_remove_table(struct unwind_maps *maps, const struct unwind_tabl
 bool unwind_maps_is_counted(const struct unwind_maps *maps);
 /*
  * Copies the executable mappings of a process: starts ascending, no overlap. dropped: the number of
- * mappings in the owner's run that this one replaces; they do not count against the quota. Handles:
+ * mappings in the owner's run that the new run replaces; these do not count against the quota.
+ * Handles:
  * ERR_LIMIT (no room, or above the owner's quota), ERR_TOO_LARGE (more than UNWIND_RUN_MAX).
  */
 enum err_code unwind_maps_put_run(struct unwind_maps *maps, uint64_t owner, uint32_t dropped,
@@ -95,9 +99,9 @@ struct unwind_maps_stats {
     uint32_t chunk_count;
     uint32_t rule_count;
     uint32_t refused_count; /* tables and runs without room */
-    uint64_t shard_bytes;   /* of all shards */
-    uint64_t used_bytes;    /* in use, including removed bytes that are not free yet */
-    uint64_t waiting_bytes; /* removed and not free yet */
+    uint64_t shard_bytes;   /* size of all shards */
+    uint64_t used_bytes;    /* bytes in use, including removed ones that are not free yet */
+    uint64_t waiting_bytes; /* removed bytes that are not free yet */
 };
 
 void unwind_maps_stats_get(const struct unwind_maps *maps, struct unwind_maps_stats *ret_stats);

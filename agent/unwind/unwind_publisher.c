@@ -24,9 +24,10 @@
  *                 sweep, once a second                              queued
  */
 
-/* The run of a process with many mappings is large, and the previous one stays allocated for a
- * while. A pause in proportion to the size bounds both together, however often the process maps
- * something: a program that mapped 50,000 pieces one by one took 427 MB without it. */
+/* The run of a process with many mappings is large, and its previous run stays allocated for a
+ * while. A pause in proportion to the number of mappings limits the memory of all its runs, however
+ * often the process maps something: without the pause, a program that mapped 50,000 pieces one by
+ * one took 427 MB. */
 enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* per mapping */ };
 #define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
 

@@ -30,11 +30,11 @@ struct unwind_publisher;
 
 struct unwind_publisher_counts {
     uint32_t tables;
-    uint64_t failed_tables;  /* of binaries without call frame information */
-    uint64_t table_bytes;    /* of table rows and runs */
-    uint64_t shard_bytes;    /* memory of the shards that hold them */
+    uint64_t failed_tables;  /* binaries without call frame information */
+    uint64_t table_bytes;    /* size of all table rows and runs */
+    uint64_t shard_bytes;    /* memory of the shards that contain rows and runs */
     uint64_t refused;        /* processes for which there was no room, each once */
-    uint64_t refused_tables; /* without room, or not built for lack of memory; each once */
+    uint64_t refused_tables; /* tables without room, or not built for lack of memory; each once */
 };
 
 /* program NULL: the unwinder is in this process; it reads memory and the runs in struct process.

@@ -6,11 +6,11 @@
  * no unwinder reads the place (unwind_maps.h). The unwinder remembers rules rather than places, so
  * a reused place misleads nothing.
  *
- * Limits: a table may add rules for an eighth of the free records. Once half is used, this also
- * limits what one owner (fair_quota.h) has added since then, so that the files of one user leave
- * room for others. On a Debian system no file has more than 585 rules, and all files together have
- * 5,270. A rule counts for the owner who first added it, as long as any table uses it. Threads:
- * one.
+ * Limits: a table may add rules for an eighth of the free records. Once half of the records are
+ * used, an eighth of the free ones is also the limit for all that one owner (fair_quota.h) adds
+ * from then on, so that the files of one user leave room for others. On a Debian system no file has
+ * more than 585 rules, and all files together have 5,270. A rule counts for the owner who first
+ * added it, as long as any table uses it. Threads: one.
  */
 #ifndef AGENT_UNWIND_UNWIND_RULES_H
 #define AGENT_UNWIND_UNWIND_RULES_H
@@ -29,9 +29,9 @@ struct unwind_rules_share {
     uint32_t left;  /* number of records */
 };
 
-/* What a table of this owner (0: none) may add now. */
+/* Returns how many records a table of this owner (0: none) may add now. */
 struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner);
-/* The most that a table may ever add, in records. */
+/* Returns the number of records that a table may add when none is used. */
 uint32_t unwind_rules_largest_share(void);
 
 /* Adds a use of the rule and returns the place of its first record. A new rule takes its records
