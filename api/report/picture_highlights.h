@@ -12,7 +12,7 @@ struct arena;
 struct flame;
 
 struct picture_highlights {
-    const uint8_t *frames; /* per frame of the graph: 1 if it matches; NULL: none does */
+    const uint8_t *frames; /* [frames of the graph]: 1 if the frame matches; NULL: none does */
     struct span text;      /* "search json: 12.3 %"; empty without a search */
 };
 

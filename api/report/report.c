@@ -299,8 +299,8 @@ static enum err_code create_filtered(const struct report *report, struct arena *
     return view_create(arena, profiles[0], &options, ret_view, err);
 }
 
-/* Grouped by file or binary a view has no functions: a rule that matches nothing in it is about
- * functions, and becomes the filter's if viewer_url_state_take_rules can move it. */
+/* A view that is grouped by file or binary has no functions. So a rule that matches nothing in such
+ * a view is about functions, and viewer_url_state_take_rules moves it to the filter if it can. */
 static enum err_code take_rules_of_functions(struct report *report, struct arena *arena,
                                              const struct profile *const profiles[2],
                                              struct err *err)

@@ -64,7 +64,7 @@ struct report_side {
 struct report {
     struct server *server;
     const struct report_kind *kind;
-    size_t max_bytes;  /* of the body, before compression */
+    size_t max_bytes;  /* limit of the body before compression */
     bool is_anonymous; /* the request had no credentials */
     bool is_file;
     struct report_side sides[2];
@@ -73,20 +73,20 @@ struct report {
     struct span group_by;
     struct filter_rule rules[FILTER_RULES_MAX];
     size_t rule_count;
-    const struct chain_rule *chain; /* rules of a page that are applied after those rules */
+    const struct chain_rule *chain; /* rules of a page, applied after `rules` */
     size_t chain_count;
     enum symbol_name_mode names;
-    bool is_stored;            /* of continuous profiles: trees list their binaries */
-    bool is_label_known;       /* from continuous profiles: trees list their binaries */
-    const char *symbolization; /* the query's result has the label in group_by */
-    uint64_t generation; /* JSON: the binaries of the shares without names; NULL: not reported */
-    int64_t limit;       /* the meaning depends on the kind */
-    int64_t depth;       /* levels; 0: all */
-    bool has_root;       /* the tree contains only the nodes below one node … */
-    uint64_t root;       /* … with this path (lib/profile/report/path_hash.h) */
-    uint64_t above;      /* paths from a function, before addresses had names
-                            (lib/profile/report/raw_path.h) */
-    uint64_t below;      /* 0: not requested */
+    bool is_stored;            /* the profiles are continuous ones: trees list their binaries */
+    bool is_label_known;       /* the query's result has the label in group_by */
+    const char *symbolization; /* JSON: which binaries lack names; NULL: not reported */
+    uint64_t generation;       /* sum of the generations of the shares' symbol tables */
+    int64_t limit;             /* the meaning depends on the kind */
+    int64_t depth;             /* levels; 0: all */
+    bool has_root;             /* the tree contains only the nodes below one node … */
+    uint64_t root;             /* … with this path (lib/profile/report/path_hash.h) */
+    uint64_t above;            /* paths from a function, before addresses had names
+                                  (lib/profile/report/raw_path.h) */
+    uint64_t below;            /* 0: not requested */
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;
@@ -95,12 +95,12 @@ struct report {
     struct wait_limit wait_limit;
     uint64_t zoom;      /* hash of the path of the node that the picture shows; 0: all */
     struct span search; /* the page's search, which a picture highlights; empty: none */
-    struct span marked; /* likewise, a function's name */
-    enum picture_colouring colouring; /* likewise */
-    bool is_upright;                  /* likewise: the root is at the bottom */
-    struct picture_window window;     /* likewise */
-    /* Per enum view_side: the sum of samples that a query's result does not contain, but that count
-     * in its total. */
+    struct span marked; /* name of the function that a picture highlights; empty: none */
+    enum picture_colouring colouring; /* how a picture is coloured */
+    bool is_upright;                  /* a picture has its root at the bottom */
+    struct picture_window window;     /* the part of the width that a picture shows */
+    /* Per enum view_side: the sum of the samples that count in the total of a query although its
+     * result does not contain them. */
     int64_t left_out[VIEW_SIDE_COUNT];
     uint32_t left_out_count; /* number of the page's rules that a file does not show */
 };
@@ -115,7 +115,7 @@ enum report_parameters {
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
     REPORT_TAKES_ROOT = 1 << 16,
     REPORT_TAKES_MODE = 1 << 11, /* mode: of a comparison; otherwise norm of the page */
-    REPORT_TAKES_PAGE = 1 << 7,  /* those of a page's address, and with sv any others */
+    REPORT_TAKES_PAGE = 1 << 7,  /* the parameters of a page's address; any others if it has sv */
     REPORT_IS_FILE = 1 << 17,    /* not a parameter: a file to download, or a picture */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };

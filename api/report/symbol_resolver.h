@@ -40,21 +40,22 @@ void symbol_resolver_destroy(struct symbol_resolver *symbol_resolver); /* NULL i
 const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *symbol_resolver,
                                                       enum symbol_name_mode mode);
 
-/* A tenant's profile with names, whose new parts live in arena; the rest is borrowed from profile.
- * Names and lines that came with the profile stay; names without lines are replaced. Handles:
- * ERR_DATABASE, ERR_BUSY. */
+/* Adds names to a tenant's profile: *ret_named has its new parts in arena and borrows the rest from
+ * profile. Names with lines that came with the profile stay; names without lines are replaced.
+ * Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                                       enum symbol_name_mode mode, const struct profile *profile,
                                       struct arena *arena, struct profile *ret_named,
                                       struct err *err) MUST_USE;
 
-/* Notes which of a profile's binaries need a table, so that it is looked for before the profile is
- * viewed. A binary that was noted in the last minutes costs one look-up in memory. */
+/* Notes which of a profile's binaries need a table, so that the tables are looked for before
+ * anybody views the profile. A binary that was noted in the last ten minutes costs one look-up in
+ * memory. */
 void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                           const struct profile *profile);
 
-/* The states of names of these binaries, in arena; at most SYMBOL_TABLES_STATUS_MAX. Handles:
- * ERR_DATABASE, ERR_BUSY. */
+/* Finds whether these binaries have names. *ret_states is in arena and has at most
+ * SYMBOL_TABLES_STATUS_MAX entries. Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code symbol_resolver_find_states(struct server *server, int64_t tenant_id,
                                           const struct symbolize_binary *binaries, uint32_t count,
                                           struct arena *arena,

@@ -16,8 +16,7 @@ struct symbolize_binary;
 struct symbolization_status {
     struct symbol_tables_status *states;
     uint32_t count;
-    uint32_t
-        unlisted_count; /* at least this many more lack names, or did when they were uploaded */
+    uint32_t unlisted_count; /* at least so many more binaries lack names, or did when uploaded */
 };
 
 /* Adds the states of these binaries of a tenant. Handles: ERR_DATABASE, ERR_BUSY. */
@@ -31,13 +30,13 @@ enum err_code symbolization_status_add_profile(struct request *request, int64_t 
                                                struct symbolization_status *status,
                                                struct err *err) MUST_USE;
 
-/* {"pending","missing","complete"}, and "unlisted" if some are not listed, in the request's arena;
- * NULL: it would be too long. */
+/* Writes {"pending","missing","complete"}, and "unlisted" if some binaries are not listed, as JSON
+ * in the request's arena. NULL: the text would be too long. */
 const char *symbolization_status_write(struct request *request,
                                        const struct symbolization_status *status);
 
-/* GET /api/v1/symbolization?build_id=…: for a team's binaries, with the generation, for a page that
- * waits for names. */
+/* Handles GET /api/v1/symbolization?build_id=…: responds with the states of a team's binaries and
+ * the generation of its symbol tables, for a page that waits for names. */
 enum err_code symbolization_status_handle(struct request *request, struct response *response,
                                           struct err *err) MUST_USE;
 

@@ -130,7 +130,8 @@ size_t viewer_url_state_take_rules(struct chain_rule *chain, size_t chain_count,
     return left;
 }
 
-/* These select samples, so they apply before all others and for any group. */
+/* Reads the rules about labels. They select samples, so they apply before all other rules and
+ * whatever the grouping is. */
 static void read_labels(const struct request *request, struct viewer_url_state *state)
 {
     struct span rule;
