@@ -44,8 +44,8 @@ struct debuginfod_client_settings {
     /* 0 means the default. */
     int connect_ms;    /* 5 s */
     int first_byte_ms; /* 20 s until the response's header has arrived */
-    int window_ms;     /* 10 s, in each of which … */
-    int window_bytes;  /* … 100 KB must arrive */
+    int window_ms;     /* 10 s; in each such period window_bytes must arrive */
+    int window_bytes;  /* 100 KB */
     int total_ms;      /* 300 s for one server, including retries */
     int pause_unit_ms; /* 1000; tests use shorter pauses between retries */
 };

@@ -14,10 +14,10 @@ struct http_url;
 struct debuginfod_transfer {
     const struct debuginfod_client_settings *settings; /* with all defaults filled in */
     const struct debuginfod_request *request;
-    const char *url;     /* of the file */
+    const char *url;     /* URL of the file */
     const char *auth;    /* NULL: none */
-    int64_t deadline_ns; /* of all attempts at this server */
-    int fd;              /* empty; receives the file */
+    int64_t deadline_ns; /* deadline of all attempts at this server */
+    int fd;              /* an empty file, which receives the debug file */
 };
 
 struct debuginfod_try {

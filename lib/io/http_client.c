@@ -46,7 +46,7 @@ struct transfer {
     struct http_client_response *response;
     uint64_t read_at; /* position in the request's body */
     uint64_t max_response_bytes;
-    int file_errno; /* of reading the body or writing response_fd */
+    int file_errno; /* errno of reading the body or writing response_fd; 0: no failure */
     size_t header_bytes;
     bool is_too_large;
     bool has_long_header;
@@ -552,8 +552,8 @@ static void read_outcome(CURL *curl, struct http_client_response *response)
 }
 
 /*
- * As curl_easy_perform, which calls the progress function of a request that waits for its response
- * only once a second: too seldom to give up within two.
+ * Replaces curl_easy_perform, which calls the progress function only once a second while a request
+ * waits for its response: too seldom to give up within two seconds.
  */
 static CURLcode perform(const struct http_client *client)
 {

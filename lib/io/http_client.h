@@ -110,7 +110,7 @@ struct http_client_response {
     bool was_sent;
     struct buf body;         /* followed by a NUL that is not counted, for printing */
     struct buf fields;       /* header lines of the last response */
-    uint64_t response_bytes; /* of the body, also if it was written to response_fd */
+    uint64_t response_bytes; /* size of the body, also if it was written to response_fd */
 };
 
 /* Initialises a request without a body and without response_fd. */

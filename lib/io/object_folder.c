@@ -27,8 +27,8 @@ enum {
 
 struct folder_store {
     struct object_store base;
-    int fd;           /* of the directory */
-    int temporary_fd; /* of .tmp in it */
+    int fd;           /* the store's directory */
+    int temporary_fd; /* the directory .tmp in the store's directory */
     atomic_uint next_number;
     /* Inodes of directories whose names are synced, each at its number modulo the size. */
     atomic_ullong durable_folders[DURABLE_SLOTS];

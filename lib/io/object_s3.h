@@ -22,12 +22,12 @@ struct object_s3_options {
     const char *endpoint; /* "https://host" or "http://host:port"; not restricted to public
                              addresses, since the operator sets it */
     const char *bucket;
-    const char *prefix; /* of all keys, "a/b/"; NULL or "": none */
+    const char *prefix; /* put before all keys, such as "a/b/"; NULL or "": none */
     const char *region; /* NULL: "us-east-1" */
     /* NULL: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment. */
     const char *access_key;
     const char *secret_key;
-    const char *session_token; /* of temporary credentials; NULL: none */
+    const char *session_token; /* needed for temporary credentials; NULL: none */
     const char *ca_file;       /* PEM file to trust instead of the system's; NULL: the system's */
     bool is_path_style;        /* host/bucket/key; false: bucket.host/key */
     int connect_timeout_ms;    /* 0: 5 s */
@@ -35,7 +35,7 @@ struct object_s3_options {
     int retry_s;               /* no further retry of a request after this time; 0: 20 s */
     int upload_max_age_s;      /* 0: a day */
     uint64_t open_max_bytes;   /* the largest object for object_open; 0: 1 GiB */
-    const char *temporary_folder; /* for its copies; NULL: /tmp */
+    const char *temporary_folder; /* for the copies of object_open; NULL: /tmp */
 };
 
 /*

@@ -34,7 +34,7 @@ enum {
 /* The entries of the current row group in one column. */
 struct pending {
     struct parquet_column column;
-    struct arena *texts; /* of entries */
+    struct arena *texts; /* owns the texts of entries */
     struct map_bytes by_bytes;
     struct map_u64 by_number; /* for columns of one number */
     struct parquet_value *entries;
@@ -59,9 +59,9 @@ struct parquet_writer {
     uint32_t leaf_count;
     uint32_t epoch;
     uint32_t group_count;
-    uint64_t row_count; /* of all groups that were written */
+    uint64_t row_count; /* rows of all groups that were written */
     uint64_t offset;
-    uint64_t number_count; /* of the current group */
+    uint64_t number_count; /* entries of all rows of the current group */
     uint64_t value_bytes;
     struct arena *arena; /* the names of columns */
     struct buf groups;   /* one RowGroup after the other */

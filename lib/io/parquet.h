@@ -29,9 +29,9 @@
 
 enum {
     PARQUET_GROUP_ROWS = 1 << 17,
-    /* of all columns; a row group ends with the row that exceeds it */
+    /* entries of all columns; a row group ends with the row that exceeds this number */
     PARQUET_GROUP_ENTRIES = 1 << 22,
-    PARQUET_GROUP_BYTES = 32 << 20, /* of distinct values */
+    PARQUET_GROUP_BYTES = 32 << 20, /* size of the distinct values of a row group */
     PARQUET_FIELDS_MAX = 8
 };
 
@@ -45,8 +45,8 @@ enum parquet_type {
 enum parquet_shape {
     PARQUET_ONE,
     PARQUET_OPTIONAL,        /* one or null */
-    PARQUET_LIST,            /* of values */
-    PARQUET_LIST_OF_STRUCTS, /* of all fields */
+    PARQUET_LIST,            /* any number of values */
+    PARQUET_LIST_OF_STRUCTS, /* any number of structs with all fields of the column */
     PARQUET_MAP              /* two fields: key and value */
 };
 
@@ -75,8 +75,8 @@ struct parquet_sink {
 
 /* Sizes before compression; 0: the default. */
 struct parquet_limits {
-    uint64_t page_bytes;       /* a data page ends with the row that exceeds it; 8 MiB */
-    uint64_t dictionary_bytes; /* above it, a column chunk has no dictionary; 256 MiB */
+    uint64_t page_bytes;       /* a data page ends with the row that exceeds this size; 8 MiB */
+    uint64_t dictionary_bytes; /* larger dictionaries are not written; 256 MiB */
 };
 
 struct parquet_writer;

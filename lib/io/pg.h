@@ -67,13 +67,14 @@ void pg_pool_set_connect_wait(struct pg_pool *pool, int max_wait_ms);
  * connect becomes suspicious when it has received nothing for 0.4 s; then the watch sends
  * statements of its own over two connections that it keeps. If neither gets a reply within 1 s, and
  * no pool receives a byte meanwhile, the database counts as not responding: all waiting calls give
- * up, and pg_take fails at once, until a probe (several per second) gets a reply. So a statement
- * that waits for a lock is not disturbed, and a database that hangs delays a request by less than 2
- * s.
+ * up, and pg_take fails at once, until a probe (several per second) gets a reply. Thus the watch
+ * does not disturb a statement that waits for a lock, and a database that hangs delays a request by
+ * less than 2 s.
  *
  * An attempt to connect is given up when no data moves for 1.4 s (1 s in a probe), and after 5 s in
- * any case; connect_timeout of conninfo replaces both (in a probe, up to 10 s). Before the first
- * reply to a probe of this process, a failure to connect is no evidence that the database hangs.
+ * any case; connect_timeout of conninfo replaces both (in a probe, up to 10 s). As long as no probe
+ * of this process has ever been answered, a failure to connect is no evidence that the database
+ * hangs.
  *
  * report is called on the watch's thread when the state changes; it may be NULL. Destroy the watch
  * after the pools that use it.

@@ -51,11 +51,11 @@ struct pg_connection {
     struct map_bytes statements; /* from sql text to the number in its prepared name */
     uint32_t statement_count;
     enum transaction transaction;
-    int64_t tenant_id; /* of the transaction */
+    int64_t tenant_id; /* the tenant of the transaction */
     struct statement queued[PG_MAX_QUEUED];
     int queued_count;
     int statement_ms;    /* client-side deadline of one round trip */
-    int64_t deadline_ns; /* of all statements together; 0: none */
+    int64_t deadline_ns; /* set by pg_limit_until; 0: none */
     bool must_close;     /* broken, or its prepared statements no longer match the tables */
     bool has_timed_out;
 };
@@ -65,7 +65,7 @@ struct pg_pool {
     char *role;
     int max_connections;
     int connect_wait_ms;
-    int connect_ms; /* for one attempt to connect, whatever it receives */
+    int connect_ms; /* limit of one attempt to connect, whatever it receives */
     /* an attempt to connect that receives nothing for this long has failed */
     int connect_silence_ms;
     int statement_ms;
@@ -74,7 +74,7 @@ struct pg_pool {
     _Atomic uint64_t failure_count;
     atomic_bool cannot_connect; /* the last attempt to connect got no reply in time */
     pthread_mutex_t mutex;      /* guards the members below */
-    int64_t silent_ns;          /* when the last such attempt was given up */
+    int64_t silent_ns;          /* when the last attempt without a reply was given up */
     int64_t may_connect_ns;     /* while cannot_connect: when the next attempt may begin */
     int64_t failing_since_ns;   /* monotonic; 0: the last attempt to connect succeeded */
     int64_t failed_last_ns;
@@ -85,7 +85,7 @@ struct pg_pool {
 
 /* A pool with one connection for each request of a probe. */
 struct pg_watch {
-    atomic_bool has_replied;      /* to any probe of this process */
+    atomic_bool has_replied;      /* the database has replied to a probe of this process */
     _Atomic int64_t recovered_ns; /* when the breaker last closed; 0: it has never opened */
     struct pg_pool *pool;
     struct breaker *breaker;

@@ -181,8 +181,8 @@ static bool note_attempt(struct pg_pool *pool, bool has_failed)
 }
 
 /*
- * While attempts to connect get no reply, one thread at a time finds out whether they do again; the
- * others would only wait. Connections that are open may work all the same. An attempt that was
+ * While attempts to connect get no reply, only one thread at a time may try again; the other
+ * threads would only wait, and use open connections, which may still work. An attempt that was
  * given up before the breaker closed proves nothing about a server that responds again.
  */
 static bool may_connect(struct pg_pool *pool)

@@ -11,9 +11,9 @@ enum {
 };
 
 /*
- * An error of the database is a reply, too: nothing hangs then. A request that has to connect first
- * is no evidence before the first reply: the database may be far away, or connect_timeout too
- * short.
+ * An error of the database is a reply, too, and proves that the database does not hang. As long as
+ * no probe has ever been answered, a probe that fails to connect proves nothing: the database may
+ * be far away, or connect_timeout too short. It then counts as answered.
  */
 static bool send_probe(void *context, int index, int64_t deadline_ms)
 {

@@ -473,9 +473,9 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
 /* ---- the watch ---- */
 
 /*
- * Any response will do that is whole in time. One request uses a connection that was kept, so that
- * a lost SYN or a slow TLS handshake does not matter, and the other one a new connection, since a
- * kept one may be dead.
+ * A probe succeeds with any response that is whole in time. One of its requests uses a connection
+ * that was kept open, so that a lost SYN or a slow TLS handshake does not matter. The other one
+ * uses a new connection, since the kept one may be dead.
  */
 static bool send_probe(void *context, int index, int64_t deadline_ms)
 {

@@ -40,8 +40,8 @@ struct merge {
  */
 struct source {
     const struct profile *profile;
-    size_t number;          /* of the profile, from 1, for messages */
-    const int64_t *factors; /* per value type: from its unit to that of the result */
+    size_t number;          /* number of the profile, from 1, for messages */
+    const int64_t *factors; /* per value type: converts its unit to that of the result */
     uint32_t *strings;
     uint32_t *functions;
     uint32_t *locations;

@@ -31,7 +31,7 @@ struct profile_limits {
     uint32_t sample_count;  /* default 8 Mi */
     uint32_t stack_depth;   /* default 65,536 locations in one sample */
     uint64_t stack_entries; /* locations of all samples together; default 256 Mi */
-    uint64_t memory_bytes;  /* of the decoded profile; default 1 GiB */
+    uint64_t memory_bytes;  /* memory of the decoded profile; default 1 GiB */
     /* Of one string (a name, a file, the text of a label); longer ones are truncated as
      * lib/profile/long_string.h describes. Default 16 KiB. */
     size_t string_bytes;
@@ -90,7 +90,7 @@ struct profile_label {
     uint32_t key;
     uint32_t text; /* 0 for a numeric label */
     int64_t number;
-    uint32_t unit; /* of number */
+    uint32_t unit; /* string: unit of `number` */
     bool is_numeric;
 };
 

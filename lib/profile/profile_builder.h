@@ -88,7 +88,7 @@ struct profile_builder_frame {
     uint64_t address;       /* 0: unknown */
     int64_t line;           /* 0: unknown */
     int64_t column;         /* 0: unknown */
-    int64_t start_line;     /* of the function; 0: unknown */
+    int64_t start_line;     /* line where the function begins; 0: unknown */
     bool is_not_symbolised; /* a location without lines; name is ignored */
 };
 

@@ -18,7 +18,7 @@ struct named_tables {
     const struct profile *profile;
     struct arena *arena;
     struct profile *named;
-    struct map_bytes strings; /* of named; filled when the first name is added */
+    struct map_bytes strings; /* the strings of named; filled when the first name is added */
     struct map_bytes functions;
     struct span *string;
     struct profile_function *function;

@@ -22,8 +22,8 @@ struct symbolize_frame {
     struct span function;    /* for display; not empty */
     struct span system_name; /* linkage name; empty: the same */
     struct span file;        /* may be empty */
-    int64_t line;            /* of the call; 0: unknown */
-    int64_t start_line;      /* of the function */
+    int64_t line;            /* line of the call; 0: unknown */
+    int64_t start_line;      /* line where the function begins */
 };
 
 /* The frames of an address: inlined calls leaf first, the containing function last. */
