@@ -35,7 +35,7 @@ struct catalogue_part {
     const uint8_t *batch_id; /* 32 bytes, or NULL */
     int64_t begin_ns;
     int64_t end_ns;
-    int64_t reach_ns; /* of store/block_write.h */
+    int64_t reach_ns; /* as in struct block_summary (store/block/block_write.h) */
     uint64_t row_count;
     uint64_t profile_count;
     uint64_t cut_string_count; /* lib/profile/long_string.h */
@@ -58,7 +58,7 @@ enum err_code catalogue_begin_flush(struct pg_connection *connection, struct are
                                     int64_t retention_s, struct catalogue_part *parts,
                                     uint32_t count, struct err *err) MUST_USE;
 
-/* Commits the segment. The new parts of one tenant are adjacent in it and in order. Handles:
+/* Commits the segment, in which the new parts of one tenant are adjacent and in order. Handles:
  * ERR_CONFLICT (this writer was ended because it had not been seen for too long), ERR_DATABASE
  * (with err->is_disconnect the outcome of the commit is unknown). */
 enum err_code catalogue_commit_flush(struct pg_connection *connection, struct arena *arena,
@@ -90,8 +90,8 @@ struct catalogue_deletion {
     int64_t end_ns;
 };
 
-/* A retention rule. Profiles that match it are kept for keep_s from their begin; 0: for ever. After
- * that, only the totals of each hour are kept until totals_s; 0: they are not kept. */
+/* A retention rule. Profiles that match the selector are kept for keep_s from their begin; 0: for
+ * ever. From then until totals_s only the totals of each hour are kept; 0: totals are not kept. */
 struct catalogue_rule {
     const char *selector;
     int64_t keep_s;
@@ -109,7 +109,7 @@ struct catalogue_rules {
 /* The blocks and segments that a query has to read. */
 struct catalogue_found {
     const struct catalogue_place *places;       /* oldest objects first */
-    const struct catalogue_deletion *deletions; /* those that the places refer to, by id */
+    const struct catalogue_deletion *deletions; /* that the places refer to; ordered by id */
     uint32_t count;
     uint32_t deletion_count;
     struct catalogue_rules rules;
@@ -194,36 +194,36 @@ struct catalogue_mark {
     int64_t end_ns;
 };
 
-/* The blocks of a segment's part that stay marked when the others are swapped: they move to an
- * object of their own. */
+/* The blocks of a segment's part that stay marked when its other blocks are swapped. They move to
+ * an object of their own. */
 struct catalogue_remainder {
     const char *object_key;
-    const uint64_t *lengths; /* of its blocks, one after the other */
+    const uint64_t *lengths; /* sizes of the blocks, in the order in which the object has them */
     uint32_t count;
     uint64_t bytes;
     uint64_t row_count;
     int64_t begin_ns;
     int64_t end_ns;
     enum catalogue_mark_reason reason;
-    bool is_rewritten; /* it contains nothing that the part's deletions match */
+    bool is_rewritten; /* the object contains nothing that the part's deletions match */
 };
 
 /* Blocks that one writer has leased to merge. */
 struct catalogue_claim {
     int64_t tenant_id;
-    uint32_t level; /* of the inputs; 0: segments */
+    uint32_t level; /* compaction level of the inputs; 0: segments */
     const struct catalogue_place *places;
-    const int64_t *owners; /* per place: the id of its segment or of its block */
+    const int64_t *owners; /* [count]: the id of the segment or block at each place */
     uint32_t count;        /* 0: nothing is due */
     int64_t *ids;          /* ids of the segments or blocks, distinct */
     uint32_t id_count;
-    bool is_rewrite;            /* one block that contains deleted profiles: it keeps its level */
+    bool is_rewrite;            /* one block or marked part; a block keeps its level */
     struct catalogue_mark mark; /* CATALOGUE_NOT_MARKED, or the claim is one marked part */
-    const struct catalogue_deletion *deletions; /* those that the places refer to, by id */
+    const struct catalogue_deletion *deletions; /* that the places refer to; ordered by id */
     uint32_t deletion_count;
     struct catalogue_rules rules; /* the tenant's */
-    bool is_expiry;               /* one block on which rules may be due */
-    int64_t retention_key;        /* of an expiry: the key of these rules, or of older ones */
+    bool is_expiry;               /* the claim is one block on which rules may be due */
+    int64_t retention_key;        /* is_expiry: the key of `rules`, or of older rules */
 };
 
 /* The tenant that is served next. */
@@ -303,8 +303,9 @@ enum err_code catalogue_list_others(struct pg_pool *database, struct arena *aren
                                     int64_t tenant_id, const char *object_key,
                                     const char *const **ret_keys, uint32_t *ret_count,
                                     struct err *err) MUST_USE;
-/* Puts off what is still leased of the claim for a minute, then twice as long each time, up to a
- * day; a deletion of any of it ends the delay. Handles: ERR_DATABASE. */
+/* Releases the rows of the claim that are still leased, and delays their next claim for a minute,
+ * then twice as long each time, up to a day. A deletion that concerns a row ends its delay.
+ * Handles: ERR_DATABASE. */
 enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err) MUST_USE;
 /* Removes the mark of a claimed part that is whole again: merges take it from now on. */
@@ -314,9 +315,9 @@ enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_
 /*
  * Renews the writer's heartbeat, ends writers that were not seen for a minute (their claims become
  * free), and deletes the rows of swapped objects after the grace time; a trigger puts the objects'
- * keys into object_trash. The grace time lets queries that began before the swap finish:
- * CATALOGUE_GRACE_S, or a minute longer than query_time_s or a tenant's own limit where that is
- * more.
+ * keys into object_trash. The grace time lets queries that began before the swap finish: it is a
+ * minute longer than any query may take (query_time_s or a tenant's own limit), and at least
+ * CATALOGUE_GRACE_S.
  */
 enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
                              struct err *err) MUST_USE;

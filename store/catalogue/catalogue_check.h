@@ -11,11 +11,11 @@ struct catalogue_entry {
     struct catalogue_place *places;
     uint32_t place_count;
     int64_t tenant_id;
-    uint64_t row_count; /* of all places together, as the next three */
+    uint64_t row_count; /* this and the next three: of all places together */
     int64_t begin_ns;
     int64_t end_ns;
     int64_t reach_ns;
-    uint64_t object_bytes; /* of the whole object */
+    uint64_t object_bytes; /* size of the whole object */
     bool is_marked;        /* a merge could not read it */
 };
 

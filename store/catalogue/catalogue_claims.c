@@ -37,8 +37,8 @@ static void read_claim(struct arena *arena, const struct pg_result *result,
 }
 
 /*
- * Claims segments of one tenant: the one whose segments have waited longest, or with only_deleted
- * the one with the oldest deletion.
+ * Claims segments of one tenant: the tenant whose segments have waited longest, or with
+ * only_deleted the tenant with the oldest deletion.
  *
  * The tenant is due with 64 segments, with 32 MiB, when the oldest is 15 s old, or when a deletion
  * waits. At most 256 rows are locked, oldest first, and of these the claim takes segments until the
@@ -166,8 +166,8 @@ enum kind {
     KIND_MARKED
 };
 
-/* The kind that each claim tries first. So other work goes on while segments are due without end,
- * as with many tenants that send little. */
+/* The kind that each claim tries first. The order changes so that other work goes on while segments
+ * are always due, as with many tenants that send little. */
 static const enum kind rotation_order[CATALOGUE_CLAIM_ROTATION] = {
     KIND_SEGMENTS,         KIND_DELETED_BLOCKS, KIND_SEGMENTS, KIND_BLOCKS,
     KIND_DELETED_SEGMENTS, KIND_DELETED_BLOCKS, KIND_EXPIRY,   KIND_MARKED};
@@ -182,7 +182,7 @@ struct claim_request {
     int64_t writer_id;
     int64_t retention_s;
     const char *costly; /* ids of tenants, as an array */
-    enum kind kind;     /* of the result's rows, if any */
+    enum kind kind;     /* the kind of work of the result's rows, if any */
     struct catalogue_mark mark;
     struct pg_result *result;
 };

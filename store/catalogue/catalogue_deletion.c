@@ -21,8 +21,9 @@ enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct aren
         arena, err, PG_I64(tenant_id));
 }
 
-/* Adds the deletion to rows and ends their leases: merges that have begun with them have read
- * deleted profiles. Rows are locked in order, so that two deletions cannot deadlock. */
+/* Adds the deletion to rows, and ends the leases of these rows, because merges that have begun with
+ * them have read deleted profiles. Rows are locked in order, so that two deletions cannot deadlock.
+ */
 static enum err_code add_deletion_to_rows(struct pg_connection *connection, struct arena *arena,
                                           int64_t tenant_id,
                                           const struct catalogue_deletion *deletion,
@@ -47,9 +48,9 @@ static enum err_code add_deletion_to_rows(struct pg_connection *connection, stru
                       PG_I64(deletion->begin_ns), PG_I64(deletion->end_ns));
 }
 
-/* Limits open deletions: each one ends the leases of the tenant's merges, so an endless series of
- * them would let none finish. Deletions older than an hour do not count, since a marked part keeps
- * its own open. */
+/* Limits open deletions: each deletion ends the leases of the tenant's merges, so with an endless
+ * series of deletions no merge would finish. Deletions older than an hour do not count, since a
+ * marked part keeps a deletion open for days. */
 static enum err_code check_open(struct pg_connection *connection, struct arena *arena,
                                 int64_t tenant_id, struct err *err)
 {

@@ -2,9 +2,9 @@
  * deletion_set: the deleted and the expired profiles that blocks still contain, as time windows per
  * series of a block.
  *
- * A deletion concerns what was stored when it was committed, so the catalogue names for each block
- * the deletions that may concern it (catalogue_place). Queries and merges leave out the profiles in
- * these windows.
+ * A deletion concerns the profiles that were stored when the deletion was committed. Therefore the
+ * catalogue lists for each block the deletions that may concern it (catalogue_place). Queries and
+ * merges leave out the profiles in these windows.
  *
  * Threads: one at a time, as selectors. Private to store/.
  */

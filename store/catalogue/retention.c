@@ -29,7 +29,7 @@ static int64_t cutoff_of(int64_t now_ns, int64_t keep_s)
     return cutoff_ns;
 }
 
-/* The begin of its hour: that hour is not past as a whole. */
+/* Returns the begin of the hour that contains moment_ns: the end of the last hour that is over. */
 static int64_t begin_of_hour(int64_t moment_ns)
 {
     const int64_t rest = moment_ns % HOUR_NS;

@@ -5,7 +5,7 @@
  * Queries skip a profile from the moment at which it expires; merges leave it out. A block is
  * rewritten once all of it is older than one of the rules allows (store/maintain/compact.h). A rule
  * may keep totals longer than profiles: an hour changes from profiles to totals as a whole, when
- * its end is past the rule.
+ * its end is older than the rule keeps profiles.
  *
  * Threads: one at a time, as selectors. Private to store/.
  */
@@ -27,7 +27,7 @@ struct retention_times {
     int64_t keep_s;           /* 0: for ever */
     int64_t totals_s;         /* 0: totals are not kept longer */
     int64_t gone_before_ns;   /* profiles that begin earlier have expired; INT64_MIN: none */
-    int64_t totals_before_ns; /* only totals are kept of hours that begin earlier; likewise */
+    int64_t totals_before_ns; /* hours that begin earlier have only totals; INT64_MIN: none */
 };
 
 /* Creates the object in arena; the rules' texts are not needed afterwards. Handles: ERR_INVALID (a
@@ -43,8 +43,8 @@ enum err_code retention_find(const struct retention *retention, const struct dic
                              uint32_t series, struct retention_times *ret_times,
                              struct err *err) MUST_USE;
 
-/* The time at which the next of these limits is due on a block whose last profile begins at end_ns.
- * are_totals: it already contains only totals. INT64_MAX: never. */
+/* Returns the time at which the next of these limits is due on a block whose last profile begins at
+ * end_ns; INT64_MAX: never. are_totals: the block already contains only totals. */
 int64_t retention_next_due(const struct retention_times *times, bool are_totals, int64_t end_ns);
 
 #endif
