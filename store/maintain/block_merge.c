@@ -14,10 +14,10 @@ struct source {
     int32_t hour;
     uint32_t input;
     const struct block_granule *granule;
-    struct deletion_set_windows deleted; /* of the series; a copy of its own */
+    struct deletion_set_windows deleted; /* a copy of the windows of the series */
     bool are_totals;                     /* only totals of its hour are kept */
     bool is_whole;                       /* all of its profiles are wanted */
-    bool is_lost;                        /* it cannot be read */
+    bool is_lost;                        /* the granule cannot be read */
 };
 
 /* A profile of the current granule. */

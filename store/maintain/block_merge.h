@@ -1,10 +1,10 @@
 /*
  * block_merge: merges several blocks of one tenant into one with the same rows.
  *
- * All must have been opened with one seed. Memory: the united dictionary and the largest granule.
- * Rows of profiles outside [begin_ns, last_ns] are left out, so that one input can be spread over
- * several outputs, and so are deleted profiles; the output contains no name, label or stack that
- * only they referred to. Threads: any; inputs are only read. Private to store/.
+ * All blocks must have been opened with one seed. Memory: the united dictionary and the largest
+ * granule. Deleted profiles are left out, and so are profiles outside [begin_ns, last_ns], so that
+ * one input can be spread over several outputs. The output contains no name, label or stack that
+ * only the left-out profiles referred to. Threads: any; inputs are only read. Private to store/.
  */
 #ifndef STORE_MAINTAIN_BLOCK_MERGE_H
 #define STORE_MAINTAIN_BLOCK_MERGE_H
@@ -22,14 +22,14 @@ struct block_losses {
 
 struct block_merge_options {
     int64_t tenant_id;
-    int level; /* of zstd */
+    int level; /* compression level of zstd */
     int64_t begin_ns;
     int64_t last_ns; /* inclusive, so that every time can be covered */
     struct block_sink sink;
     struct deletion_set *deleted;             /* NULL: nothing is deleted */
-    const struct deletion_set_ids *deletions; /* per block */
-    /* Counts granules that cannot be read, which are left out. NULL: they are errors, ERR_CORRUPT
-     * or ERR_IO with is_unreadable. */
+    const struct deletion_set_ids *deletions; /* [block_count] */
+    /* Not NULL: granules that cannot be read are left out and counted here. NULL: such a granule is
+     * an error, ERR_CORRUPT or ERR_IO with is_unreadable. */
     struct block_losses *losses;
 };
 

@@ -130,9 +130,9 @@ static enum err_code open_inputs(struct compaction *compaction)
 
 /* ---- what is too old ---- */
 
-/* Notes when the next rule is due on a series. In a block that was claimed for expiry a rule is due
- * once all of the block is too old for it, so that each is due once; other merges drop what has
- * expired by then. */
+/* Notes when the next rule is due on a series. In a block that was claimed for expiry, a rule is
+ * due when the newest profile of the block is too old for the rule, so that each rule is due once.
+ * Other merges leave out all profiles that have expired. */
 static enum err_code note_series_due(struct compaction *compaction, const struct block *block,
                                      const struct block_granule *granules, uint32_t count)
 {
@@ -568,8 +568,8 @@ static size_t measure_strings(const struct maintenance_options *options,
     return bytes;
 }
 
-/* Finds the input that keeps the others from being merged: an oversized one before others, and of
- * these the largest. */
+/* Finds the input that keeps the others from being merged: the largest of the oversized inputs, or
+ * the largest of all if none is oversized. */
 static uint32_t find_obstacle(const struct maintenance_options *options,
                               const struct catalogue_claim *part)
 {

@@ -1,13 +1,14 @@
 /*
  * compact: merges claimed blocks into the blocks that replace them.
  *
- * Blocks of segments become one block for each day (UTC) that they contain; blocks of one level
- * become one of the next; one that is alone in its window moves up unchanged. An unreadable or
- * missing input is marked and left out of later merges; queries still read the rest of it.
+ * The blocks of segments become one block for each day (UTC) that they contain. Blocks of one level
+ * become one block of the next level; a block that is alone in its window moves up unchanged. An
+ * unreadable or missing input is marked and left out of later merges; queries still read the parts
+ * of it that are readable.
  *
- * Blocks that are too large together (the sum of their values, their days) are merged in halves, at
- * last each by itself. One that is too large alone moves up unchanged, or is marked, so that it
- * blocks no other. Private to store/.
+ * Blocks that are too large together (by the sum of their values or the number of their days) are
+ * merged in halves, in the end one by one. A block that is too large alone moves up unchanged, or
+ * is marked, so that it does not keep other blocks from being merged. Private to store/.
  */
 #ifndef STORE_MAINTAIN_COMPACT_H
 #define STORE_MAINTAIN_COMPACT_H
@@ -24,7 +25,7 @@ struct compact_plan {
     const bool *is_left_out; /* per place; NULL: none is left out */
     const struct catalogue_remainder
         *remainder; /* has been put, and is swapped in; NULL: there is none */
-    /* what cannot be read is left out and counted here; NULL: it is an error */
+    /* Granules that cannot be read are left out and counted here; NULL: they are an error. */
     struct block_losses *losses;
 };
 

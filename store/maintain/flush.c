@@ -45,7 +45,7 @@ struct flusher {
     pthread_cond_t arrived; /* signalled when a flush is due, not for each request */
     struct waiting *first;
     struct waiting **last;
-    size_t waiting_bytes; /* of those in the list and those being written */
+    size_t waiting_bytes; /* size of the batches in the list and of those being written */
     uint32_t waiting_count;
     int waiting_requests;
     int expected_requests; /* announced requests that are not in the list yet */
@@ -62,7 +62,7 @@ struct flush {
     struct arena *arena;
     struct waiting **batches; /* by tenant, then by arrival; invalid after wake_all */
     struct catalogue_part *parts;
-    struct buf *blocks; /* of the committed parts */
+    struct buf *blocks; /* the blocks of the committed parts */
     uint32_t count;
     int64_t deadline_ns; /* the earliest deadline of the requests, for the statements */
     int64_t writer_id;
@@ -448,8 +448,8 @@ void flusher_cancel_expected(struct flusher *flusher)
     pthread_mutex_unlock(&flusher->mutex);
 }
 
-/* Called locked. While a bucket is out of reach a put takes long, and each request that waits for
- * it holds a thread that others need. */
+/* Called with the mutex held. While a bucket cannot be reached a put takes long, and each request
+ * that waits for the put occupies a thread that other requests need. */
 static bool is_stuck(const struct flusher *flusher)
 {
     const int most = flusher->options.max_waiting_requests;
@@ -458,7 +458,7 @@ static bool is_stuck(const struct flusher *flusher)
            clock_monotonic_ns() - flusher->flushing_since_ns > FLUSH_STUCK_MS * CLOCK_NS_PER_MS;
 }
 
-/* Called locked. */
+/* Called with the mutex held. */
 static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, uint32_t count,
                              struct err *err)
 {
@@ -493,7 +493,7 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
     return ERR_NONE;
 }
 
-/* One flush takes all batches of a request, so the last one is done when all are. */
+/* One flush takes all batches of a request, so all batches are done when the last one is. */
 static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *waiting,
                                       uint32_t count, struct err *err)
 {

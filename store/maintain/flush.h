@@ -1,15 +1,15 @@
 /*
  * flush: writes the batches of many requests as one segment: one object, one transaction.
  *
- * One thread. It waits until the first batch has waited for the interval, or enough bytes or
- * requests wait, and writes all of them while the next ones collect. If requests are still being
- * decoded at the end of the interval it waits for them, up to three times as long: a flush costs as
- * much for one request as for twenty.
+ * A flush begins when the first batch has waited for the interval, or when enough bytes or requests
+ * wait. One thread writes all waiting batches as a segment while the next batches collect. If
+ * requests are still being decoded at the end of the interval, the thread waits for them, up to
+ * three times as long, because a flush costs as much for one request as for twenty.
  *
- * If the server dies between the put and the commit, or the commit fails, the object is named by no
- * row; a put that failed may have written one, too. The writer whose id is in its key is then
- * ended, so that the object is found and deleted. The thread registers as a writer with its first
- * flush, and again after its id was ended. Private to store/.
+ * If the server dies between the put and the commit, or the commit fails, no row names the object.
+ * A put that failed may also have written an object. The writer whose id is in the object's key is
+ * then ended, so that the search for orphans finds and deletes the object. The thread registers as
+ * a writer with its first flush, and again after its id was ended. Private to store/.
  */
 #ifndef STORE_MAINTAIN_FLUSH_H
 #define STORE_MAINTAIN_FLUSH_H
@@ -38,10 +38,10 @@ struct flush_options {
     struct object_store *objects;
     struct pg_pool *jobs_database;
     struct writer *writer; /* outlives the flusher */
-    int64_t retention_s;   /* of tenants without their own; 0: for ever */
+    int64_t retention_s;   /* for tenants without a retention of their own; 0: for ever */
     int interval_ms;
-    /* A flush starts when so many requests wait, and while a flush is stuck no more may wait; 0:
-     * any number. */
+    /* A flush starts when so many requests wait. While a flush is stuck, further requests are
+     * refused. 0: any number may wait. */
     int max_waiting_requests;
     size_t max_waiting_bytes;
     /* Called by the flusher's thread for each committed block; it may take the bytes. */

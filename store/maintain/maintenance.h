@@ -26,7 +26,7 @@ struct maintenance_options {
     struct pg_pool *jobs_database;
     struct block_cache *blocks;
     struct writer *writer;
-    int64_t retention_s;  /* of tenants without their own; 0: for ever */
+    int64_t retention_s;  /* for tenants without a retention of their own; 0: for ever */
     int64_t query_time_s; /* limit of a query, of tenants without their own */
     /* Called when work failed; it is tried again later. */
     void (*report)(void *context, const char *work, const struct err *err);

@@ -20,7 +20,7 @@ enum { PART_MAX_BYTES = 1 << 30, ZSTD_LEVEL = 1 };
 /* The current state of a block of the part. */
 struct piece {
     bool is_whole;
-    bool can_open; /* it can be opened, so granules may be readable */
+    bool can_open; /* the block can be opened, so granules may be readable */
     uint64_t row_count;
 };
 
@@ -35,7 +35,7 @@ struct repair {
     struct err problem; /* the last failure */
     struct catalogue_remainder remainder;
     uint64_t *lengths;
-    struct buf bytes; /* of the remainder */
+    struct buf bytes; /* the object of the remainder */
     struct err *err;
 };
 

@@ -2,11 +2,12 @@
  * totals: reduces a granule to its totals: without rows of single profiles, labels of samples and
  * timestamps.
  *
- * Of deltas and gauges, each stack has one row with its sum, as a row of the first profile;
- * profiles keep their begins, so that means are divided by the right number. Of counters, all
- * snapshots stay, each with one row per stack: what lies between two snapshots may be in another
- * block or arrive later, so none can be dropped. So the sums, means and gains of an hour stay the
- * same, whatever blocks its parts were in when they were reduced. Private to store/.
+ * In a granule of deltas or gauges, each stack gets one row with its sum, as a row of the first
+ * profile. Profiles keep their begins, so that means are divided by the right number. In a granule
+ * of counters, all snapshots stay, each with one row per stack: profiles between two snapshots may
+ * be in another block or arrive later, so no snapshot can be dropped. The sums, means and gains of
+ * an hour therefore stay the same, whatever blocks its parts were in when they were reduced.
+ * Private to store/.
  */
 #ifndef STORE_MAINTAIN_TOTALS_H
 #define STORE_MAINTAIN_TOTALS_H
