@@ -227,13 +227,13 @@ static int preallocate_maps(const struct kernel_program *program)
 /* Loads the program for thread switches only if off-CPU profiling is on. */
 static int prepare_off_cpu(const struct kernel_program *program)
 {
-    const bool has_waits = program->options.off_cpu_share > 0;
+    const bool has_off_cpu = program->options.off_cpu_share > 0;
     struct bpf_program *part = bpf_object__find_program_by_name(program->object, switch_program);
     struct bpf_map *off_cpu = bpf_object__find_map_by_name(program->object, "waits");
     if (!part || !off_cpu)
         return -ENOENT;
-    const int error = bpf_program__set_autoload(part, has_waits);
-    return error || !has_waits ? error : bpf_map__set_max_entries(off_cpu, SAMPLE_WAITS_MAX);
+    const int error = bpf_program__set_autoload(part, has_off_cpu);
+    return error || !has_off_cpu ? error : bpf_map__set_max_entries(off_cpu, SAMPLE_WAITS_MAX);
 }
 
 static int prepare_tallies(const struct kernel_program *program)
