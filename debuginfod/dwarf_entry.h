@@ -10,8 +10,8 @@
 
 struct symbol_table_writer;
 
-/* Follows at most so many references: from a copy of a function or an inlined call to its origin,
- * from there to the declaration. Well-formed files have two. */
+/* At most so many references are followed: from a copy of a function or an inlined call to its
+ * origin, from there to the declaration. */
 enum { DWARF_MAX_HOPS = 16 };
 
 struct dwarf_entry {
