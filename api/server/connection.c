@@ -1,6 +1,7 @@
 #include "api/server/http_internal.h"
 
 #include "api/core/metrics.h"
+#include "api/server/response_memory.h"
 #include "api/server/tcp_info.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -418,27 +419,46 @@ static void check_rate(struct http_connection *connection, int64_t now_ns)
     connection->window_ns = 0;
 }
 
-/* Whether we wait for the peer, not for a worker. */
+/* Whether the peer has to read before more can be sent. With HTTP/2 nothing is written while the
+ * peer's windows are 0. */
+static bool is_waiting_for_reader(const struct http_connection *connection)
+{
+    bool is_waiting = connection->sock->_cb.write != NULL;
+    for (h2o_linklist_t *link = connection->jobs.next;
+         !is_waiting && connection->is_http2 && link != &connection->jobs; link = link->next)
+        is_waiting = job_at(link)->has_unsent_piece;
+    return is_waiting;
+}
+
+static bool is_handling(const struct http_connection *connection)
+{
+    bool is_handled = false;
+    for (h2o_linklist_t *link = connection->jobs.next; !is_handled && link != &connection->jobs;
+         link = link->next)
+        is_handled = !job_at(link)->has_unsent_piece;
+    return is_handled;
+}
+
 static bool reads_large_response(const struct http_connection *connection)
 {
-    if (!connection->sock->_cb.write)
+    if (!is_waiting_for_reader(connection))
         return false;
     for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
          link = link->next) {
         const struct http_job *job = job_at(link);
-        if (job->has_response_head && job->charged_bytes > 0)
+        if (job->has_response_head && job->response_holder)
             return true;
     }
     return false;
 }
 
-/* Closes a connection whose peer reads a large response slowly while such responses fill half of
- * their cap. */
+/* Closes a connection whose peer reads a large response slowly while such responses fill a quarter
+ * of their cap, half of what clients without credentials may hold. */
 static void check_taking(struct http_connection *connection, int64_t now_ns)
 {
     const struct http_server *http = connection->loop->http;
-    bool is_pressed = atomic_load_explicit(&http->buffered_response_bytes, memory_order_relaxed) >
-                      http->options.max_buffered_bytes / 2;
+    bool is_pressed =
+        response_memory_bytes(http->response_memory) > http->options.max_buffered_bytes / 4;
     int64_t passed_ns = now_ns - connection->taking_ns;
     if (!is_pressed || !reads_large_response(connection)) {
         connection->taking_ns = 0;
@@ -484,8 +504,8 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
     }
     if (!tcp_info_progress(connection->fd, &received, &acked))
         return;
-    bool is_writing = connection->sock->_cb.write != NULL;
-    bool is_handled = !h2o_linklist_is_empty(&connection->jobs);
+    bool is_writing = is_waiting_for_reader(connection);
+    bool is_handled = is_handling(connection);
     if (received != connection->received_bytes || acked != connection->acked_bytes ||
         connection->paused_read || (is_handled && !is_writing))
         connection->progress_ns = now_ns;

@@ -179,6 +179,7 @@ static void send_piece(struct http_job *job, const void *data, size_t size)
     h2o_iovec_t piece = h2o_iovec_init(data, size);
     h2o_send_state_t state = state_after(job, size);
     job->sent_bytes += size;
+    job->has_unsent_piece = true;
     h2o_send(job->req, &piece, 1, state);
 }
 
@@ -292,6 +293,7 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
 {
     (void)req;
     struct http_job *job = H2O_STRUCT_FROM_MEMBER(struct http_job, generator, generator);
+    job->has_unsent_piece = false;
     if (job->response.body_kind == RESPONSE_BYTES) {
         send_bytes(job);
         return;

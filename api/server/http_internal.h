@@ -12,6 +12,7 @@
 #include "api/http/request.h"
 #include "api/server/connection_table.h"
 #include "api/server/http_server.h"
+#include "api/server/response_memory.h"
 #include "lib/base/err.h"
 
 #include <h2o.h>
@@ -144,6 +145,7 @@ struct http_job {
     h2o_linklist_t connection_link;
     atomic_bool is_cancelled;   /* nobody waits for the response any more */
     bool has_response_head;     /* for the loop: h2o has the head of the response */
+    bool has_unsent_piece;      /* for the loop: h2o has a piece of the body that it has not sent */
     int64_t queued_ns;          /* monotonic: when it was passed to a pool of workers */
     bool is_closing;            /* the connection ends after this response */
     h2o_buffer_t *stolen_input; /* for the loop: contains request.body */
@@ -151,10 +153,8 @@ struct http_job {
     struct response response;
     struct err err; /* the error of the handler, for the log */
     h2o_generator_t generator;
-    size_t charged_bytes; /* counted in http_server.buffered_response_bytes; set before the response
-                             is sent */
-    size_t shared_bytes;  /* bytes that this response shares with others */
-    _Atomic uint32_t *reader_count; /* of the shared bytes; NULL: none */
+    struct response_bytes charged; /* counted for response_holder; set before it is sent */
+    struct response_holder *response_holder; /* NULL: nothing is counted */
     uint64_t sent_bytes;
     uint64_t chunk_bytes; /* in chunk, read by a worker */
     bool has_failed;      /* while reading the file */
@@ -177,8 +177,7 @@ struct http_server {
     _Atomic int64_t limit_logged_ns[HTTP_LIMIT_COUNT]; /* monotonic; 0: never */
     _Atomic int connection_count; /* includes evicted ones until they are closed */
     _Atomic int job_count;        /* requests between their arrival and the end of their response */
-    _Atomic size_t
-        buffered_response_bytes; /* held by large responses that are being made or sent */
+    struct response_memory *response_memory; /* of large responses that are being made or sent */
     struct http_readiness readiness;
     atomic_bool is_stopping;
     bool is_started;

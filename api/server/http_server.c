@@ -5,6 +5,7 @@
 #include "api/core/server.h"
 #include "api/http/access_log.h"
 #include "api/http/local_ca.h"
+#include "api/server/response_memory.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -224,7 +225,7 @@ static double read_buffered(void *context)
 static double read_response_bytes(void *context)
 {
     struct http_server *http = context;
-    return (double)atomic_load(&http->buffered_response_bytes);
+    return (double)response_memory_bytes(http->response_memory);
 }
 
 static double read_dropped_lines(void *context)
@@ -298,6 +299,7 @@ enum err_code http_server_create(struct server *server, const struct http_option
     }
     http->sends_hsts = wants_hsts(server->settings, http->options.public_url);
     http->loops = mem_new(struct http_loop, (size_t)http->options.loop_count);
+    http->response_memory = response_memory_create(http->options.max_buffered_bytes);
     http->connections = connection_table_create(&(struct connection_limits){
         .total = http->options.max_connections,
         .per_address = http->options.max_connections_per_address,
@@ -599,6 +601,7 @@ void http_server_destroy(struct http_server *http)
     /* A connection that h2o still holds keeps its entry; the process is ending. */
     if (atomic_load(&http->connection_count) == 0)
         connection_table_destroy(http->connections);
+    response_memory_destroy(http->response_memory);
     mem_free(http->loops);
     access_log_destroy(http->access_log);
     h2o_config_dispose(&http->config);

@@ -28,6 +28,7 @@
 #include "api/ingest/sources.h"
 #include "api/server/pages.h"
 #include "api/server/protocol_error.h"
+#include "api/server/response_memory.h"
 #include "api/server/server_run.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -47,23 +48,12 @@ enum {
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
 
-/* Shared bytes are charged while any response reads them: the first one adds them, the last one
- * removes them. Returns how much was added. */
-static size_t charge_shared(struct http_job *job)
-{
-    if (!job->reader_count || atomic_fetch_add(job->reader_count, 1) > 0)
-        return 0;
-    return job->shared_bytes;
-}
-
 void http_job_uncharge(struct http_job *job)
 {
-    size_t bytes = job->charged_bytes;
-    if (job->reader_count && atomic_fetch_sub(job->reader_count, 1) == 1)
-        bytes += job->shared_bytes;
-    atomic_fetch_sub(&job->loop->http->buffered_response_bytes, bytes);
-    job->charged_bytes = job->shared_bytes = 0;
-    job->reader_count = NULL;
+    if (job->response_holder)
+        response_memory_give(job->loop->http->response_memory, job->response_holder, &job->charged);
+    job->charged = (struct response_bytes){0};
+    job->response_holder = NULL;
 }
 
 static void begin_response_again(struct http_job *job)
@@ -156,7 +146,7 @@ static void name_user(struct http_job *job)
  * report that many responses read counts once. False beyond the cap; a single response always
  * passes.
  */
-static bool charge_response(struct http_job *job, size_t plain_bytes)
+static enum err_code charge_response(struct http_job *job, size_t plain_bytes, struct err *err)
 {
     const struct response *response = &job->response;
     bool is_file = response->body_kind == RESPONSE_FILE;
@@ -166,17 +156,16 @@ static bool charge_response(struct http_job *job, size_t plain_bytes)
     size_t packed = is_file ? piece : body != plain_bytes ? body : 0;
     size_t held = piece + packed;
     if (response->body_kind == RESPONSE_EMPTY || held + made <= HTTP_LARGE_RESPONSE_BYTES)
-        return true;
-    struct http_server *http = job->loop->http;
-    job->reader_count = response->reader_count;
-    job->shared_bytes = response->reader_count ? made : 0;
-    job->charged_bytes = held + made - job->shared_bytes;
-    size_t added = job->charged_bytes + charge_shared(job);
-    size_t before = atomic_fetch_add(&http->buffered_response_bytes, added);
-    if (before == 0 || before + added <= http->options.max_buffered_bytes)
-        return true;
-    http_job_uncharge(job);
-    return false;
+        return ERR_NONE;
+    const bool is_shared = response->reader_count != NULL;
+    job->charged = (struct response_bytes){.own = held + (is_shared ? 0 : made),
+                                           .shared = is_shared ? made : 0,
+                                           .readers = response->reader_count};
+    const enum err_code code = response_memory_take(job->loop->http->response_memory, &job->request,
+                                                    &job->charged, &job->response_holder, err);
+    if (code)
+        job->charged = (struct response_bytes){0};
+    return code;
 }
 
 static bool limits_misses(const struct request *request)
@@ -409,13 +398,9 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
         http_job_fail(job, 0, err);
     size_t plain_bytes = job->response.bytes.size;
     compress_response(&job->request, &job->response);
-    if (!charge_response(job, plain_bytes)) {
-        struct err busy;
-        err_set(&busy, ERR_BUSY,
-                "the server is sending as many large responses as it can hold; try again soon");
-        busy.retry_after_s = 5;
+    struct err busy;
+    if (charge_response(job, plain_bytes, &busy))
         http_job_fail(job, 0, &busy);
-    }
     if (job->response.body_kind == RESPONSE_FILE && job->request.method != HTTP_HEAD)
         http_response_read_chunk(job);
     /* Nothing has been sent yet, so the client can still get a problem document. */

@@ -4,6 +4,7 @@ Ordinary HTTP clients cannot send such requests, so the tests write bytes to the
 the responses themselves.
 """
 import gzip
+import hashlib
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ import warnings
 
 import pytest
 
+import people
 
 LARGEST_BODY = 8 << 20
 
@@ -644,8 +646,27 @@ def test_memory_of_unread_responses_is_bounded(start_server):
     assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") == 0)
 
 
+def test_one_address_holds_a_part_of_the_memory_of_unread_responses(start_server):
+    """An eighth, unless it is one response; other clients are served meanwhile."""
+    server = start_server("--max-buffered-bytes", "64MiB")
+    made = server.api().post("/api/v1/shares", large_folded(80000))
+    path = f"/api/v1/shares/{made.json()['id']}/flame?limit="
+    json = {"Accept": "application/json"}
+    size = len(server.api().get(path + "0", headers=json).body)
+    assert 8 << 20 < size < 16 << 20
+    reader, status, _ = slow_reader(server, path + "900000")
+    assert status == 200
+    response = server.anonymous().get(path + "900001", headers=json)
+    assert response.status == 503 and "this address" in response.json()["detail"], response
+    other = server.anonymous()
+    people.come_from(other, "127.0.0.9")
+    assert len(other.get(path + "900002", headers=json).body) == size
+    assert len(server.api().get(path + "900003", headers=json).body) == size
+    reader.socket.close()
+
+
 def test_a_cached_result_is_counted_once_for_all_its_readers(start_server):
-    server = start_server("--max-buffered-bytes", "32MiB")
+    server = start_server("--max-buffered-bytes", "128MiB")
     made = server.api().post("/api/v1/shares", large_folded(80000))
     path = f"/api/v1/shares/{made.json()['id']}/flame?limit=0"
     size = len(server.api().get(path, headers={"Accept": "application/json"}).body)
@@ -700,6 +721,26 @@ def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
             more = wire.receive()
             assert more
             data += more
+
+
+def test_http2_windows_of_zero_do_not_hold_the_memory_of_responses(start_server):
+    """Streams whose client opens no window are cut like a client that reads nothing."""
+    server = start_server("--http2", "yes", "--max-buffered-bytes", "16MiB")
+    lines = (f"main;f{i};{hashlib.sha256(b'%d' % i).hexdigest()} 1\n" for i in range(12000))
+    share = server.api().post("/api/v1/shares", "".join(lines)).json()["id"]
+    path = f"/p/{share}/raw".encode()
+    fields = b"\x82\x87" + b"\x04" + bytes([len(path)]) + path + b"\x41\x09localhost"
+    start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, struct.pack(">HI", 4, 0))
+    wires = [Wire(server, ["h2"], source=f"127.0.0.{11 + i}") for i in range(4)]
+    for wire in wires:
+        wire.send(start + b"".join(frame(1, 5, 2 * i + 1, fields) for i in range(32)))
+    assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") > 5 << 20)
+    # Connections that read nothing are cut while more than a quarter is in use.
+    assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") <= 4 << 20, 60)
+    assert server.api().get(f"/p/{share}/raw").status == 200
+    assert metric(server, 'perfolio_http_connections_cut_total{reason="unread"}') >= 1
+    for wire in wires:
+        wire.socket.close()
 
 
 def test_curl_uses_http2(start_server):

@@ -1,0 +1,224 @@
+#include "api/server/response_memory.h"
+
+#include "api/http/rate_limiter.h"
+#include "api/http/request.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ADDRESS_PART = 8, /* of the limit, for one address without credentials */
+    CLASS_PART = 2,   /* for all of them together, and for a tenant */
+    BUCKETS = 256,
+    NAME_BYTES = RATE_LIMITER_SUBSCRIBER_BYTES + 2,
+    RETRY_S = 5
+};
+
+/* Shared bytes that a client holds. */
+struct shared {
+    struct shared *next;
+    const void *readers; /* which bytes */
+    uint32_t response_count;
+};
+
+/* A client that holds bytes; freed when it holds none. */
+struct response_holder {
+    struct response_holder *next; /* in its bucket */
+    char name[NAME_BYTES];        /* "a" and the address, or "t" and the tenant */
+    size_t bytes;
+    struct shared *shared;
+    uint32_t response_count;
+};
+
+struct response_memory {
+    size_t max_bytes;
+    atomic_size_t bytes;
+    pthread_mutex_t mutex; /* guards the members below */
+    size_t anonymous_bytes;
+    struct response_holder *buckets[BUCKETS];
+};
+
+struct response_memory *response_memory_create(size_t max_bytes)
+{
+    struct response_memory *memory = mem_new(struct response_memory, 1);
+    memory->max_bytes = max_bytes;
+    pthread_mutex_init(&memory->mutex, NULL);
+    return memory;
+}
+
+void response_memory_destroy(struct response_memory *memory)
+{
+    if (!memory)
+        return;
+    pthread_mutex_destroy(&memory->mutex);
+    mem_free(memory);
+}
+
+static bool is_anonymous(const char *name)
+{
+    return name[0] == 'a';
+}
+
+static void name_client(const struct request *request, char ret_name[NAME_BYTES])
+{
+    if (request->principal.kind == PRINCIPAL_ANONYMOUS) {
+        ret_name[0] = 'a';
+        rate_limiter_subscriber(span_text(request->address), ret_name + 1);
+    } else {
+        snprintf(ret_name, NAME_BYTES, "t%" PRId64, request->principal.tenant_id);
+    }
+}
+
+/* The link to the holder of that name, or to the end of its bucket. */
+static struct response_holder **find_holder(struct response_memory *memory, const char *name)
+{
+    uint32_t hash = 2166136261; /* FNV-1a: a client chooses at most its own address */
+    for (const char *at = name; *at; at++)
+        hash = (hash ^ (uint8_t)*at) * 16777619;
+    struct response_holder **link = &memory->buckets[hash % BUCKETS];
+    while (*link && strcmp((*link)->name, name) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+/* Why a client may not hold bytes more; NULL: it may. The caller holds the mutex. */
+static const char *find_limit(const struct response_memory *memory, const char *name, size_t held,
+                              size_t bytes)
+{
+    const size_t class_bytes = memory->max_bytes / CLASS_PART;
+    if (!is_anonymous(name))
+        return held && held + bytes > class_bytes ? "the team's responses" : NULL;
+    if (held && held + bytes > memory->max_bytes / ADDRESS_PART)
+        return "the responses to this address, without credentials,";
+    if (memory->anonymous_bytes && memory->anonymous_bytes + bytes > class_bytes)
+        return "the responses to clients without credentials";
+    return NULL;
+}
+
+static enum err_code fail_full(const char *whose, struct err *err)
+{
+    err_set(err, ERR_BUSY,
+            "%s that were not read yet fill their part of max-buffered-bytes: read them, then try "
+            "again",
+            whose);
+    err->retry_after_s = RETRY_S;
+    return ERR_BUSY;
+}
+
+/* The link to the client's entry for these shared bytes, or to the end of its list. */
+static struct shared **find_shared(struct response_holder *holder, const void *readers)
+{
+    struct shared **link = &holder->shared;
+    while (*link && (*link)->readers != readers)
+        link = &(*link)->next;
+    return link;
+}
+
+/* What a response adds to the bytes of its client. */
+static size_t count_new(struct response_holder *holder, const struct response_bytes *bytes)
+{
+    const bool is_known = holder && bytes->readers && *find_shared(holder, bytes->readers);
+    return bytes->own + (is_known ? 0 : bytes->shared);
+}
+
+static void hold(struct response_memory *memory, struct response_holder *holder,
+                 const struct response_bytes *bytes, size_t added)
+{
+    holder->bytes += added;
+    holder->response_count++;
+    memory->anonymous_bytes += is_anonymous(holder->name) ? added : 0;
+    if (!bytes->readers)
+        return;
+    struct shared **link = find_shared(holder, bytes->readers);
+    if (!*link) {
+        *link = mem_new(struct shared, 1);
+        (*link)->readers = bytes->readers;
+    }
+    (*link)->response_count++;
+}
+
+/* Returns what the client no longer holds. */
+static size_t release(struct response_holder *holder, const struct response_bytes *bytes)
+{
+    size_t removed = bytes->own;
+    struct shared **link = bytes->readers ? find_shared(holder, bytes->readers) : NULL;
+    if (link && --(*link)->response_count == 0) {
+        struct shared *last = *link;
+        *link = last->next;
+        mem_free(last);
+        removed += bytes->shared;
+    }
+    holder->bytes -= removed;
+    return removed;
+}
+
+/* Adds the bytes to those of all responses; returns the sum before and what was added. */
+static size_t add_to_all(struct response_memory *memory, const struct response_bytes *bytes,
+                         size_t *ret_added)
+{
+    const bool is_first = bytes->readers && atomic_fetch_add(bytes->readers, 1) == 0;
+    *ret_added = bytes->own + (is_first ? bytes->shared : 0);
+    return atomic_fetch_add(&memory->bytes, *ret_added);
+}
+
+static void remove_from_all(struct response_memory *memory, const struct response_bytes *bytes)
+{
+    const bool is_last = bytes->readers && atomic_fetch_sub(bytes->readers, 1) == 1;
+    atomic_fetch_sub(&memory->bytes, bytes->own + (is_last ? bytes->shared : 0));
+}
+
+enum err_code response_memory_take(struct response_memory *memory, const struct request *request,
+                                   const struct response_bytes *bytes,
+                                   struct response_holder **ret_holder, struct err *err)
+{
+    char name[NAME_BYTES];
+    size_t added_to_all;
+    name_client(request, name);
+    const size_t before = add_to_all(memory, bytes, &added_to_all);
+    const char *limit = NULL;
+    pthread_mutex_lock(&memory->mutex);
+    struct response_holder **link = find_holder(memory, name);
+    const size_t added = count_new(*link, bytes);
+    if (before && before + added_to_all > memory->max_bytes)
+        limit = "responses";
+    else
+        limit = find_limit(memory, name, *link ? (*link)->bytes : 0, added);
+    if (!limit && !*link) {
+        *link = mem_new(struct response_holder, 1);
+        memcpy((*link)->name, name, sizeof(name));
+    }
+    if (!limit) {
+        hold(memory, *link, bytes, added);
+        *ret_holder = *link;
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    if (!limit)
+        return ERR_NONE;
+    remove_from_all(memory, bytes);
+    return fail_full(limit, err);
+}
+
+void response_memory_give(struct response_memory *memory, struct response_holder *holder,
+                          const struct response_bytes *bytes)
+{
+    remove_from_all(memory, bytes);
+    pthread_mutex_lock(&memory->mutex);
+    const size_t removed = release(holder, bytes);
+    memory->anonymous_bytes -= is_anonymous(holder->name) ? removed : 0;
+    if (--holder->response_count == 0) {
+        struct response_holder **link = find_holder(memory, holder->name);
+        *link = holder->next;
+        mem_free(holder);
+    }
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+size_t response_memory_bytes(const struct response_memory *memory)
+{
+    return atomic_load_explicit(&memory->bytes, memory_order_relaxed);
+}

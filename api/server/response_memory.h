@@ -1,0 +1,44 @@
+/*
+ * response_memory: the memory of responses that their readers have not taken yet, and who holds it.
+ *
+ * All responses together hold at most the given number of bytes. So that one client cannot hold all
+ * of it, a client without credentials (by address, IPv6 by its /64) holds at most an eighth of it,
+ * all clients without credentials together a half, and each tenant a half. A client that holds
+ * nothing may have one response of any size that fits the whole. Threads: any.
+ */
+#ifndef API_SERVER_RESPONSE_MEMORY_H
+#define API_SERVER_RESPONSE_MEMORY_H
+
+#include "lib/base/err_code.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct request;
+struct response_holder;
+struct response_memory;
+
+struct response_memory *response_memory_create(size_t max_bytes);
+void response_memory_destroy(struct response_memory *memory); /* NULL is a no-op */
+
+/* The bytes of one response. */
+struct response_bytes {
+    size_t own;
+    /* Bytes that other responses may hold too, such as a cached result, and what identifies them;
+     * 0 and NULL: none. They count once for each client that holds them, and once in all. */
+    size_t shared;
+    _Atomic uint32_t *readers; /* how many responses hold them; counted by this module */
+};
+
+/* Counts the bytes for the client of the request. *ret_holder is passed to response_memory_give.
+ * Handles: ERR_BUSY with retry_after_s (the message names the limit). */
+enum err_code response_memory_take(struct response_memory *memory, const struct request *request,
+                                   const struct response_bytes *bytes,
+                                   struct response_holder **ret_holder, struct err *err) MUST_USE;
+void response_memory_give(struct response_memory *memory, struct response_holder *holder,
+                          const struct response_bytes *bytes);
+
+/* Of all responses. */
+size_t response_memory_bytes(const struct response_memory *memory);
+
+#endif
