@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -337,7 +338,8 @@ enum err_code input_from_bytes(struct span bytes, const char *filename, struct a
 
 void input_close(struct input *input)
 {
-    mapped_file_close(&input->map);
+    if (input->map)
+        munmap(input->map, input->bytes);
     if (input->fd >= 0)
         close(input->fd);
     *input = INPUT_NONE;
@@ -345,12 +347,13 @@ void input_close(struct input *input)
 
 enum err_code input_map(struct input *input, struct span *ret_bytes, struct err *err)
 {
-    if (!input->map.region) {
-        enum err_code code = mapped_file_open(input->fd, input->bytes, &input->map, err);
-        if (code)
-            return err_add(err, "reading %s", input->name);
+    if (!input->map) {
+        void *map = mmap(NULL, input->bytes, PROT_READ, MAP_PRIVATE, input->fd, 0);
+        if (map == MAP_FAILED)
+            return err_set_errno(err, ERR_IO, "reading %s", input->name);
+        input->map = map;
     }
-    *ret_bytes = input->map.bytes;
+    *ret_bytes = span_of(input->map, input->bytes);
     return ERR_NONE;
 }
 
@@ -362,8 +365,6 @@ enum err_code input_decode(struct input *input, const char **ret_format,
     enum err_code code = input_map(input, &bytes, err);
     if (!code)
         code = format_decode(bytes, NULL, &format, ret_profile, err);
-    if (code && mapped_file_check(&input->map, err))
-        code = err->code;
     if (code)
         return err_add(err, "%s", input->name);
     if (ret_format)

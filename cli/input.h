@@ -9,7 +9,6 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
-#include "lib/base/mapped_file.h"
 
 #include <stdint.h>
 
@@ -21,10 +20,10 @@ struct terminal;
 
 struct input {
     int fd;
-    uint64_t bytes;         /* at least 1 */
-    const char *name;       /* for messages: the argument, or "standard input" */
-    const char *filename;   /* for the server: without folders, only characters that it accepts */
-    struct mapped_file map; /* see input_map */
+    uint64_t bytes;       /* at least 1 */
+    const char *name;     /* for messages: the argument, or "standard input" */
+    const char *filename; /* for the server: without folders, only characters that it accepts */
+    void *map;            /* see input_map */
 };
 
 /*
@@ -46,8 +45,7 @@ enum err_code input_from_bytes(struct span bytes, const char *filename, struct a
                                struct input *ret_input, struct err *err) MUST_USE;
 void input_close(struct input *input); /* safe to repeat */
 
-/* Maps all bytes; they are valid until the input is closed. After they were read, call
- * mapped_file_check(&input->map). Handles: ERR_IO. */
+/* Maps all bytes; they are valid until the input is closed. Handles: ERR_IO. */
 enum err_code input_map(struct input *input, struct span *ret_bytes, struct err *err) MUST_USE;
 
 /* Decodes with the default limits; the caller destroys *ret_profile. ret_format may be NULL.

@@ -35,8 +35,8 @@ LOGS = ROOT / "build" / "test-logs"
 FLAKY_FILE = ROOT / "tests" / "flaky.txt"
 BUILD = os.environ.get("BUILD", "release")
 # Parts of `make check` that another step of `make test` includes: warnings are errors in every
-# build, and the web tests begin with the TypeScript compiler. If that step is not chosen, check runs
-# the part itself. clang's warnings are errors in the build of the step sanitizers.
+# build, and the web tests begin with the TypeScript compiler. If that step is not chosen, check
+# runs the part itself. clang's warnings are errors in the build of the step sanitizers.
 CHECKS = ("format-recent", "layers", "scoped", "commits", "shell", "openapi", "man", "version")
 CHECKED_BY = {"gcc": "build", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)

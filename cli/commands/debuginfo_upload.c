@@ -144,9 +144,6 @@ static enum err_code has_file(const struct debuginfo_upload *upload, struct cand
     if (code)
         return code;
     digest_sha256(bytes, hash);
-    code = mapped_file_check(&candidate->input.map, err);
-    if (code)
-        return err_add(err, "%s", candidate->input.name);
     digest_hex(span_of(hash, sizeof(hash)), hex);
     *ret_has_it = false;
     json_array_foreach(json_object_get(status, "files"), i, file)

@@ -115,9 +115,7 @@ static enum err_code write_output(const struct merge *merge, struct input *input
 {
     struct span bytes;
     enum err_code code = input_map(input, &bytes, err);
-    if (!code)
-        code = save_bytes(bytes, merge->output, merge->is_forced, err);
-    return code ? code : mapped_file_check(&input->map, err);
+    return code ? code : save_bytes(bytes, merge->output, merge->is_forced, err);
 }
 
 static enum err_code push_output(struct merge *merge, const struct input *input, struct err *err)
