@@ -242,12 +242,13 @@ export async function testViewer(runner, browser, server) {
   await runner.test("a link that names what is not here leads on all the same", () =>
     withPage(browser, server, async (page, watch) => {
       for (const status of [400, 404]) watch.allowed.add(status);
-      for (const [query, said] of [
+      for (const [query, heading] of [
         ["?st=nope&v=table&sv=2", "This profile has no sample type “nope”"],
         ["?g=nope&v=table&sv=2", "The link does not fit this profile"],
       ]) {
         await page.goto(at(query));
-        await page.waitForSelector(`h1:has-text('${said}')`);
+        await page.waitForSelector(`h1:has-text('${heading}')`);
+        await page.waitForSelector('.viewer[aria-busy="false"]');
         await page.click("text=Show the whole profile");
         await page.waitForSelector(".rows .row");
         assert.equal(page.url(), at("?v=table&sv=2"), query);

@@ -224,7 +224,7 @@ export function Viewer(props: ViewerProps) {
     <section
       class={`viewer ${props.isReady ? "" : "waiting"}`}
       aria-label="Profile"
-      aria-busy={!tree.isCurrent || search.isLoading}
+      aria-busy={!tree.problem && (!tree.isCurrent || search.isLoading)}
     >
       <Toolbar
         {...{ state, update, isDiff, isFile, canSave }}
