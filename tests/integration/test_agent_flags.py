@@ -40,7 +40,10 @@ from test_debuginfo_upstreams import wait_for as wait_until_there
 
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior")
 
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+]
 
 
 @pytest.fixture(autouse=True)

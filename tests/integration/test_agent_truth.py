@@ -37,7 +37,10 @@ ROOT = {
     "runtime.morestack.abi0",
 }
 
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+]
 
 
 def needs(program):

@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/bin", "/usr/lib/aarch64-linux-gnu")
 MAX_BYTES = 4 << 20

@@ -19,7 +19,10 @@ from test_integrity import flip, folded, push as share
 from test_store import BEGIN, HOUR, compact, rows_of
 from test_store_deletion import push
 
-pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed"),
+]
 
 KINDS = ["share", "part", "debug_file", "symbol_table", "segment", "block"]
 DAMAGES = ["flip", "zero", "truncate", "delete"]

@@ -3,10 +3,14 @@
 import threading
 import time
 
+import pytest
+
 import sample_profiles as samples
 from people import Tenant
 from test_database_hang import postgres_pids, stopped
 from test_shares import wait_for
+
+pytestmark = pytest.mark.long
 
 AUTH_CACHE_S = 5  # api/identity/auth.h
 SESSIONS = "usename IN ('perfolio_server', 'perfolio_jobs') AND pid <> pg_backend_pid()"

@@ -20,6 +20,8 @@ from people import Tenant
 from test_debuginfo import compile_with_id, packed_of
 from test_shares import query_one, wait_for
 
+pytestmark = pytest.mark.long
+
 # enum os_call of lib/base/os.h
 CALLS = {
     "open": 0,

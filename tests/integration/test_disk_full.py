@@ -13,7 +13,10 @@ from people import Tenant
 from test_ingest_wire import OTLP, PUSH, X_PROTO
 from test_shares import wait_for
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system"),
+]
 
 MIB = 1 << 20
 DISK_MIB = 480

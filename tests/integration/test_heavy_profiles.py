@@ -7,9 +7,13 @@ import pathlib
 import re
 import time
 
+import pytest
+
 import sample_profiles as samples
 from test_shares import problem
 from test_uploads import begin, put
+
+pytestmark = pytest.mark.long
 
 MIB = 1 << 20
 FUNCTIONS = 100

@@ -2,9 +2,13 @@
 
 import threading
 
+import pytest
+
 import people
 import sample_profiles
 from conftest import REAL_SCRYPT
+
+pytestmark = pytest.mark.long
 
 PER_MINUTE = 30
 SHARE_PASSWORD = "open sesame"

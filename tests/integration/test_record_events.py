@@ -17,7 +17,10 @@ from test_record import REFUSAL
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_reader  # noqa: E402
 
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+]
 
 PAGES, ROUNDS, SLEEPS = 5000, 100, 400
 SOURCE = r"""

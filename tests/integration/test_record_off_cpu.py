@@ -19,7 +19,10 @@ from test_store import folded
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_reader  # noqa: E402
 
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+]
 
 SECOND = 10**9
 # The program measures its own waits, because all waits are longer on a busy host.

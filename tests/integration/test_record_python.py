@@ -16,7 +16,10 @@ from test_record import REFUSAL, record  # noqa: F401 (a fixture)
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_reader  # noqa: E402
 
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+]
 
 
 def version_of(path):

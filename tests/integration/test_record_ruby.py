@@ -27,6 +27,7 @@ VERSION = (
 )
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
     pytest.mark.skipif(
         VERSION not in KNOWN, reason=f"/usr/bin/ruby is not there, or not of {KNOWN}: {VERSION}"

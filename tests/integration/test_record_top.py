@@ -19,7 +19,10 @@ from conftest import PERFOLIO
 from test_agent import spinning
 from test_record import REFUSAL, functions, program, record  # noqa: F401  (fixtures)
 
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+]
 
 ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
 TIMEOUT_S = 60

@@ -85,10 +85,13 @@ def paranoid():
     return int(path.read_text()) if path.exists() else 4
 
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("setpriv") or paranoid() > 2,
-    reason="needs root to become nobody, and perf events for users",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not shutil.which("setpriv") or paranoid() > 2,
+        reason="needs root to become nobody, and perf events for users",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

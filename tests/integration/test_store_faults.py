@@ -10,6 +10,8 @@ import pytest
 
 from conftest import BUILD, ROOT
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def database(server):
