@@ -8,6 +8,7 @@
 #include "agent/process/binaries.h"
 #include "agent/process/proc_text.h"
 #include "agent/process/process.h"
+#include "agent/process/process_file.h"
 #include "agent/process/procfs_file.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -147,6 +148,15 @@ static bool read_proc(struct search *search, const char *name, struct buf *text)
     return !code || (code == ERR_TOO_LARGE && text->size);
 }
 
+/* The same for texts that the kernel reads from the memory of the process. */
+static bool read_own_text(struct search *search, const char *name, struct buf *text)
+{
+    buf_clear(text);
+    const bool is_read = process_file_read_text(search->process->shown_id, name, text);
+    search->is_early = search->is_early || (is_read && text->size == 0);
+    return is_read;
+}
+
 static struct span last_part(struct span path)
 {
     size_t start = path.size;
@@ -244,7 +254,7 @@ static void find_command_line(struct search *search)
     put_meta(search, "__meta_process_pid", span_text(number));
     snprintf(number, sizeof(number), "%" PRIu32, search->process->parent_id);
     put_meta(search, "__meta_process_ppid", span_text(number));
-    if (!search->source->settings.rules || !read_proc(search, "cmdline", &text))
+    if (!search->source->settings.rules || !read_own_text(search, "cmdline", &text))
         return;
     while (text.size && text.data[text.size - 1] == 0)
         text.size--;
@@ -268,7 +278,7 @@ static void find_environment(struct search *search)
     struct span rest, variable, name, value;
     buf_auto text;
     buf_init(&text, PROC_MAX_BYTES);
-    if (settings->environment_count == 0 || !read_proc(search, "environ", &text))
+    if (settings->environment_count == 0 || !read_own_text(search, "environ", &text))
         return;
     rest = buf_span(&text);
     while (rest.size) {

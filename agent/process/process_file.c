@@ -1,8 +1,10 @@
 #include "agent/process/process_file.h"
 
+#include "agent/process/helper_process.h"
 #include "agent/process/proc_text.h"
 #include "agent/process/procfs_file.h"
 #include "lib/base/err.h"
+#include "lib/base/mem.h"
 #include "lib/base/os.h"
 
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,13 +32,14 @@ enum {
 
 /* Whether the file is stored on a file system. Files that the kernel generates are regular too, and
  * reading one may have effects (/proc/kmsg, trace_pipe). Most of them have size 0; those of the
- * file systems below may have another size. */
+ * file systems below may have another size. A file of a FUSE file system may never be read. */
 static bool is_stored(int fd, const struct stat *status)
 {
     struct statfs system;
     return S_ISREG(status->st_mode) && status->st_size > 0 && fstatfs(fd, &system) == 0 &&
            system.f_type != PROC_SUPER_MAGIC && system.f_type != SYSFS_MAGIC &&
-           system.f_type != DEBUGFS_MAGIC && system.f_type != TRACEFS_MAGIC;
+           system.f_type != DEBUGFS_MAGIC && system.f_type != TRACEFS_MAGIC &&
+           system.f_type != FUSE_SUPER_MAGIC;
 }
 
 /* Only the low half of the inode is compared, because overlayfs may put the number of a layer in
@@ -72,32 +76,128 @@ static int find_below(uint32_t process_id, struct span path, uint64_t flags)
     return (int)syscall(SYS_openat2, root_fd, name, &how, sizeof(how));
 }
 
+/* ---- in the helper process: each of these calls may wait for a FUSE file system ---- */
+
+struct file_request {
+    uint32_t process_id;
+    uint32_t user_id;
+    uint64_t inode;
+    uint64_t start, limit; /* of a mapping */
+    size_t path_bytes;
+    char path[PATH_BYTES];
+};
+
+static int64_t open_path(void *buffer, int *ret_fd)
+{
+    const struct file_request *request = buffer;
+    struct stat status;
+    fd_auto fd = find_below(request->process_id, span_of(request->path, request->path_bytes), 0);
+    if (fd >= 0 && fstat(fd, &status) == 0 && is_stored(fd, &status) &&
+        is_inode(request->inode, &status))
+        *ret_fd = open_itself(fd);
+    return 0;
+}
+
+static int64_t open_written(void *buffer, int *ret_fd)
+{
+    const struct file_request *request = buffer;
+    struct stat status;
+    fd_auto fd =
+        find_below(request->process_id, span_of(request->path, request->path_bytes), O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &status) == 0 && is_stored(fd, &status) &&
+        status.st_uid == request->user_id)
+        *ret_fd = open_itself(fd);
+    return 0;
+}
+
+static int64_t open_mapping(void *buffer, int *ret_fd)
+{
+    const struct file_request *request = buffer;
+    char path[LINK_BYTES];
+    struct stat status;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64,
+             request->process_id, request->start, request->limit);
+    fd_auto fd = os_openat(AT_FDCWD, path, O_PATH, 0);
+    if (fd >= 0 && fstat(fd, &status) == 0 && is_stored(fd, &status))
+        *ret_fd = open_itself(fd);
+    return 0;
+}
+
+/* The kernel reads these files from the memory of the process. */
+static int64_t read_text(void *buffer, int *ret_fd)
+{
+    const struct file_request *request = buffer;
+    char path[LINK_BYTES];
+    (void)ret_fd;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%.*s", request->process_id,
+             (int)request->path_bytes, request->path);
+    fd_auto fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    int64_t sum = 0;
+    ssize_t got = fd < 0 ? -1 : 1;
+    while (got > 0 && sum < HELPER_PROCESS_BYTES) {
+        do
+            got = read(fd, (char *)buffer + sum, (size_t)(HELPER_PROCESS_BYTES - sum));
+        while (got < 0 && errno == EINTR);
+        sum += got > 0 ? got : 0;
+    }
+    return fd < 0 || got < 0 ? -1 : sum;
+}
+
+/* ---- the interface ---- */
+
+static int call_open(helper_process_function *function, struct file_request *request,
+                     struct span path)
+{
+    int fd;
+    if (path.size >= PATH_BYTES)
+        return -1;
+    if (path.size)
+        memcpy(request->path, path.data, path.size);
+    request->path_bytes = path.size;
+    helper_process_call(&(struct helper_process_call){.function = function,
+                                                      .arguments = request,
+                                                      .argument_bytes = sizeof(*request),
+                                                      .process_id = request->process_id,
+                                                      .user_id = request->user_id},
+                        &fd);
+    return fd;
+}
+
 int process_file_open(uint32_t process_id, struct span path, uint64_t inode)
 {
-    struct stat status;
-    fd_auto fd = find_below(process_id, path, 0);
-    if (fd < 0 || fstat(fd, &status) || !is_stored(fd, &status) || !is_inode(inode, &status))
-        return -1;
-    return open_itself(fd);
+    struct file_request request = {.process_id = process_id, .inode = inode};
+    return call_open(open_path, &request, path);
 }
 
 int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path)
 {
-    struct stat status;
-    fd_auto fd = find_below(process_id, path, O_NOFOLLOW);
-    if (fd < 0 || fstat(fd, &status) || !is_stored(fd, &status) || status.st_uid != user_id)
-        return -1;
-    return open_itself(fd);
+    struct file_request request = {.process_id = process_id, .user_id = user_id};
+    return call_open(open_written, &request, path);
 }
 
 int process_file_open_mapping(uint32_t process_id, uint64_t start, uint64_t limit)
 {
-    char path[LINK_BYTES];
-    struct stat status;
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, process_id,
-             start, limit);
-    fd_auto fd = os_openat(AT_FDCWD, path, O_PATH, 0);
-    return fd >= 0 && fstat(fd, &status) == 0 && is_stored(fd, &status) ? open_itself(fd) : -1;
+    struct file_request request = {.process_id = process_id, .start = start, .limit = limit};
+    return call_open(open_mapping, &request, (struct span){0});
+}
+
+bool process_file_read_text(uint32_t process_id, const char *name, struct buf *text)
+{
+    struct file_request request = {.process_id = process_id, .path_bytes = strlen(name)};
+    memcpy(request.path, name, request.path_bytes);
+    uint8_t *data = mem_alloc(HELPER_PROCESS_BYTES, 1);
+    const int64_t size =
+        helper_process_call(&(struct helper_process_call){.function = read_text,
+                                                          .arguments = &request,
+                                                          .argument_bytes = sizeof(request),
+                                                          .process_id = process_id,
+                                                          .data = data,
+                                                          .data_bytes = HELPER_PROCESS_BYTES},
+                            NULL);
+    if (size > 0)
+        buf_append(text, data, (size_t)size);
+    mem_free(data);
+    return size >= 0 && !buf_failed(text);
 }
 
 bool process_file_has_ended(uint32_t process_id)

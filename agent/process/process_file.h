@@ -4,7 +4,8 @@
  * Paths come from the process and may by now be links to anything. They are resolved below the
  * process's root folder and cannot leave it. The file is inspected before it is opened, because
  * opening a device or a pipe has effects. Only regular files that are not empty are opened, and
- * none of procfs, sysfs, debugfs and tracefs, where a read can consume data (/proc/kmsg).
+ * none of procfs, sysfs, debugfs and tracefs, where a read can consume data (/proc/kmsg), nor of
+ * FUSE, where a read may never end. All paths are looked up in a helper process (helper_process.h).
  * Threads: any.
  */
 #ifndef AGENT_PROCESS_PROCESS_FILE_H
@@ -29,6 +30,10 @@ bool process_file_has_ended(uint32_t process_id);
  * files of other users through a link or a mount. process_id 0: path as the agent sees it. -1: no
  * such file. The caller closes it. */
 int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path);
+/* Appends /proc/PID/cmdline or environ, of which the kernel reads the text from the memory of the
+ * process, to text, at most HELPER_PROCESS_BYTES. False: the process has ended, or the text cannot
+ * be read. */
+bool process_file_read_text(uint32_t process_id, const char *name, struct buf *text);
 /* Reads /proc/PID/status into text, which it initialises (proc_text.h parses it). False: the
  * process has ended. */
 bool process_file_read_status(uint32_t process_id, struct buf *text);

@@ -1,5 +1,5 @@
 /*
- * process_memory: reads the memory of another process, in a helper process (memory_reader.h).
+ * process_memory: reads the memory of another process, in a helper process (helper_process.h).
  *
  * Addresses may come from that process, so any value is allowed. The process keeps running: bytes
  * of one read may be from different times. Processes of other users need CAP_SYS_PTRACE.
