@@ -27,7 +27,8 @@ enum err_code share_print_result(struct cli *cli, struct client *client, enum sh
         markdown_print_share(cli, client, share, settings->password);
         break;
     case SHARE_OUTPUT_URL:
-        puts(client_text(share, "url", ""));
+        terminal_print_clean(stdout, span_text(client_text(share, "url", "")));
+        putchar('\n');
         break;
     }
     return cli_flush(err);

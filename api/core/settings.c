@@ -100,7 +100,7 @@ static const struct setting all_settings[] = {
             "pause between rounds of background work (expiry, deletion), unless work is left"),
     SETTING("scrub-period", SETTING_DURATION, scrub_period_s, 0, 3650 * DAY, "30d",
             "time in which every stored object is read and compared with its digest; 0: never"),
-    SETTING("http2", SETTING_SWITCH, http2, 0, 0, "no", "offer HTTP/2"),
+    SETTING("http2", SETTING_SWITCH, http2, 0, 0, "no", "offer HTTP/2, to trusted clients only"),
     SETTING("trust-forwarded-for", SETTING_SWITCH, trust_forwarded_for, 0, 0, "no",
             "behind your own proxy: the last address of X-Forwarded-For is the client's"),
     SETTING("max-connections", SETTING_NUMBER, max_connections, 1, 100000, "2048",

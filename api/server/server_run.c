@@ -281,6 +281,11 @@ static enum err_code create_http(struct server *server, const struct server_star
         .slow_timeout_s = settings->request_timeout_s,
         .send_timeout_s = settings->idle_timeout_s,
     };
+    if (settings->http2)
+        log_event(LOG_WARN,
+                  "HTTP/2 is on: through faults of libh2o 2.2 a client can end the server or take "
+                  "its memory; use it with trusted clients only",
+                  "setting=http2");
     return http_server_create(server, &options, &server->http, err);
 }
 
