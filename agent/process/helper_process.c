@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,9 +29,9 @@ enum {
     REFUSED_S = 600
 };
 
-/* Users whose processes are not read until a time. */
+/* Owners whose processes are not read until a time. */
 struct refusal {
-    uid_t user_id;
+    uint64_t owner;
     int64_t until_ns;
 };
 
@@ -170,36 +169,23 @@ static bool may_abandon_another(void)
     return count < ABANDONED_MAX;
 }
 
-static bool find_user(uint32_t process_id, uid_t *ret_user_id)
+static uint64_t find_responsible(const struct helper_process_call *call)
 {
-    char path[32];
-    struct stat status;
-    snprintf(path, sizeof(path), "/proc/%u", process_id);
-    if (stat(path, &status) != 0)
-        return false;
-    *ret_user_id = status.st_uid;
-    return true;
+    return call->process_id ? call->find_owner(call->process_id) : call->user_id;
 }
 
-static bool find_responsible(const struct helper_process_call *call, uid_t *ret_user_id)
-{
-    *ret_user_id = call->user_id;
-    return !call->process_id || find_user(call->process_id, ret_user_id);
-}
-
-/* Looks up the user only while some user is refused. */
+/* Looks up the owner only while some owner is refused. */
 static bool is_refused(const struct helper_process_call *call)
 {
     const int64_t now_ns = clock_monotonic_ns();
-    uid_t user_id = 0;
+    uint64_t owner = 0;
     bool is_known = false;
     for (int i = 0; i < REFUSED_MAX; i++) {
         if (helper.refusals[i].until_ns <= now_ns)
             continue;
-        if (!is_known && !find_responsible(call, &user_id))
-            return true;
+        owner = is_known ? owner : find_responsible(call);
         is_known = true;
-        if (helper.refusals[i].user_id == user_id)
+        if (helper.refusals[i].owner == owner)
             return true;
     }
     return false;
@@ -207,16 +193,14 @@ static bool is_refused(const struct helper_process_call *call)
 
 static void refuse(const struct helper_process_call *call)
 {
-    uid_t user_id;
-    if (!find_responsible(call, &user_id))
-        return;
+    const uint64_t owner = find_responsible(call);
     helper.refusals[helper.next_refusal++ % REFUSED_MAX] = (struct refusal){
-        .user_id = user_id, .until_ns = clock_monotonic_ns() + REFUSED_S * CLOCK_NS_PER_S};
+        .owner = owner, .until_ns = clock_monotonic_ns() + REFUSED_S * CLOCK_NS_PER_S};
     log_event(
         LOG_WARN,
-        "reading a file or the memory of a process does not end: nothing is read for its user "
+        "reading a file or the memory of a process does not end: nothing is read for its owner "
         "for ten minutes",
-        "pid=%u uid=%u", call->process_id, (unsigned)user_id);
+        "pid=%u owner=%llu", call->process_id, (unsigned long long)owner);
 }
 
 /* Whether the helper waits in the kernel; false also while it waits for a processor. */

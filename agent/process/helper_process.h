@@ -5,7 +5,7 @@
  * whose server, a program of any user, does not respond; then not even SIGKILL ends the reader. So
  * a privileged agent makes such calls in a helper process. If the helper is blocked for a few
  * seconds, it is abandoned, another one takes its place, and nothing is read for processes of the
- * same user for some minutes.
+ * same owner (process_file.h) for some minutes.
  *
  * The helper is a fork that shares a socket and a buffer with its parent and ends with it. Without
  * privileges the function is called directly: a user can then only block the own command. Threads:
@@ -30,13 +30,15 @@ struct helper_process_call {
     helper_process_function *function;
     const void *arguments;
     size_t argument_bytes;
-    uint32_t process_id; /* whose user is responsible for how long it takes; 0: see user_id */
-    uint32_t user_id;    /* without a process */
-    void *data;          /* receives at most data_bytes of the buffer; NULL: nothing is copied */
+    /* Whose owner is responsible for how long it takes; 0: the user is. */
+    uint32_t process_id;
+    uint32_t user_id;
+    uint64_t (*find_owner)(uint32_t process_id); /* process_file_owner */
+    void *data; /* receives at most data_bytes of the buffer; NULL: nothing is copied */
     size_t data_bytes;
 };
 
-/* What the function returned; -1 also if it did not end, or may not be called for that user now.
+/* What the function returned; -1 also if it did not end, or may not be called for that owner now.
  * The caller closes *ret_fd (-1: none). */
 int64_t helper_process_call(const struct helper_process_call *call, int *ret_fd);
 

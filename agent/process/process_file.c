@@ -158,7 +158,8 @@ static int call_open(helper_process_function *function, struct file_request *req
                                                       .arguments = request,
                                                       .argument_bytes = sizeof(*request),
                                                       .process_id = request->process_id,
-                                                      .user_id = request->user_id},
+                                                      .user_id = request->user_id,
+                                                      .find_owner = process_file_owner},
                         &fd);
     return fd;
 }
@@ -191,6 +192,7 @@ bool process_file_read_text(uint32_t process_id, const char *name, struct buf *t
                                                           .arguments = &request,
                                                           .argument_bytes = sizeof(request),
                                                           .process_id = process_id,
+                                                          .find_owner = process_file_owner,
                                                           .data = data,
                                                           .data_bytes = HELPER_PROCESS_BYTES},
                             NULL);

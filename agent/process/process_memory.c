@@ -1,6 +1,7 @@
 #include "agent/process/process_memory.h"
 
 #include "agent/process/helper_process.h"
+#include "agent/process/process_file.h"
 
 #include <sys/uio.h>
 
@@ -43,6 +44,7 @@ size_t process_memory_read_some(uint32_t process_id, uint64_t address, void *to,
                                                           .arguments = &range,
                                                           .argument_bytes = sizeof(range),
                                                           .process_id = process_id,
+                                                          .find_owner = process_file_owner,
                                                           .data = to,
                                                           .data_bytes = size},
                             NULL);
