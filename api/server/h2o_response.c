@@ -12,6 +12,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/io/object.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -208,7 +209,7 @@ static void fail_chunk(struct http_job *job)
     job->has_failed = true;
     metric_add(job->loop->http->failed_reads, 1);
     log_event(LOG_ERROR, "reading a file that is being sent failed",
-              "request_id=%s offset=%llu err=%s", job->request.id,
+              "request_id=%s offset=%llu err=\"%s\"", job->request.id,
               (unsigned long long)(job->sent_bytes + job->chunk_bytes), job->err.message);
 }
 
@@ -244,7 +245,7 @@ static void read_file_chunk(struct http_job *job, size_t wanted)
             if (size == 0)
                 err_set(&job->err, ERR_CORRUPT, "the file ends early");
             else
-                err_set_errno(&job->err, ERR_IO, "reading a file that is being sent");
+                object_fail_reading(&job->err, "cannot read the file of request", job->request.id);
             fail_chunk(job);
             return;
         }
