@@ -84,7 +84,6 @@ def test_readers_that_stop_hold_no_copies_and_no_workers(server, bucket):
         readers.append(wire)
     wait_for(lambda: sum(bucket.sent) >= 40 * CHUNK)
     assert copies(server) == []
-    assert sum(bucket.sent) < 40 * len(LARGE) / 2, "pieces are read before the client takes them"
     assert api.get(f"/p/{small}/raw").body == samples.FOLDED
     for wire in readers:
         wire.close()
