@@ -46,7 +46,7 @@ class Queue:
         """Files for one process, at least one while there are any: a part of what is left."""
         with self.lock:
             left = sum(self.seconds[file] for file in self.waiting)
-            wanted = max(left / (2 * self.processes), self.least)
+            wanted = max(left / (3 * self.processes), self.least)
             batch, size = [], 0
             while self.waiting and (not batch or size < wanted):
                 batch.append(self.waiting.pop(0))
