@@ -31,10 +31,10 @@ CLIENT_TESTS = [
         *(
             f"test_agent.py::test_{name}"
             for name in (
-                "a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there",
-                "a_pods_names_come_from_the_kubelet",
-                "above_the_memory_limit_batches_do_not_follow_each_other",
-                "unwind_tables_are_shown_of_regular_files_alone",
+                "labels_select_a_process_and_an_uploaded_table_names_its_functions",
+                "the_agent_gets_the_labels_of_a_pod_from_the_kubelet",
+                "above_the_memory_limit_batches_are_at_least_a_second_apart",
+                "show_unwind_accepts_regular_files_only",
             )
         ),
     )
