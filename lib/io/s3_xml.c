@@ -42,6 +42,10 @@ static void on_start(void *context, const XML_Char *name, const XML_Char **attri
     const char *colon = strchr(name, ':');
     const char *local = colon ? colon + 1 : name;
     const size_t size = strlen(local), start = reader->depth ? reader->path_bytes + 1 : 0;
+    if (size == 0) { /* ":" alone is a name of XML without namespaces */
+        refuse(reader, ERR_INVALID, "an element of the XML response has no local name");
+        return;
+    }
     if (reader->depth == S3_XML_MAX_DEPTH || start + size >= S3_XML_MAX_PATH_BYTES) {
         refuse(reader, ERR_TOO_LARGE, "the XML response is nested too deep");
         return;

@@ -575,6 +575,7 @@ S3_XML = {
     "error": "<Error><Code>NoSuchKey</Code><Message>it's &lt;gone&gt;</Message><!-- x --></Error>",
     "upload": f"<InitiateMultipartUploadResult {S3_NAMESPACE}><UploadId>2~x</UploadId>"
     "</InitiateMultipartUploadResult>",
+    "no-name": "<:/>",
     "doctype": '<!DOCTYPE a [<!ENTITY b "cc">]><a>&b;</a>',
     "deep": "<a>" * 17 + "</a>" * 17,
     "cut": "<a><b>text</b",

@@ -82,6 +82,8 @@ static void refuses_malformed_xml(void **state)
         "<a></ a>",
         "<>x</>",
         "<a></a",
+        "<:/>",
+        "<a><b:></b:></a>",
         "<!DOCTYPE a><a/>",
         "<a><![CDATA[x]]></a>",
         "<a>&#99999999;</a>",
