@@ -48,7 +48,7 @@ const struct cpython_layout *cpython_layout_find(uint32_t version);
  * why the layout is refused. */
 enum interpreter_outcome cpython_layout_read(struct span offsets,
                                              struct cpython_layout *ret_layout);
-/* What is read from the begin of _PyRuntime; _PyRuntime is longer in all versions. */
+/* The agent reads this many bytes from the begin of _PyRuntime, which is longer in all versions. */
 enum { CPYTHON_OFFSETS_BYTES = 656 };
 
 #endif

@@ -30,7 +30,7 @@ enum {
     FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
     KERNEL_STACK_BYTES_MIN = 16 << 10,
     SHARD_WINDOW_BYTES = 256 << 10, /* a multiple of every page size */
-    FIXED_MAP_ENTRIES = 16384,      /* of each preallocated map; the two maps need 3 MB */
+    FIXED_MAP_ENTRIES = 16384, /* entries of each of the two preallocated maps, 3 MB together */
 };
 
 extern const uint8_t bpf_cpu_start[], bpf_cpu_end[];

@@ -30,7 +30,7 @@ struct helper_process_call {
     helper_process_function *function;
     const void *arguments;
     size_t argument_bytes;
-    /* Whose owner is responsible for how long it takes; 0: the user is. */
+    /* If the call does not end, the owner of this process is refused for a while; 0: user_id is. */
     uint32_t process_id;
     uint32_t user_id;
     uint64_t (*find_owner)(uint32_t process_id); /* process_file_owner */
@@ -38,7 +38,7 @@ struct helper_process_call {
     size_t data_bytes;
 };
 
-/* What the function returned; -1 also if it did not end, or may not be called for that owner now.
+/* Returns the result of the function; -1 also if it did not end, or if the owner is refused now.
  * The caller closes *ret_fd (-1: none). */
 int64_t helper_process_call(const struct helper_process_call *call, int *ret_fd);
 

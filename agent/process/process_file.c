@@ -82,7 +82,7 @@ struct file_request {
     uint32_t process_id;
     uint32_t user_id;
     uint64_t inode;
-    uint64_t start, limit; /* of a mapping */
+    uint64_t start, limit; /* the addresses of a mapping */
     size_t path_bytes;
     char path[PATH_BYTES];
 };

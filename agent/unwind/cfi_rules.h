@@ -1,8 +1,8 @@
 /*
  * cfi_rules: gives each different rule a number, after the rules with fixed numbers.
  *
- * Any user can provide files. Rules are hashed with a random key, so that nobody can choose rules
- * that all have the same hash. Threads: one.
+ * Any user can provide files. The hash of a rule has a random key, so that a file cannot contain
+ * many rules with one hash. Threads: one.
  */
 #ifndef AGENT_UNWIND_CFI_RULES_H
 #define AGENT_UNWIND_CFI_RULES_H

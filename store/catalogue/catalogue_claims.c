@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "store/catalogue/catalogue.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
@@ -278,6 +278,17 @@ enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *e
                                      "the lease was lost: another server merges these blocks");
 }
 
+enum err_code catalogue_renew_writer(struct pg_connection *connection, struct arena *arena,
+                                     int64_t writer_id, struct err *err)
+{
+    struct pg_result *result;
+    const enum err_code code = pg_query_values(connection, PG_NO_TENANT,
+                                               "UPDATE store_writer SET seen_at = now() "
+                                               "WHERE id = $1 AND ended_at IS NULL",
+                                               arena, &result, err, PG_I64(writer_id));
+    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
+}
+
 #define RELEASE_SQL " SET leased_by = NULL, leased_until = now() + $4 * interval '1 s'"
 
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
@@ -299,13 +310,7 @@ enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
     enum err_code code = pg_take(jobs, &connection, err);
     if (code)
         return code;
-    code = pg_query_values(connection, PG_NO_TENANT,
-                           "UPDATE store_writer SET seen_at = now() "
-                           "WHERE id = $1 AND ended_at IS NULL",
-                           arena, &result, err, PG_I64(writer_id));
-    if (code)
-        return code;
-    code = catalogue_check_count(pg_affected(result), 1, err);
+    code = catalogue_renew_writer(connection, arena, writer_id, err);
     if (code)
         return code;
     code = pg_query(connection, PG_NO_TENANT, sql, values, 4, arena, &result, err);

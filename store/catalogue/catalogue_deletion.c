@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "store/catalogue/catalogue.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 

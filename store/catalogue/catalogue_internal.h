@@ -54,6 +54,10 @@ struct catalogue_place *catalogue_read_places(struct arena *arena, const struct 
 /* ERR_CONFLICT when this writer no longer holds all that it claimed. */
 enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err) MUST_USE;
 
+/* Renews the heartbeat of a writer and locks its row. ERR_CONFLICT when the writer was ended. */
+enum err_code catalogue_renew_writer(struct pg_connection *connection, struct arena *arena,
+                                     int64_t writer_id, struct err *err) MUST_USE;
+
 /* Claims a block on which a retention rule is due, or which has not been checked against the
  * tenant's current rules. Columns as of the other claims, then the key of the tenant's rules. */
 enum err_code catalogue_claim_expiry(struct pg_connection *connection, struct arena *arena,

@@ -17,13 +17,7 @@ static enum err_code lock_writer(struct pg_connection *connection, struct arena 
     code = catalogue_check_count(pg_row_count(result), 1, err);
     if (code)
         return code;
-    code = pg_query_values(connection, PG_NO_TENANT,
-                           "UPDATE store_writer SET seen_at = now() "
-                           "WHERE id = $1 AND ended_at IS NULL",
-                           arena, &result, err, PG_I64(writer_id));
-    if (code)
-        return code;
-    return catalogue_check_count(pg_affected(result), 1, err);
+    return catalogue_renew_writer(connection, arena, writer_id, err);
 }
 
 /* Rows are locked in order of id, as deletions lock them, so that the two cannot deadlock. */

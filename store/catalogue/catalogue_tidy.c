@@ -22,11 +22,8 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
     enum err_code code = pg_take(jobs, &connection, err);
     if (code)
         return code;
-    code = pg_query_values(connection, PG_NO_TENANT,
-                           "UPDATE store_writer SET seen_at = now() "
-                           "WHERE id = $1 AND ended_at IS NULL",
-                           arena, &result, err, PG_I64(writer_id));
-    if (code)
+    code = catalogue_renew_writer(connection, arena, writer_id, err);
+    if (code && code != ERR_CONFLICT) /* a server without a writer tidies, too */
         return code;
     code = pg_query(connection, PG_NO_TENANT,
                     CATALOGUE_END_WRITERS("seen_at < now() - interval '1 minute'"), NULL, 0, arena,
