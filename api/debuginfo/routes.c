@@ -348,7 +348,7 @@ static enum err_code check_response(struct request *request, struct response *re
     return ERR_NONE;
 }
 
-/* Of a store that makes copies *ret_fd is -1: the response reads the object piece by piece. */
+/* If the store makes copies, *ret_fd is -1, and the response reads the object piece by piece. */
 static enum err_code open_file(struct request *request, const struct integrity_object *object,
                                int *ret_fd, struct err *err)
 {

@@ -479,6 +479,11 @@ enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
     return code;
 }
 
+void symbol_tables_forget_opened(struct server *server, const struct symbol_tables_ref *ref)
+{
+    flight_cache_forget(server->symbol_tables->opened, ref->key);
+}
+
 void symbol_tables_unref(struct symbol_tables_ref *ref)
 {
     flight_cache_unref(ref->entry);

@@ -74,6 +74,8 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
 enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
                                     const struct symbol_tables_binary *binaries, uint32_t count,
                                     struct err *err) MUST_USE;
+/* The file of this table has become unreadable: the next look-up opens it again. */
+void symbol_tables_forget_opened(struct server *server, const struct symbol_tables_ref *ref);
 /* A zeroed ref is a no-op. */
 void symbol_tables_unref(struct symbol_tables_ref *ref);
 

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
+#include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
@@ -18,6 +19,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static const size_t names_bytes_default = 64 << 20;
 /* Limit of the cached names of one table; when it is reached, the cache of the table is emptied. */
@@ -289,6 +291,23 @@ static void resolve_addresses(struct resolution *resolution, const struct symbol
     }
 }
 
+/* A page of the table could not be read during the lookups, so that names may be wrong: the binary
+ * has none in this result, and no names of it stay in the caches. */
+static void discard_if_unreadable(struct resolution *resolution,
+                                  const struct symbolize_query *query, const char *names_key,
+                                  struct symbolize_frames *ret_frames)
+{
+    struct symbol_resolver *symbol_resolver = resolution->resolver_context->symbol_resolver;
+    struct err err;
+    if (!symbol_table_check(resolution->ref.table, &err))
+        return;
+    log_event(LOG_ERROR, "the names of a symbol table are left out", "key=%s err=\"%s\"",
+              resolution->ref.key, err.message);
+    memset(ret_frames, 0, query->address_count * sizeof(*ret_frames));
+    flight_cache_forget(symbol_resolver->names, names_key);
+    symbol_tables_forget_opened(symbol_resolver->server, &resolution->ref);
+}
+
 static enum err_code resolve_from_table(struct resolution *resolution,
                                         const struct symbolize_query *query,
                                         struct symbolize_frames *ret_frames, struct err *err)
@@ -302,6 +321,7 @@ static enum err_code resolve_from_table(struct resolution *resolution,
     if (code)
         return code;
     resolve_addresses(resolution, query, ret_frames);
+    discard_if_unreadable(resolution, query, key, ret_frames);
     symbol_names_destroy(resolution->expanded);
     text_list_fini(&resolution->functions);
     text_list_fini(&resolution->files);

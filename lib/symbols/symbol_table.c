@@ -300,6 +300,11 @@ enum err_code symbol_table_open_fd(int fd, struct symbol_table **ret_table, stru
     return ERR_NONE;
 }
 
+enum err_code symbol_table_check(const struct symbol_table *table, struct err *err)
+{
+    return mapped_file_check(&table->mapped, err);
+}
+
 void symbol_table_close(struct symbol_table *table)
 {
     if (!table)

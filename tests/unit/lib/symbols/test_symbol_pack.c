@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "tests/unit/lib/symbols/flat_pack.h"
 #include "tests/unit/lib/symbols/random_table.h"
 

@@ -1,7 +1,10 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "tests/unit/lib/symbols/random_table.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { TABLE_MAX_BYTES = 64 << 20, TEXT_MAX_BYTES = 1 << 20 };
 
@@ -363,6 +366,32 @@ static void invalid_contents_with_valid_checksums_do_no_harm(void **state)
     assert_true(opened > rounds / 2 && refused > rounds / 12);
 }
 
+/* A table whose pages became unreadable after it was opened: lookups do no harm, and are reported.
+ */
+static void pages_that_became_unreadable_are_reported(void **state)
+{
+    (void)state;
+    struct symbol_table *table;
+    struct err err = {0};
+    buf_auto bytes;
+    buf_init(&bytes, 1 << 20);
+    small_table(&bytes);
+    const int fd = memfd_create("table", MFD_CLOEXEC);
+    assert_int_equal(write(fd, bytes.data, bytes.size), bytes.size);
+    assert_int_equal(symbol_table_open_fd(fd, &table, &err), ERR_NONE);
+    assert_int_equal(symbol_table_check(table, &err), ERR_NONE);
+    assert_int_equal(ftruncate(fd, 0), 0); /* reading a page raises SIGBUS from now on */
+    const struct symbol_table_sizes sizes = symbol_table_sizes(table);
+    struct symbol_cursor cursor;
+    symbol_cursor_init(&cursor, table);
+    for (uint64_t at = sizes.first_address; at < sizes.end_address; at++)
+        (void)symbol_cursor_find(&cursor, at);
+    assert_int_equal(symbol_table_check(table, &err), ERR_IO);
+    assert_true(err.is_unreadable);
+    symbol_table_close(table);
+    close(fd);
+}
+
 static void other_data_is_not_a_table(void **state)
 {
     (void)state;
@@ -413,6 +442,7 @@ int main(void)
         cmocka_unit_test(every_changed_byte_is_detected),
         cmocka_unit_test(every_truncation_is_detected),
         cmocka_unit_test(invalid_contents_with_valid_checksums_do_no_harm),
+        cmocka_unit_test(pages_that_became_unreadable_are_reported),
         cmocka_unit_test(other_data_is_not_a_table),
         cmocka_unit_test(a_section_of_another_kind_is_skipped),
     };
