@@ -143,8 +143,9 @@ def test_stacks_of_exceptions_reach_the_root(replay, truth):
         replay, "_Z7catcherv,main,_start", [truth / "throwing"], samples
     )
     # While libgcc replaces its return address by that of another frame, no table describes the
-    # stack: 0.6 to 1.2 % of the samples, depending on the processor. libdwfl is also wrong where
-    # libgcc jumps to the handler, which does not follow a call.
+    # stack. libdwfl is also wrong where libgcc jumps to the handler, which does not follow a call.
+    # How many samples these are depends on the processor, so libdwfl is the measure.
     assert numbers["agree"] >= 0.97 * samples, output
-    assert numbers["complete"] >= 0.98 * samples, output
+    assert numbers["complete"] >= 0.99 * numbers["dwfl_complete"], output
+    assert numbers["dwfl_complete"] >= 0.98 * samples, output
     assert numbers["expected"] >= 0.96 * samples, output
