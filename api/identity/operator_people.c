@@ -1,12 +1,12 @@
 /* The operator's routes for users and tokens of any tenant: list and remove them. */
 #include "api/identity/operator.h"
-#include "lib/base/err.h"
 
 #include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/identity/auth.h"
 #include "api/identity/token.h"
 #include "api/identity/user.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 #include "api/server/http_internal.h"
-#include "lib/base/err.h"
 
 #include "api/identity/auth.h"
 #include "api/server/request_smuggling.h"
 #include "api/server/routes.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

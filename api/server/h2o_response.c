@@ -1,5 +1,4 @@
 #include "api/server/http_internal.h"
-#include "lib/base/err.h"
 
 #include "api/core/integrity.h"
 #include "api/core/metrics.h"
@@ -11,6 +10,7 @@
 #include "api/server/routes.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/io/object.h"
 

@@ -1,5 +1,4 @@
 #include "api/server/http_internal.h"
-#include "lib/base/err.h"
 
 #include "api/core/metrics.h"
 #include "api/core/server.h"
@@ -7,6 +6,7 @@
 #include "api/http/local_ca.h"
 #include "api/server/response_memory.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/thread_signals.h"

@@ -14,7 +14,6 @@
  * concurrency_limit_leave has returned true.
  */
 #include "api/server/http_internal.h"
-#include "lib/base/err.h"
 
 #include "api/core/disk.h"
 #include "api/core/query_memory.h"
@@ -33,6 +32,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 
 #include <stddef.h>
 #include <stdio.h>

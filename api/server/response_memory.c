@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    ADDRESS_PART = 8, /* of the limit, for one address without credentials */
-    CLASS_PART = 2,   /* for all of them together, and for a tenant */
+    ADDRESS_PART = 8, /* an address without credentials may hold an eighth of the limit */
+    CLASS_PART = 2,   /* all these addresses together may hold a half, and a tenant too */
     BUCKETS = 256,
     NAME_BYTES = RATE_LIMITER_SUBSCRIBER_BYTES + 2,
     RETRY_S = 5
@@ -119,7 +119,7 @@ static struct shared **find_shared(struct response_holder *holder, const void *r
     return link;
 }
 
-/* What a response adds to the bytes of its client. */
+/* Returns how many bytes a client holds more with this response. */
 static size_t count_new(struct response_holder *holder, const struct response_bytes *bytes)
 {
     const bool is_known = holder && bytes->readers && *find_shared(holder, bytes->readers);

@@ -38,7 +38,7 @@ enum err_code response_memory_take(struct response_memory *memory, const struct 
 void response_memory_give(struct response_memory *memory, struct response_holder *holder,
                           const struct response_bytes *bytes);
 
-/* Of all responses. */
+/* Returns the bytes that all responses hold. */
 size_t response_memory_bytes(const struct response_memory *memory);
 
 #endif

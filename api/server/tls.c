@@ -1,4 +1,5 @@
 #include "api/server/http_internal.h"
+
 #include "lib/base/err.h"
 
 #include <openssl/err.h>

@@ -6,7 +6,6 @@
  * with the decoding, then for the write-ahead log.
  */
 #include "api/share/share.h"
-#include "lib/base/err.h"
 
 #include "api/core/memory_gate.h"
 #include "api/core/metrics.h"
@@ -25,6 +24,7 @@
 #include "api/share/share_summary.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/low_priority.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"

@@ -13,7 +13,6 @@
  * sweep_orphans once it is an hour old.
  */
 #include "api/share/share.h"
-#include "lib/base/err.h"
 
 #include "api/core/object_store_setup.h"
 #include "api/core/server.h"
@@ -23,6 +22,7 @@
 #include "api/share/view_counter.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 

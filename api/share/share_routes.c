@@ -2,7 +2,6 @@
  * The routes of shares themselves: create, show, list, edit, delete, download, unlock.
  */
 #include "api/share/share.h"
-#include "lib/base/err.h"
 
 #include "api/core/integrity.h"
 #include "api/core/server.h"
@@ -23,6 +22,7 @@
 #include "api/upload/upload_slot.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"

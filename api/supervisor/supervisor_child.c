@@ -1,5 +1,4 @@
 #include "api/supervisor/supervisor.h"
-#include "lib/base/err.h"
 
 #include "api/core/settings.h"
 #include "api/http/listener.h"
@@ -8,6 +7,7 @@
 #include "api/ops/postgres.h"
 #include "api/ops/storage_identity.h"
 #include "api/server/server_run.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/io/pg.h"
 

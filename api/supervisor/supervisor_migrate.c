@@ -1,9 +1,9 @@
 #include "api/supervisor/supervisor_state.h"
-#include "lib/base/err.h"
 
 #include "api/core/child_process.h"
 #include "api/core/os_user.h"
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "api/supervisor/supervisor_state.h"
-#include "lib/base/err.h"
 
 #include "api/core/settings.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/os.h"
 

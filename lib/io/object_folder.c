@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "lib/io/object_backend.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 

@@ -1,9 +1,9 @@
 /* Writes a batch as one block. Rows are sorted by two counting sorts, since stacks and granules are
  * small numbers: about 30 ns per sample besides the dictionary. */
-#include "lib/base/err.h"
 #include "store/block/block_write.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/batch/batch.h"
 #include "store/block/block_format.h"
 #include "store/block/dictionary.h"

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "store/block/dictionary_bytes.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "store/block/bitpack.h"
 #include "store/block/column.h"
 #include "store/block/dictionary.h"

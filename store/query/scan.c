@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "store/query/scan_internal.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/parallel.h"
 #include "lib/profile/report/label_filter.h"

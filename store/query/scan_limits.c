@@ -1,8 +1,8 @@
 /* The limits of a query: memory, bytes read, CPU time, wall-clock time, and exact sums. */
-#include "lib/base/err.h"
 #include "store/query/scan_internal.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/parallel.h"
 #include "store/block/oversized.h"
 #include "store/query/block_cache.h"

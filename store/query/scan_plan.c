@@ -2,11 +2,11 @@
  * Finds the tasks of a scan in one block: which series match, and which profiles of their granules
  * the query needs. Granules are in order of series, so a series is matched once per block.
  */
-#include "lib/base/err.h"
 #include "store/query/scan_internal.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/vec.h"
 #include "store/block/aggregation.h"
 #include "store/catalogue/catalogue.h"

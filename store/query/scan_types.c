@@ -1,8 +1,8 @@
 /* Errors about profile types: several match, or none of that name exists. */
-#include "lib/base/err.h"
 #include "store/query/scan_internal.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

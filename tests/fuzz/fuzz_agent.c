@@ -1,5 +1,4 @@
 /* Data of other processes that the agent reads: the first byte selects the reader of the rest. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/kernel/cpu_list.h"
@@ -11,6 +10,7 @@
 #include "agent/symbols/kernel_symbols.h"
 #include "agent/symbols/perf_map.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <sys/mman.h>

@@ -6,11 +6,11 @@
  *
  *    fuzz_block --seeds FOLDER      writes the seeds, small blocks of random batches
  */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/block/block_read.h"
 #include "store/maintain/block_merge.h"

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 
 enum { OUTPUT_MAX = 1 << 20 };
 

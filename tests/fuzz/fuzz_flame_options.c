@@ -2,10 +2,10 @@
  * Options of a viewer's request for a profile with all features. Lines: sample type, grouping,
  * focus, ignore, hide, show, maximum number of nodes, two label rules, a label.
  */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/perf_script.h"
 #include "lib/profile/report/callers.h"
 #include "lib/profile/report/export_json.h"

@@ -1,8 +1,8 @@
 /* The whole path of an upload: detect the format, decode, draw, export, encode, decode again. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/picture/picture.h"
 #include "lib/profile/pprof/pprof.h"

@@ -2,12 +2,12 @@
  * Any bytes as Go's table, and as the data of an otherwise valid program, so that inlined calls and
  * module data are found in them.
  */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "debuginfod/elf_input.h"
 #include "debuginfod/go_table.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/symbols/symbol_table.h"
 #include "lib/symbols/symbol_table_write.h"
 

@@ -1,6 +1,5 @@
 /* Data of interpreters and JIT compilers that the agent reads: the first byte selects the reader
  * of the rest. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/interpreter/cpython.h"
@@ -11,6 +10,7 @@
 #include "agent/process/elf_exports.h"
 #include "agent/process/elf_file.h"
 #include "agent/symbols/jitdump.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 

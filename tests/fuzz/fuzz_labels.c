@@ -1,6 +1,5 @@
 /* Sources of labels: rules, lists of pods, state files of container runtimes. The first byte
  * selects one. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/labels/label_set.h"
@@ -8,6 +7,7 @@
 #include "agent/labels/program_info.h"
 #include "agent/labels/relabel.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 /* Forms: the first line is the content type, the rest is the body. Parts are within the body, in
  * order, and contain no delimiter; encoded again they are decoded to the same parts. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/pyroscope/multipart.h"
 
 enum { OUTPUT_MAX = 1 << 20, BOUNDARY_BYTES = 16 };

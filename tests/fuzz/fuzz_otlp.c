@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/otlp/otlp_indexes.h"
 

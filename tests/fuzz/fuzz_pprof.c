@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/pprof/pprof.h"
 
 /* An accepted profile is encoded; decoding and encoding that gives the same bytes. */

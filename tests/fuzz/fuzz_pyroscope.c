@@ -1,10 +1,10 @@
 /* Both APIs of Pyroscope. The first byte selects: 'p' a push in protobuf, 'j' a push in JSON, else
  * /ingest, whose query and content type are the first two lines. An accepted request becomes
  * batches with the invariants of lib/profile/batch/batch.h. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/batch/batch_from_profile.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/pyroscope/pyroscope_ingest.h"

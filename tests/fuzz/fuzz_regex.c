@@ -1,7 +1,7 @@
 /* First line: the pattern; the rest: the subject, also split in two. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/base/err.h"
 #include "lib/base/regex.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,7 +3,6 @@
  * a share, a JSON body. Lines: method, path, query, header fields "name: value", an empty line, a
  * body.
  */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "api/core/server.h"
@@ -13,6 +12,7 @@
 #include "api/server/routes.h"
 #include "api/share/share_settings.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 enum { FIELDS_MAX = 16 };
 

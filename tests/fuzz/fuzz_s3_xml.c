@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/base/err.h"
 #include "lib/io/s3_xml.h"
 
 /* Paths and texts stay within their limits, and the root ends last. */

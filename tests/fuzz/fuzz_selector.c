@@ -1,8 +1,8 @@
 /* Selectors of queries (store/block/selector.h): an accepted one is matched with the series of a
  * small dictionary and with its types. */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/base/err.h"
 #include "store/block/dictionary.h"
 #include "store/block/selector.h"
 

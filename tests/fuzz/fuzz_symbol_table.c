@@ -6,9 +6,9 @@
  *
  *    fuzz_symbol_table --seeds FOLDER      writes the seeds, small tables of random functions
  */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/base/err.h"
 #include "lib/symbols/symbol_address.h"
 #include "tests/unit/lib/symbols/random_table.h"
 

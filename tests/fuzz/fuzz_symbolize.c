@@ -3,10 +3,10 @@
  * ELF, DWARF, packages, Go's table, symbols and xz, and the demangler. The reader must accept the
  * resulting table.
  */
-#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "debuginfod/build.h"
+#include "lib/base/err.h"
 #include "lib/symbols/symbol_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

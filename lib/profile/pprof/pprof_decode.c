@@ -6,10 +6,10 @@
  * order in the file. Counting takes about a sixth of the time, because packed numbers are counted
  * eight bytes at a time (tests/bench/bench_pprof.c).
  */
-#include "lib/base/err.h"
 #include "lib/profile/pprof/pprof.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/pprof/pprof_decoder.h"
 
 #include <sys/random.h>

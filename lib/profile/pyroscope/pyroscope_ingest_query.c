@@ -1,8 +1,8 @@
 /* The query of POST /ingest: the parameters in the address, and the name with its labels. */
-#include "lib/base/err.h"
 #include "lib/profile/pyroscope/pyroscope_ingest.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/time_parse.h"
 #include "lib/profile/formats/format_list.h"
 

@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "cli/account.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <stdio.h>
 #include <stdlib.h>

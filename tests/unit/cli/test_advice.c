@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "cli/advice.h"
+#include "lib/base/err.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "cli/client.h"
+#include "lib/base/err.h"
 
 static void pauses_double_and_vary(void **state)
 {

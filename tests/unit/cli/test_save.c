@@ -1,9 +1,9 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "cli/interrupt.h"
 #include "cli/save.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <dirent.h>
 #include <fcntl.h>

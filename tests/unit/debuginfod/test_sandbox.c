@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "debuginfod/sandbox.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/sanitizers.h"
 

@@ -1,4 +1,3 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/labels/containers.h"
@@ -6,6 +5,7 @@
 #include "agent/labels/pods.h"
 #include "agent/labels/program_info.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/labels/label_set.h"
 #include "agent/labels/relabel.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,3 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/kernel/cpu_list.h"
@@ -7,6 +6,7 @@
 #include "agent/symbols/kernel_symbols.h"
 #include "agent/symbols/perf_map.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,3 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/labels/process_labels.h"
@@ -15,6 +14,7 @@
 #include "bpf/shared.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile.h"
 
 #include <signal.h>

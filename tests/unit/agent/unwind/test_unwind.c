@@ -1,10 +1,10 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/unwind/cfi_rules.h"
 #include "agent/unwind/free_ranges.h"
 #include "agent/unwind/unwind_maps.h"
 #include "agent/unwind/unwind_names.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/upload/server_config.h"
+#include "lib/base/err.h"
 
 #include <stdio.h>
 #include <stdlib.h>

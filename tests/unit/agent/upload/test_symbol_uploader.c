@@ -1,10 +1,10 @@
 /* Uploads to a server in a thread that accepts one connection at a time and responds from a script.
  * */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/upload/symbol_uploader.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -1,10 +1,10 @@
 /* The check of free space of the data folder's disk, which fills up and fails through lib/base/os.
  * */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/disk.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

@@ -1,10 +1,10 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/memory_gate.h"
 #include "api/core/memory_info.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile.h"
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/query_memory.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/store.h"
 

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/sample_labels.h"
+#include "lib/base/err.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/settings.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/http/access_log.h"
+#include "lib/base/err.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/settings.h"
 #include "api/http/local_ca.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 /* Reads the files as the server does, with the certificate that the supervisor passes. */

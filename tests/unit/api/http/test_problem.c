@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/http/problem.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <jansson.h>
 #include <stdio.h>

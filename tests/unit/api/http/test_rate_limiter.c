@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/http/rate_limiter.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,10 +1,10 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/http/rate_limiter.h"
 #include "api/identity/password.h"
 #include "api/identity/password_attempt.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 #include <stdio.h>
 #include <string.h>

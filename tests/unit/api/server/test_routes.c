@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/server/routes.h"
+#include "lib/base/err.h"
 
 #include <stdlib.h>
 

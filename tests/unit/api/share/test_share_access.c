@@ -1,4 +1,3 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/server.h"
@@ -7,6 +6,7 @@
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 static const struct http_field password_field = {SPAN_LITERAL("x-perfolio-password"),

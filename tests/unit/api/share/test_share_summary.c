@@ -1,8 +1,8 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/share/share_summary.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/profile_builder.h"
 

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "cli/record/empty_recording.h"
+#include "lib/base/err.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* The circuit breaker and its probes. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/breaker.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 #include <stdatomic.h>
 

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 enum { ROOM_BYTES = 1 << 20 };

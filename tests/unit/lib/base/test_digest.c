@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/base/secret.h"
 
 static void assert_refused_token(struct span token, const char *words)

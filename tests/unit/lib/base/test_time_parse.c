@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/time_parse.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Requests to a server in a thread that accepts one connection at a time and responds from a
  * script. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/http_client.h"
 

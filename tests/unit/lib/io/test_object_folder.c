@@ -2,9 +2,9 @@
  * The object store with injected faults: acknowledged objects survive a power cut, and failed ones
  * leave nothing behind.
  */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"

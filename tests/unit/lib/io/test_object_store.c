@@ -3,10 +3,10 @@
  * and PERFOLIO_TEST_S3_BUCKET, _ACCESS_KEY, _SECRET_KEY, _STYLE set, with an S3 server (make
  * test-s3).
  */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"

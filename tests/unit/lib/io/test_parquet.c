@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/io/parquet.h"
 
 /* tests/integration/test_export.py reads the files with DuckDB; these tests check what such a

@@ -3,11 +3,11 @@
  * of a role that may create tables and roles. Without it all tests are skipped;
  * tests/integration/test_pg.py sets it.
  */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

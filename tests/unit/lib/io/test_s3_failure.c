@@ -1,7 +1,7 @@
 /* Errors of S3 servers, and the messages with advice that they become. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/io/s3_failure.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/io/s3_settings.h"
 
 #include <stdlib.h>

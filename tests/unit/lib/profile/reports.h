@@ -4,9 +4,9 @@
 #ifndef TESTS_UNIT_LIB_PROFILE_REPORTS_H
 #define TESTS_UNIT_LIB_PROFILE_REPORTS_H
 
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/stacks.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/folded.h"
 #include "lib/profile/report/diff.h"
 #include "lib/profile/report/filter.h"

@@ -4,10 +4,10 @@
 #ifndef TESTS_UNIT_LIB_PROFILE_STACKS_H
 #define TESTS_UNIT_LIB_PROFILE_STACKS_H
 
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/report/export_folded.h"
 #include "lib/profile/report/view.h"

@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/folded.h"
 #include "lib/profile/long_string.h"
 #include "lib/profile/otlp/otlp.h"

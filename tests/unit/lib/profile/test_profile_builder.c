@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/stacks.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/profile_builder.h"
 
 static struct profile_builder *new_builder(const struct profile_limits *limits)

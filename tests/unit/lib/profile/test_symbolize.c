@@ -1,8 +1,8 @@
 /* Symbolization of a profile: which addresses are queried, what stays and what is replaced. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/symbolize.h"
 

@@ -1,9 +1,9 @@
 /* Selectors of profile types: a type in braces is compared with the series' whole type by every
  * operator, and errors point at their position. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "store/block/dictionary.h"
 #include "store/block/selector.h"
 

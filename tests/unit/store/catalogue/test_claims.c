@@ -1,10 +1,10 @@
 /* The order of claims: however many segments are due, each other kind of work comes within a
  * bounded number of claims, since deleted profiles have to disappear soon whatever else is sent.
  * PERFOLIO_TEST_DATABASE as in test_faults.c; tests/integration/test_store_faults.py sets it. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue.h"

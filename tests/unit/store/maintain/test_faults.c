@@ -6,11 +6,11 @@
  * string of a superuser, for a database with the store's tables; without it all tests are skipped.
  * tests/integration/test_store_faults.py sets it.
  */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"

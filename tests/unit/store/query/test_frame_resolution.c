@@ -1,8 +1,8 @@
 /* Names from a resolver, in blocks and merged profiles: what filters match and reports show. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/base/wait_limit.h"

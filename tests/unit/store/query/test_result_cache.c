@@ -1,10 +1,10 @@
 /* Concurrent queries for one result: what waiting queries do when the one that computes the result
  * fails. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile.h"
 #include "store/query/result_cache.h"
 #include "store/query/scan.h"

@@ -1,8 +1,8 @@
 /* The labels of rows: those of their series, and their own labels with other names. */
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch/batch_from_profile.h"
 #include "lib/profile/profile_builder.h"

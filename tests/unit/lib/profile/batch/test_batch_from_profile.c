@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/batches.h"
 
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch/batch_from_profile.h"
 #include "lib/profile/pprof/pprof.h"

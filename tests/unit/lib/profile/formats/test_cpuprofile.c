@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/stacks.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/cpuprofile.h"
 
 #define CALL(name) "\"callFrame\":{\"functionName\":\"" name "\",\"url\":\"a.js\",\"lineNumber\":4}"

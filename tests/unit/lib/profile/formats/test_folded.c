@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/stacks.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/folded.h"
 
 static void equal_stacks_are_added_up(void **state)

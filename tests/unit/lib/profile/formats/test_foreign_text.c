@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/foreign_file.h"
 #include "lib/profile/formats/foreign_text.h"
 #include "lib/profile/formats/format.h"

@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/json_scan.h"
 
 static void an_object_is_distinguished_from_a_stack_in_braces(void **state)

@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/text_input.h"
 
 static void assert_text(struct span bytes, const char *expected)

@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/otlp/otlp_encode.h"

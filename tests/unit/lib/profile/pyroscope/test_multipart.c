@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/pyroscope/multipart.h"
 
 #include <stdio.h>

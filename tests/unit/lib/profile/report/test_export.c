@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/stacks.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/folded.h"
 #include "lib/profile/report/diff.h"
 #include "lib/profile/report/export_json.h"

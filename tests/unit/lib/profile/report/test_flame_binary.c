@@ -1,6 +1,6 @@
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/reports.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/perf_script.h"
 #include "lib/profile/report/flame_binary.h"
 

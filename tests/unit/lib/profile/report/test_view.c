@@ -1,7 +1,7 @@
-#include "lib/base/err.h"
 #include "tests/unit/lib/profile/reports.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/report/flame_binary.h"
 #include "lib/profile/report/top.h"
