@@ -79,6 +79,7 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
     close(ready[0]);
     close(ready[1]);
     snprintf(fixture->path, sizeof(fixture->path), "/tmp/perf-%d.map", fixture->child);
+    (void)unlink(fixture->path); /* left behind by an earlier process with this number */
     snprintf(fixture->other, sizeof(fixture->other), "/tmp/perf-names-%d", fixture->child);
     fixture->names =
         jit_symbols_create(fixture->shared ? fixture->shared : &fixture->budget,
