@@ -66,11 +66,12 @@ struct server {
     struct scrub *scrub;                     /* api/ops/scrub.h; NULL: disabled */
     struct sources *sources;           /* api/ingest/sources.h: services and agents that send */
     struct query_memory *query_memory; /* api/core/query_memory.h: budget of all queries */
-    struct object_readiness *object_readiness;   /* api/ops/object_readiness.h: for /readyz */
-    struct concurrency_limit *concurrency;       /* api/http/concurrency_limit.h */
-    struct concurrency_limit *agent_concurrency; /* the same for requests of agents */
-    struct debuginfod_client *debuginfod;        /* api/debuginfo/upstreams.h; NULL: disabled */
-    struct metrics *metrics;                     /* api/core/metrics.h */
+    struct object_readiness *object_readiness;      /* api/ops/object_readiness.h: for /readyz */
+    struct concurrency_limit *concurrency;          /* api/http/concurrency_limit.h */
+    struct concurrency_limit *agent_concurrency;    /* the same for requests of agents */
+    struct concurrency_limit *download_concurrency; /* the same for ROUTE_DOWNLOAD */
+    struct debuginfod_client *debuginfod;           /* api/debuginfo/upstreams.h; NULL: disabled */
+    struct metrics *metrics;                        /* api/core/metrics.h */
     struct gauges *gauges;    /* api/server/gauges.h: what the parts hold, for metrics */
     struct http_server *http; /* api/server/http_server.h */
 };

@@ -310,21 +310,16 @@ static enum err_code find_file(struct request *request, const char *id, const ch
 }
 
 /* The whole object is read from the bucket before the first of its parts is sent: a quarter of the
- * workers may do that for a team. */
+ * threads for downloads may do that for a team. */
 static enum err_code take_slot(struct request *request, struct err *err)
 {
-    struct concurrency_slot *slot = &request->concurrency_slot;
-    if (!slot->key)
-        slot->key =
-            arena_printf(request->arena, "debug files of %" PRId64, request->principal.tenant_id);
-    request->may_run_again = true;
-    if (concurrency_limit_take(request->server->concurrency, slot))
-        return ERR_NONE;
-    err_set(err, ERR_BUSY,
-            "several debug files of the team are being read, and others wait; try "
-            "again in a few seconds");
-    err->retry_after_s = 5;
-    return ERR_BUSY;
+    const char *key = request->concurrency_slot.key;
+    if (!key)
+        key = arena_printf(request->arena, "debug files of %" PRId64, request->principal.tenant_id);
+    return request_take_slot(request, request->server->download_concurrency, key,
+                             "several debug files of the team are being read, and others wait; try "
+                             "again in a few seconds",
+                             err);
 }
 
 /* A whole file is compared while it is sent. A part of one cannot be: the whole object is read and
@@ -337,11 +332,6 @@ static enum err_code check_response(struct request *request, struct response *re
         return ERR_NONE;
     if (response->file_fd < 0)
         response_stored(request, response, object);
-    if (response->status == 206 && response->file_fd < 0) {
-        const enum err_code code = take_slot(request, err);
-        if (code)
-            return code;
-    }
     if (response->status == 206)
         return integrity_verify_once(request->server, object, response->file_fd, err);
     response->file_check = integrity_stream_create(request->server, request->arena, object);
@@ -375,6 +365,9 @@ static enum err_code serve_file(struct request *request, const char *kind,
         return code;
     if (response_is_cached(request, response, file.etag, "private, max-age=86400"))
         return ERR_NONE;
+    code = take_slot(request, err);
+    if (code)
+        return code;
     code = open_file(request, &file.object, &fd, err);
     if (code)
         return code;
@@ -409,8 +402,10 @@ static const struct route routes[] = {
      HTTP_MAX_BODY_BYTES, debuginfo_post_executable},
     {HTTP_GET, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show_binary},
     {HTTP_DELETE, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, delete_binary},
-    {HTTP_GET, "/buildid/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_debuginfo},
-    {HTTP_GET, "/buildid/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_executable},
+    {HTTP_GET, "/buildid/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_DOWNLOAD, 0,
+     serve_debuginfo},
+    {HTTP_GET, "/buildid/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_DOWNLOAD, 0,
+     serve_executable},
 };
 
 const struct route_table debuginfo_routes = {routes, sizeof(routes) / sizeof(*routes)};

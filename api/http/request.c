@@ -8,6 +8,19 @@
 #include <string.h>
 #include <strings.h>
 
+enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
+                                const char *key, const char *busy_message, struct err *err)
+{
+    struct concurrency_slot *slot = &request->concurrency_slot;
+    if (!slot->key) /* other threads read it as soon as the slot is held or waited for */
+        slot->key = key;
+    if (concurrency_limit_take(limit, slot))
+        return ERR_NONE;
+    err_set(err, ERR_BUSY, "%s", busy_message);
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
 struct span request_field(const struct request *request, const char *name)
 {
     for (size_t i = 0; i < request->field_count; i++) {

@@ -86,6 +86,13 @@ struct request {
                                             (api/core/query_memory.h), until it has been handled */
 };
 
+/* Takes the request's slot of the limit for key (the first key of a request that waited counts,
+ * which must live as long as the request). Handles: ERR_BUSY with retry_after_s and busy_message.
+ */
+enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
+                                const char *key, const char *busy_message,
+                                struct err *err) MUST_USE;
+
 /* The header field's value, empty if absent; name in lower case. */
 struct span request_field(const struct request *request, const char *name);
 /* Decoded value of the first query parameter of that name; false if absent. */

@@ -43,6 +43,10 @@ enum route_flags {
     /* Credentials are ignored, unless the handler looks them up itself: that could take longer than
      * the response may. */
     ROUTE_NO_IDENTITY = 1 << 12,
+    /* Sends a stored object, which may be in a bucket that responds slowly. Runs on threads of its
+     * own, so that other requests do not wait for the bucket; its slots are those of
+     * server.download_concurrency. */
+    ROUTE_DOWNLOAD = 1 << 13,
 };
 
 struct route {

@@ -302,7 +302,7 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
     job->work.run = run_read_chunk;
     job->work.bytes = 0; /* already admitted */
     job->reference_count++;
-    worker_submit_admitted(job->loop->http->workers, &job->work);
+    worker_submit_admitted(http_job_pool(job->loop->http, &job->request), &job->work);
 }
 
 static bool has_no_length(int status)

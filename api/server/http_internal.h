@@ -167,10 +167,11 @@ struct http_server {
     struct http_options options;
     h2o_globalconf_t config;
     struct worker_pool *workers;
-    struct worker_pool *agent_workers; /* threads for routes with ROUTE_AGENT */
-    struct worker_pool *probes;        /* threads for routes with ROUTE_PROBE */
-    struct access_log *access_log;     /* NULL: none */
-    SSL_CTX *tls;                      /* NULL without TLS listeners */
+    struct worker_pool *agent_workers;    /* threads for routes with ROUTE_AGENT */
+    struct worker_pool *download_workers; /* threads for routes with ROUTE_DOWNLOAD */
+    struct worker_pool *probes;           /* threads for routes with ROUTE_PROBE */
+    struct access_log *access_log;        /* NULL: none */
+    SSL_CTX *tls;                         /* NULL without TLS listeners */
     bool sends_hsts;
     struct http_loop *loops;
     struct connection_table *connections;
@@ -230,6 +231,8 @@ void http_job_release(struct http_job *job);
 
 /* job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. Its
  * response, if it was on a worker or aside, comes to the loop as MESSAGE_RESPONSE. */
+/* The threads that handle the request, and read the file of its response. */
+struct worker_pool *http_job_pool(const struct http_server *http, const struct request *request);
 /* On the loop: passes the job to a worker. Handles: ERR_BUSY. */
 enum err_code http_job_submit(struct http_job *job, struct err *err) MUST_USE;
 /* Fills the response with the problem, and logs it; status 0: that of the code. */

@@ -204,13 +204,15 @@ static double read_jobs(void *context)
 static double read_queue(void *context)
 {
     struct http_server *http = context;
-    return worker_queue_depth(http->workers) + worker_queue_depth(http->agent_workers);
+    return worker_queue_depth(http->workers) + worker_queue_depth(http->agent_workers) +
+           worker_queue_depth(http->download_workers);
 }
 
 static double read_running(void *context)
 {
     struct http_server *http = context;
-    return worker_running_count(http->workers) + worker_running_count(http->agent_workers);
+    return worker_running_count(http->workers) + worker_running_count(http->agent_workers) +
+           worker_running_count(http->download_workers);
 }
 
 static double read_buffered(void *context)
@@ -489,6 +491,8 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
                                        options->max_queued_bytes);
     http->agent_workers = worker_pool_create(options->intake_count, options->max_queued_requests,
                                              options->max_queued_bytes);
+    http->download_workers = worker_pool_create(HTTP_DOWNLOAD_THREADS, options->max_queued_requests,
+                                                options->max_queued_bytes);
     http->probes = worker_pool_create(PROBE_WORKERS, PROBE_QUEUE, options->max_queued_bytes);
     http->is_started = true;
     sem_init(&http->has_started, 0, 0);
@@ -591,6 +595,7 @@ void http_server_destroy(struct http_server *http)
         /* Handlers that still run need loops that still run. */
         worker_pool_destroy(http->workers);
         worker_pool_destroy(http->agent_workers);
+        worker_pool_destroy(http->download_workers);
         worker_pool_destroy(http->probes);
         send_to_loops(http, MESSAGE_END, NULL);
         for (int i = 0; i < http->options.loop_count; i++)

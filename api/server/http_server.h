@@ -59,6 +59,11 @@
 struct http_server;
 struct server;
 
+enum {
+    HTTP_DOWNLOAD_THREADS = 16
+}; /* for routes with ROUTE_DOWNLOAD: they wait for a disk or a
+      bucket rather than use processors */
+
 struct http_listener {
     int fd; /* bound and listening; closed by the server from http_server_create on */
     bool is_tls;

@@ -215,11 +215,19 @@ static bool is_of_agent(const struct request *request)
     return request->route && request->route->flags & ROUTE_AGENT;
 }
 
-/* Requests of agents wait for their own pool of threads only. */
+/* A download sends a stored object. */
+static bool is_download(const struct request *request)
+{
+    return request->route && request->route->flags & ROUTE_DOWNLOAD;
+}
+
+/* A request waits only for slots of the pool of threads that handles it. */
 static struct concurrency_limit *limit_of(const struct http_job *job)
 {
     const struct server *server = job->request.server;
-    return is_of_agent(&job->request) ? server->agent_concurrency : server->concurrency;
+    return is_of_agent(&job->request)   ? server->agent_concurrency
+           : is_download(&job->request) ? server->download_concurrency
+                                        : server->concurrency;
 }
 
 /*
@@ -332,6 +340,9 @@ static void fail_waiting(struct http_job *job)
             is_of_agent(&job->request)
                 ? "too many requests of the team's agents are being handled; try again in a few "
                   "seconds"
+            : is_download(&job->request)
+                ? "this download has waited too long (report-wait) for others of the same file or "
+                  "team; try again in a few seconds"
             : job->request.may_run_again
                 ? "this upload has waited too long (report-wait) for others that are being read; "
                   "try again in a few seconds"
@@ -456,14 +467,15 @@ static void run_on_worker(struct worker_job *work)
         send_response(job);
 }
 
-/* Agents wait for a flush, possibly of a slow bucket, and readers for processors: neither waits for
- * the other. */
-static struct worker_pool *pool_of(const struct http_server *http, const struct request *request)
+/* Agents wait for a flush, possibly of a slow bucket, downloads for a bucket or a disk, and other
+ * readers for processors: none of them waits for the others. */
+struct worker_pool *http_job_pool(const struct http_server *http, const struct request *request)
 {
     const unsigned flags = request->route->flags;
-    return flags & ROUTE_PROBE   ? http->probes
-           : flags & ROUTE_AGENT ? http->agent_workers
-                                 : http->workers;
+    return flags & ROUTE_PROBE      ? http->probes
+           : flags & ROUTE_AGENT    ? http->agent_workers
+           : flags & ROUTE_DOWNLOAD ? http->download_workers
+                                    : http->workers;
 }
 
 static void rerun_job(struct concurrency_slot *concurrency_slot)
@@ -471,7 +483,7 @@ static void rerun_job(struct concurrency_slot *concurrency_slot)
     struct http_job *job =
         (struct http_job *)(void *)((char *)concurrency_slot -
                                     offsetof(struct http_job, request.concurrency_slot));
-    worker_submit_admitted(pool_of(job->loop->http, &job->request), &job->work);
+    worker_submit_admitted(http_job_pool(job->loop->http, &job->request), &job->work);
 }
 
 enum err_code http_job_submit(struct http_job *job, struct err *err)
@@ -484,7 +496,7 @@ enum err_code http_job_submit(struct http_job *job, struct err *err)
     if (job->request.route->flags & ROUTE_AGENT)
         job->request.deadline_ns = job->queued_ns + INGEST_MS * CLOCK_NS_PER_MS;
     job->reference_count++;
-    enum err_code code = worker_submit(pool_of(http, &job->request), &job->work, err);
+    enum err_code code = worker_submit(http_job_pool(http, &job->request), &job->work, err);
     if (code)
         job->reference_count--;
     return code;

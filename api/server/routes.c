@@ -190,6 +190,7 @@ static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
                                              {ROUTE_SIGN_IN, "sign_in"},
                                              {ROUTE_STORES, "stores"},
                                              {ROUTE_NO_IDENTITY, "no_identity"},
+                                             {ROUTE_DOWNLOAD, "download"},
                                              {0, NULL}};
 
 static void print_bits(FILE *file, const struct bit_name *names, unsigned bits)

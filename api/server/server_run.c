@@ -357,6 +357,8 @@ static enum err_code build_parts(struct server *server, const struct server_star
         concurrency_limit_create(settings->worker_threads, settings->worker_queue);
     server->agent_concurrency =
         concurrency_limit_create(settings->intake_threads, settings->worker_queue);
+    server->download_concurrency =
+        concurrency_limit_create(HTTP_DOWNLOAD_THREADS, settings->worker_queue);
     server->gauges = gauges_create(server);
     code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
     if (code)
@@ -393,6 +395,7 @@ static void destroy_parts(struct server *server)
     metrics_destroy(server->metrics);
     concurrency_limit_destroy(server->concurrency);
     concurrency_limit_destroy(server->agent_concurrency);
+    concurrency_limit_destroy(server->download_concurrency);
     query_memory_destroy(server->query_memory);
     if (server->jobs_database)
         pg_pool_destroy(server->jobs_database);

@@ -383,6 +383,12 @@ static enum err_code download_share(struct request *request, struct response *re
         return ERR_NONE;
     uint8_t start[4] = {0};
     const struct integrity_object object = share_stored_object(&share);
+    code = request_take_slot(request, request->server->download_concurrency, share.id,
+                             "several downloads of this share are being started, and others wait; "
+                             "try again in a few seconds",
+                             err);
+    if (code)
+        return code;
     code = open_download(request, response, &share, start, err);
     if (code)
         return code;
@@ -448,7 +454,7 @@ static enum err_code unlock_share(struct request *request, struct response *resp
 }
 
 #define READ_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS)
-#define FILE_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN)
+#define DOWNLOAD_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN | ROUTE_DOWNLOAD)
 
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares", ACCESS_SCOPES, SCOPE_READ, 0, 0, share_list_handle},
@@ -456,8 +462,8 @@ static const struct route routes[] = {
     {HTTP_PATCH, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, json_body_bytes,
      edit_share},
     {HTTP_DELETE, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, 0, delete_share},
-    {HTTP_GET, "/api/v1/shares/{id}/raw", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, download_share},
-    {HTTP_GET, "/p/{id}/raw", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, download_share},
+    {HTTP_GET, "/api/v1/shares/{id}/raw", ACCESS_PUBLIC, 0, DOWNLOAD_FLAGS, 0, download_share},
+    {HTTP_GET, "/p/{id}/raw", ACCESS_PUBLIC, 0, DOWNLOAD_FLAGS, 0, download_share},
     {HTTP_POST, "/api/v1/shares/{id}/unlock", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,
      4096, unlock_share},
     {HTTP_POST, "/api/v1/shares/{id}/reports", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,

@@ -19,7 +19,13 @@ LARGE = b"".join(b"main;f%d;g%d 1\n" % (i % 5000, i) for i in range(80_000))
 
 
 class CountingHandler(Handler):
-    """Counts the bytes of objects that leave the bucket."""
+    """Counts the bytes of objects that leave the bucket, and does not respond for some of them."""
+
+    def do_GET(self):
+        if any(key in self.path for key in self.server.hung):
+            self.server.waiting.append(self.path)
+            self.server.hung_respond.wait()
+        super().do_GET()
 
     def respond(self, status, body=b"", **fields):
         if self.command == "GET" and status in (200, 206):
@@ -31,6 +37,9 @@ class CountingHandler(Handler):
 def bucket():
     bucket = BucketServer(handler=CountingHandler)
     bucket.sent = []
+    bucket.hung = set()  # keys
+    bucket.waiting = []  # requests for them
+    bucket.hung_respond = threading.Event()
     yield from serve(bucket)
 
 
@@ -117,6 +126,42 @@ def test_a_slow_bucket_is_read_by_others_too(server, bucket):
         for thread in threads:
             thread.join()
     assert set(statuses) <= {200, 429}, set(statuses)
+
+
+def test_objects_that_hang_delay_only_downloads(server, bucket):
+    """Sixty clients download three shares whose objects the bucket does not send. Pages, lists and
+    reports of another share respond before the first of the downloads has failed.
+    """
+    api = server.api()
+    bodies = [LARGE + b"hang%d 1\n" % i for i in range(3)]
+    shares = [api.post("/api/v1/shares", body).json()["id"] for body in bodies]
+    small = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    bucket.hung = {key for key, body in bucket.objects.items() if body in bodies}
+    assert len(bucket.hung) == 3
+    statuses = []
+
+    def download(number):
+        client = server.anonymous()
+        people.come_from(client, f"127.0.0.{5 + number % 6}")
+        statuses.append(client.get(f"/p/{shares[number // 20]}/raw").status)
+        client.close()
+
+    threads = [threading.Thread(target=download, args=(number,)) for number in range(60)]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_for(lambda: len(bucket.waiting) >= 12)  # a quarter of 16 threads for each of 3 shares
+        for _ in range(10):
+            assert api.get("/api/v1/shares").status == 200
+            assert api.get(f"/p/{small}").status == 200
+            assert api.get(f"/api/v1/shares/{small}/top").status == 200
+        assert all(status == 503 for status in statuses), statuses  # refused, not failed
+        assert len(statuses) < 60 - 12
+    finally:
+        bucket.hung_respond.set()
+        for thread in threads:
+            thread.join()
+    assert set(statuses) <= {200, 429, 503}, set(statuses)
 
 
 def test_a_lost_and_a_truncated_object_are_reported(server, bucket):
