@@ -28,7 +28,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test test-long check unit objects oracle-programs integration browser fuzz fuzz-seeds bench bench-agents bench-store bench-symbols \
+.PHONY: all run deps deps-test test test-long check unit objects test-programs integration browser fuzz fuzz-seeds bench bench-agents bench-store bench-symbols \
         bench-unwind bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help one-test web
 
 LIBRARIES := libh2o-evloop libpq openssl expat libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
@@ -228,22 +228,22 @@ $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/agent.a $(OUT)/api.a $(OUT)/
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(OUT)/tests/bench/bench_store $(OUT)/tests/bench/bench_feed: $(OUT)/tests/bench/fleet.o
 bench-programs: $(BENCH_PROGRAMS)
-$(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
+$(OUT)/tests/programs/%: $(OUT)/tests/programs/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # Unwind rows compared to elfutils, for all ELF files of this system or for arm64 files of Debian.
-$(OUT)/tests/oracle/unwind_% $(OUT)/tests/bench/bench_unwind: LDLIBS += -ldw -lelf
-$(OUT)/tests/oracle/unwind_%: $(OUT)/tests/oracle/unwind_%.o $(OUT)/agent.a $(OUT)/lib.a
+$(OUT)/tests/programs/unwind_% $(OUT)/tests/bench/bench_unwind: LDLIBS += -ldw -lelf
+$(OUT)/tests/programs/unwind_%: $(OUT)/tests/programs/unwind_%.o $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-$(OUT)/tests/oracle/cpython_%: $(OUT)/tests/oracle/cpython_%.o $(OUT)/agent.a $(OUT)/lib.a
+$(OUT)/tests/programs/cpython_%: $(OUT)/tests/programs/cpython_%.o $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # perfoliod with file system calls that a test can make fail.
-$(OUT)/tests/oracle/faulty_%: $(OUT)/tests/oracle/faulty_%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
+$(OUT)/tests/programs/faulty_%: $(OUT)/tests/programs/faulty_%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-ORACLE_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/oracle/*.c))
+TEST_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/programs/*.c))
 # Cheap password hashes for the servers of the tests. A sanitizer's runtime refuses to start after a
 # preloaded library, so builds with sanitizers do without.
 TEST_PRELOAD := $(if $(SANITIZE_$(BUILD)),,$(OUT)/tests/preload/cheap_scrypt.so)
@@ -251,7 +251,7 @@ $(OUT)/tests/preload/%.so: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(filter-out -fPIE,$(CFLAGS)) -fPIC -shared $< -o $@ -ldl
-oracle-programs: $(ORACLE_PROGRAMS) $(TEST_PRELOAD)
+test-programs: $(TEST_PROGRAMS) $(TEST_PRELOAD)
 # perfolio record and perfolio-agent on Debian's kernels in QEMU; make test uses the running kernel.
 KERNELS ?= 5.10 6.1 6.12
 test-kernels: all
@@ -263,13 +263,13 @@ test-kernels-arm64:
 	sh deploy/install-packages.sh run build test kernels
 	sh tests/kernels/fetch.sh build/kernels $(ARM_KERNELS)
 	sh tests/kernels/arm64_root.sh build/kernels build/arm64-root
-	$(MAKE) BUILD=arm64 agent-programs build/arm64/tests/oracle/unwind_replay
+	$(MAKE) BUILD=arm64 agent-programs build/arm64/tests/programs/unwind_replay
 	$(PYTHON) tests/kernels/run.py build/kernels $(ARM_KERNELS)
-test-unwind: $(OUT)/tests/oracle/unwind_rows
-	$(PYTHON) tests/oracle/elf_files.py | $(OUT)/tests/oracle/unwind_rows
-test-unwind-arm64: $(OUT)/tests/oracle/unwind_rows
+test-unwind: $(OUT)/tests/programs/unwind_rows
+	$(PYTHON) tests/oracle/elf_files.py | $(OUT)/tests/programs/unwind_rows
+test-unwind-arm64: $(OUT)/tests/programs/unwind_rows
 	sh tests/oracle/arm64_files.sh build/arm64-packages
-	$(PYTHON) tests/oracle/elf_files.py build/arm64-packages/files | $(OUT)/tests/oracle/unwind_rows
+	$(PYTHON) tests/oracle/elf_files.py build/arm64-packages/files | $(OUT)/tests/programs/unwind_rows
 $(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@

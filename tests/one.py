@@ -102,7 +102,7 @@ def main():
         sys.exit(__doc__)
     if wanted.startswith("tests/integration/"):
         command = integration_command(wanted)
-        subprocess.run(["make", "-s", f"BUILD={BUILD}", "oracle-programs"], cwd=ROOT, check=True)
+        subprocess.run(["make", "-s", f"BUILD={BUILD}", "test-programs"], cwd=ROOT, check=True)
         sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)
     if wanted.startswith("tests/unit/"):
         program, pattern = unit_command(wanted)

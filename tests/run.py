@@ -425,7 +425,7 @@ def main():
         sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)} and long")
     # Several lanes use these programs, so they are built first.
     status, output = run(
-        "build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "oracle-programs"]
+        "build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "test-programs"]
     )
     if status != 0:
         print(

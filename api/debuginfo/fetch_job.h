@@ -7,7 +7,7 @@
  * the public servers share job and result. Teams take turns, and none occupies all threads, since
  * its servers may be slow on purpose; a fetch ends after ten minutes. Received files are read by
  * perfolio-symbolize in its sandbox; if a file is useless, the next server is tried. The result is
- * stored in the need: a reason, and the time of the next attempt (lib/io/debuginfod_manners.h).
+ * stored in the need: a reason, and the time of the next attempt (lib/io/debuginfod_retry.h).
  */
 #ifndef API_DEBUGINFO_FETCH_JOB_H
 #define API_DEBUGINFO_FETCH_JOB_H

@@ -15,7 +15,7 @@
  * and the file must be ELF if that was requested. The reader of the file has to check that its
  * build id is the requested one.
  *
- * Load (debuginfod_manners.h): concurrent requests for one file are sent once; each host gets few
+ * Load (debuginfod_retry.h): concurrent requests for one file are sent once; each host gets few
  * requests at a time, with pauses between retries; a host that fails is not contacted for a minute.
  *
  * Threads: a client may be shared.
@@ -25,7 +25,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
-#include "lib/io/debuginfod_manners.h"
+#include "lib/io/debuginfod_retry.h"
 
 #include <stdbool.h>
 #include <stddef.h>

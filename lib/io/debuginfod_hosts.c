@@ -3,7 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/io/debuginfod_manners.h"
+#include "lib/io/debuginfod_retry.h"
 
 #include <pthread.h>
 #include <string.h>

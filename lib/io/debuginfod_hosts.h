@@ -1,6 +1,6 @@
 /*
  * debuginfod_hosts: limits the requests to each host, and suspends a host that fails repeatedly
- * (debuginfod_manners.h). Threads: any.
+ * (debuginfod_retry.h). Threads: any.
  */
 #ifndef LIB_IO_DEBUGINFOD_HOSTS_H
 #define LIB_IO_DEBUGINFOD_HOSTS_H

@@ -643,8 +643,8 @@ def anonymous(server):
 
 @pytest.fixture(scope="session")
 def print_report():
-    """The output of tests/oracle/print_report: bytes for "folded", otherwise parsed JSON."""
-    program = BUILD / "tests" / "oracle" / "print_report"
+    """The output of tests/programs/print_report: bytes for "folded", otherwise parsed JSON."""
+    program = BUILD / "tests" / "programs" / "print_report"
     make(program)
 
     def report(*arguments):

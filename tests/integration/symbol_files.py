@@ -9,7 +9,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 SYMBOLIZE = BUILD / "perfolio-symbolize"
-PRINT = BUILD / "tests" / "oracle" / "print_symbols"
+PRINT = BUILD / "tests" / "programs" / "print_symbols"
 
 C_SOURCE = r"""
 #include "inlined.h"

@@ -35,7 +35,7 @@ def build(name):
 
 @pytest.fixture(scope="module")
 def unwind_rows():
-    return build("oracle/unwind_rows")
+    return build("programs/unwind_rows")
 
 
 def some_files():
@@ -76,7 +76,7 @@ PROGRAMS = ROOT / "tests" / "agent"
 
 @pytest.fixture(scope="module")
 def replay():
-    return build("oracle/unwind_replay")
+    return build("programs/unwind_replay")
 
 
 @pytest.fixture(scope="module")

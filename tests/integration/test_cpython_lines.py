@@ -8,9 +8,9 @@ import pytest
 from conftest import BUILD
 from test_record_python import ALL, KNOWN
 
-ORACLE = BUILD / "tests" / "oracle" / "cpython_lines"
+PROGRAM = BUILD / "tests" / "programs" / "cpython_lines"
 pytestmark = pytest.mark.skipif(
-    not ORACLE.exists(), reason="build the oracle first: make oracle-programs"
+    not PROGRAM.exists(), reason="build the programs first: make test-programs"
 )
 
 # Runs in each version. Prints "FORM FIRST TABLE PLACE…", then a line with the lines of the places.
@@ -53,7 +53,7 @@ def test_decoded_lines_equal_those_of_cpython(version):
     ).stdout.splitlines()
     queries, wanted = output[0::2], output[1::2]
     got = subprocess.run(
-        [ORACLE], input="\n".join(queries) + "\n", check=True, capture_output=True, text=True
+        [PROGRAM], input="\n".join(queries) + "\n", check=True, capture_output=True, text=True
     ).stdout.splitlines()
     assert len(queries) > 500 and len(got) == len(wanted)
     different = [

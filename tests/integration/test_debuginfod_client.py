@@ -17,7 +17,7 @@ from debuginfod_stub import ELF, Stub
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
-FETCH = BUILD / "tests" / "oracle" / "fetch_debuginfo"
+FETCH = BUILD / "tests" / "programs" / "fetch_debuginfo"
 ID = "00112233445566778899aabbccddeeff00112233"
 MAX_BYTES = 1 << 20
 

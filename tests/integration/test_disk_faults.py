@@ -1,7 +1,7 @@
 """Disk faults: each file system call of shares, uploads, debug files and ingest fails once, with
 EIO and with ENOSPC.
 
-The server is the real one with faults on demand (tests/oracle/faulty_perfoliod.c). A background
+The server is the real one with faults on demand (tests/programs/faulty_perfoliod.c). A background
 thread may get the planned fault instead: then the request succeeds and the next call is tried.
 """
 
@@ -39,7 +39,7 @@ NTH_MAX = 60
 
 @pytest.fixture(scope="module")
 def program():
-    path = BUILD / "tests" / "oracle" / "faulty_perfoliod"
+    path = BUILD / "tests" / "programs" / "faulty_perfoliod"
     subprocess.run(
         ["make", "-s", f"BUILD={BUILD.name}", str(path.relative_to(ROOT))], cwd=ROOT, check=True
     )

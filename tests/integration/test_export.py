@@ -334,7 +334,7 @@ def test_large_names_are_exported_in_several_pages(server, export):
 
 @pytest.mark.parametrize("limits", [(0, 0), (100, 0), (100, 1), (1, 1), (20, 0)])
 def test_duckdb_reads_several_pages_and_rows_split_between_pages(tmp_path, limits):
-    program = BUILD / "tests" / "oracle" / "write_parquet"
+    program = BUILD / "tests" / "programs" / "write_parquet"
     subprocess.run(
         ["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT, check=True
     )

@@ -1,6 +1,6 @@
 """Text and JSON formats decode to the same numbers as in independent readers.
 
-The tests need no server: tests/oracle/print_report prints the reports of the library."""
+The tests need no server: tests/programs/print_report prints the reports of the library."""
 
 import json
 import pathlib

@@ -92,7 +92,7 @@ def build_root(name, folder):
     names = ["perfolio", "perfolio-agent", "perfolio-symbolize"]
     if is_arm:
         found["plain"] = build_truth(stripped / "plain", architecture, system, "none")
-        names.append("tests/oracle/unwind_replay")
+        names.append("tests/programs/unwind_replay")
     for path in (programs / name for name in names):
         found[path.name] = stripped / path.name
         subprocess.run(["llvm-strip-14", "-g", path, "-o", found[path.name]], check=True)

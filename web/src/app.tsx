@@ -5,7 +5,7 @@
  */
 import { render, type VNode } from "preact";
 import "./workers/worker_prelude.ts";
-import "./workers/request_order.ts";
+import "./api/retry_busy.ts";
 import "./model/account/adjacent_share.ts";
 import "./model/rules/stack_rules.ts";
 import "./ui/keep_focus.ts";

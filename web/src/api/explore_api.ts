@@ -18,7 +18,7 @@ import {
   type LabelsQuery,
   type ShareSettings,
 } from "./api.ts";
-import { retryWhileBusy } from "../workers/request_order.ts";
+import { retryWhileBusy } from "./retry_busy.ts";
 import type { QueryRequest } from "../model/continuous/explore_state.ts";
 import type { LabelsResponse, LabelsRequest } from "../model/rules/labels.ts";
 import type { Span } from "../model/continuous/time_window.ts";

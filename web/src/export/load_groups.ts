@@ -2,7 +2,7 @@
  * load_groups: loads the trees of all groups of a page, a few at a time. A failed request does not
  * stop the others: it is reported by group and can be repeated.
  */
-import { retryWhileBusy } from "../workers/request_order.ts";
+import { retryWhileBusy } from "../api/retry_busy.ts";
 
 const atOnce = 3;
 

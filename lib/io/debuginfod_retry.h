@@ -1,9 +1,9 @@
 /*
- * debuginfod_manners: when to retry a request to a debuginfod server, and when to suspend a host.
+ * debuginfod_retry: when to retry a request to a debuginfod server, and when to suspend a host.
  * Pure decisions: no clock, no network, no threads.
  */
-#ifndef LIB_IO_DEBUGINFOD_MANNERS_H
-#define LIB_IO_DEBUGINFOD_MANNERS_H
+#ifndef LIB_IO_DEBUGINFOD_RETRY_H
+#define LIB_IO_DEBUGINFOD_RETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

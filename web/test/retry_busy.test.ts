@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { retryWhileBusy } from "../src/workers/request_order.ts";
+import { retryWhileBusy } from "../src/api/retry_busy.ts";
 
 const refusal = (status: number, retryAfter: number | null) =>
   Object.assign(new Error("x"), { status, retryAfter });

@@ -1,7 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/clock.h"
-#include "lib/io/debuginfod_manners.h"
+#include "lib/io/debuginfod_retry.h"
 
 static void absent_files_are_requested_less_and_less_often(void **state)
 {

@@ -1,4 +1,4 @@
-#include "lib/io/debuginfod_manners.h"
+#include "lib/io/debuginfod_retry.h"
 
 #include "lib/base/clock.h"
 

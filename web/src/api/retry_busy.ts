@@ -1,5 +1,5 @@
 /*
- * request_order: repeats a request that the server refused as overloaded (503) after the time that
+ * retry_busy: repeats a request that the server refused as overloaded (503) after the time that
  * it states.
  */
 
