@@ -308,6 +308,7 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
     const struct debuginfod_request request = {
         .upstreams = task->upstreams->upstreams,
         .upstream_count = task->upstreams->count,
+        .owner = task->upstreams->owner,
         .build_id = span_of(id, id_bytes),
         .kind = DEBUGINFOD_DEBUGINFO,
         .max_bytes = task->fetch->server->settings->debuginfod_max_bytes,
@@ -360,6 +361,7 @@ static enum err_code fetch_from_servers(struct fetch_task *task,
         const struct debuginfod_request request = {
             .upstreams = upstreams->upstreams + first,
             .upstream_count = upstreams->count - first,
+            .owner = upstreams->owner,
             .build_id = span_of(id, id_bytes),
             .kind = kind,
             .max_bytes = task->fetch->server->settings->debuginfod_max_bytes,

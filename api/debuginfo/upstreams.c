@@ -131,7 +131,8 @@ enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_conn
         if (!pg_is_null(rows, (int)i, 2))
             list[i].auth = arena_strdup(arena, pg_get_text(rows, (int)i, 2));
     }
-    *ret_upstreams = (struct debuginfo_upstreams){.upstreams = list, .count = count};
+    *ret_upstreams =
+        (struct debuginfo_upstreams){.owner = tenant_id, .upstreams = list, .count = count};
     return ERR_NONE;
 }
 

@@ -212,9 +212,9 @@ static enum err_code visit_host(struct debuginfod_client *client, const char *ho
                                 struct debuginfod_try *ret_try, struct err *err)
 {
     struct debuginfod_host *host;
-    enum err_code code =
-        debuginfod_hosts_enter(client->hosts, host_name, transfer->request->may_go_on,
-                               transfer->request->context, &host, err);
+    enum err_code code = debuginfod_hosts_enter(client->hosts, transfer->request->owner, host_name,
+                                                transfer->request->may_go_on,
+                                                transfer->request->context, &host, err);
     if (code == ERR_BUSY) {
         *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_UNREACHABLE,
                                            .reason = arena_strdup(arena, err->message)};
@@ -326,12 +326,12 @@ static enum err_code fetch(struct debuginfod_client *client,
 
 /* ---- one request for all callers ---- */
 
-/* Everything that determines the result, including the authorization header: another caller's
- * may not have access. */
+/* Everything that determines the result, including the authorization header (another caller's may
+ * not have access) and the owner (its hosts may be suspended). */
 static char *make_key(struct arena *arena, const struct debuginfod_request *request)
 {
-    char *key = arena_printf(arena, "%s %llu", make_path(arena, request),
-                             (unsigned long long)request->max_bytes);
+    char *key = arena_printf(arena, "%s %llu %lld", make_path(arena, request),
+                             (unsigned long long)request->max_bytes, (long long)request->owner);
     for (size_t i = 0; i < request->upstream_count; i++)
         key = arena_printf(arena, "%s\n%s\n%s", key, request->upstreams[i].url,
                            request->upstreams[i].auth ? request->upstreams[i].auth : "");

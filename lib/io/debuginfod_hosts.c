@@ -14,6 +14,7 @@ enum { HOSTS_MAX = 256, WAIT_MS = 500 };
 
 struct debuginfod_host {
     char *name; /* NULL: a free slot */
+    int64_t owner;
     int visitor_count;
     int64_t last_ns;
     struct debuginfod_breaker breaker;
@@ -50,19 +51,20 @@ void debuginfod_hosts_destroy(struct debuginfod_hosts *hosts)
 
 /* The slot of the host, else a free one, or that of the least recently used host without running
  * requests. NULL if all are in use. */
-static struct debuginfod_host *find_slot(struct debuginfod_hosts *hosts, const char *name)
+static struct debuginfod_host *find_slot(struct debuginfod_hosts *hosts, int64_t owner,
+                                         const char *name)
 {
     struct debuginfod_host *place = NULL;
     for (size_t i = 0; i < HOSTS_MAX; i++) {
         struct debuginfod_host *host = &hosts->hosts[i];
-        if (host->name && strcmp(host->name, name) == 0)
+        if (host->name && host->owner == owner && strcmp(host->name, name) == 0)
             return host;
         if (host->visitor_count == 0 && (!place || host->last_ns < place->last_ns))
             place = host;
     }
     if (place) {
         mem_free(place->name);
-        *place = (struct debuginfod_host){.name = mem_strdup(name)};
+        *place = (struct debuginfod_host){.name = mem_strdup(name), .owner = owner};
     }
     return place;
 }
@@ -76,10 +78,10 @@ static void wait_a_little(struct debuginfod_hosts *hosts)
     pthread_cond_timedwait(&hosts->left, &hosts->lock, &until);
 }
 
-static enum err_code try_enter(struct debuginfod_hosts *hosts, const char *name,
+static enum err_code try_enter(struct debuginfod_hosts *hosts, int64_t owner, const char *name,
                                struct debuginfod_host **ret_host, struct err *err)
 {
-    struct debuginfod_host *host = find_slot(hosts, name);
+    struct debuginfod_host *host = find_slot(hosts, owner, name);
     *ret_host = NULL;
     if (!host || host->visitor_count >= DEBUGINFOD_AT_ONCE)
         return ERR_NONE;
@@ -91,14 +93,15 @@ static enum err_code try_enter(struct debuginfod_hosts *hosts, const char *name,
     return ERR_NONE;
 }
 
-enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, const char *name,
-                                     bool (*may_go_on)(void *context), void *context,
-                                     struct debuginfod_host **ret_host, struct err *err)
+enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, int64_t owner,
+                                     const char *name, bool (*may_go_on)(void *context),
+                                     void *context, struct debuginfod_host **ret_host,
+                                     struct err *err)
 {
     enum err_code code;
     for (;;) {
         pthread_mutex_lock(&hosts->lock);
-        code = try_enter(hosts, name, ret_host, err);
+        code = try_enter(hosts, owner, name, ret_host, err);
         if (!code && !*ret_host)
             wait_a_little(hosts);
         pthread_mutex_unlock(&hosts->lock);

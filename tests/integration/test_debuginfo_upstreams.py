@@ -181,6 +181,33 @@ def test_an_invitation_reports_whether_public_upstreams_get_build_ids(server):
         assert invitation.json()["asks_public_debuginfod"] is is_public, invitation
 
 
+def test_a_team_cannot_suspend_a_host_for_other_teams(start_server, stub, tmp_path):
+    """A team lists a path of the public server at which every request fails: the host is suspended
+    for this team only."""
+    server = start_server(
+        f"--debuginfod-urls={stub.url('content')}", "--debuginfod-allow-host=127.0.0.1"
+    )
+    program = build_program(tmp_path)
+    stub.content = program.read_bytes()
+    hostile, honest = Tenant(server), Tenant(server)
+    policy = {"mode": "custom", "upstreams": [{"url": stub.url("failing")}]}
+    assert hostile.user("owner").put(UPSTREAMS, json=policy).status == 200
+    unknown = [os.urandom(20).hex() for _ in range(8)]
+    for build_id in unknown:
+        need(server, hostile, build_id)
+    wait_for(
+        lambda: any(
+            "not tried again" in (need_of(server, hostile, one)[0] or "") for one in unknown
+        )
+    )
+    need(server, honest, build_id_of(program))
+    wait_for(
+        lambda: tables_of(server, build_id_of(program))
+        or need_of(server, honest, build_id_of(program))[0]
+    )
+    assert tables_of(server, build_id_of(program)) == ["public"]
+
+
 @pytest.mark.parametrize(
     "options, word",
     [
