@@ -228,7 +228,7 @@ def run_pytest(name, arguments, environment=None, program=("-m", "pytest")):
 
 def run_integration(name, mark):
     """The integration tests that the expression of marks selects, in several processes."""
-    processes = os.environ.get("PYTEST_PROCESSES", "4")
+    processes = os.environ.get("PYTEST_PROCESSES", "6")
     program = ("tests/pytest_batches.py", f"--processes={processes}")
     return run_pytest(name, ["-m", mark, "tests/integration"], program=program)
 

@@ -148,6 +148,7 @@ def now():
     return time.time_ns()
 
 
+@pytest.mark.long
 def test_labels_select_a_process_and_an_uploaded_table_names_its_functions(
     start_agent, server, tenant, program, tmp_path
 ):
@@ -273,6 +274,7 @@ def test_the_agent_sends_symbols_of_sampled_programs_once(
     assert agent.log().count(f"build_id={build_id} kind=table") == 1
 
 
+@pytest.mark.long
 def test_symbols_are_not_sent_if_they_are_off_or_the_token_lacks_the_scope(
     start_agent, server, tenant, program
 ):
@@ -405,6 +407,7 @@ def test_kernel_aggregation_attributes_samples_to_the_running_program(
     assert all(is_about(value, 2e9) for value in found), found
 
 
+@pytest.mark.long
 def test_the_agent_names_functions_of_the_vdso(start_agent, server, tenant, tmp_path):
     (tmp_path / "clock.c").write_text(CLOCK)
     subprocess.run(["gcc", "-O1", tmp_path / "clock.c", "-o", tmp_path / NAME], check=True)
@@ -441,6 +444,7 @@ def test_the_agent_drops_capabilities_after_sampling_has_started(start_agent, tm
     }
 
 
+@pytest.mark.long
 def test_the_agent_keeps_sampling_above_the_memory_limit_without_growing(
     start_agent, server, tenant, program, tmp_path
 ):
@@ -464,6 +468,7 @@ def test_the_agent_keeps_sampling_above_the_memory_limit_without_growing(
     assert "late-spin" in series_of(client, begin, '{process_executable_name="late-spin"}')
 
 
+@pytest.mark.long
 def test_above_the_memory_limit_batches_are_at_least_a_second_apart(program, tmp_path):
     folder = tmp_path / "offline"
     agent = subprocess.Popen(
@@ -525,6 +530,7 @@ relabel_configs:
 """
 
 
+@pytest.mark.long
 def test_relabel_rules_set_labels_and_dropped_data_is_not_sent(
     start_agent, server, tenant, program, tmp_path
 ):
@@ -636,6 +642,7 @@ def cgroup():
     pytest.skip("no cgroup can be made here")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PODS_PATHS)
 def test_the_agent_gets_the_labels_of_a_pod_from_the_kubelet(
     start_agent, server, tenant, program, tmp_path, cgroup, path
@@ -724,6 +731,7 @@ def covered(client, selector, begin, end, **more):
     )
 
 
+@pytest.mark.long
 def test_the_average_of_a_mostly_idle_process_includes_its_idle_time(
     start_agent, server, tenant, tmp_path
 ):
@@ -840,6 +848,7 @@ class Address:
         self.url, self.ca_file = url, ca_file
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "content_type, body",
     [
@@ -871,6 +880,7 @@ def test_a_login_page_in_place_of_the_server_acknowledges_no_batch(
         agent.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "content_type", ["text/plain; charset=utf-8", "Application/X-Protobuf", None]
 )
@@ -892,6 +902,7 @@ def test_an_empty_response_of_any_type_acknowledges_the_batch(start_agent, conte
         assert 3 <= int(re.findall(r" sent=(\d+)", agent.log())[-1]) <= len(requests)
 
 
+@pytest.mark.long
 def test_an_untrusted_certificate_is_not_reported_as_a_token_error(
     server, tenant, tmp_path, program
 ):
@@ -906,6 +917,7 @@ def test_an_untrusted_certificate_is_not_reported_as_a_token_error(
         agent.stop(signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_perfolio_push_sends_offline_batches(server, tenant, tmp_path, program):
     folder = tmp_path / "offline"
     begin = now()
@@ -1029,6 +1041,7 @@ def ask(address, request, timeout=10):
     return int(head.split()[1]), body.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_port", [True, False], ids=["port", "socket"])
 def test_the_agent_serves_metrics_and_health_to_its_host(start_agent, program, tmp_path, is_port):
     path = tmp_path / "metrics.sock"

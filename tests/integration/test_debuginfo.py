@@ -199,6 +199,7 @@ def library_of_many_names(folder, build_id):
     return library
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("memory, form", [("64MiB", b"PFSYMTB1"), ("256MiB", b"PFSYMPK1")])
 def test_a_table_is_stored_unpacked_if_packing_exceeds_the_memory_limit(
     start_server, tmp_path, memory, form

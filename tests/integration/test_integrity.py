@@ -15,6 +15,7 @@ import pytest
 
 import sample_profiles as samples
 import stored
+from conftest import rest_long
 from people import Tenant
 from test_backup import run
 from test_debuginfo import compile_with_id, path, wait_built
@@ -84,7 +85,7 @@ def refuses(api, where, kind):
     return response
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", rest_long(list(DAMAGES), 2))
 def test_a_damaged_share_returns_an_error_without_its_bytes(start_server, damage):
     server = start_server()
     api = server.api()
@@ -264,7 +265,15 @@ def spoil(server, damage, key):
 
 @pytest.mark.parametrize(
     "damage, metric_name",
-    [("flip", "damaged"), ("truncate", "damaged"), ("unreadable", "damaged"), ("delete", "lost")],
+    rest_long(
+        [
+            ("flip", "damaged"),
+            ("delete", "lost"),
+            ("truncate", "damaged"),
+            ("unreadable", "damaged"),
+        ],
+        2,
+    ),
 )
 def test_a_damaged_part_is_dropped_and_can_be_sent_again(start_server, damage, metric_name):
     server = start_server("--jobs-interval", "1s")

@@ -172,6 +172,7 @@ def stacks(file):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "depth, options",
     [(5, []), (25, []), (95, []), (480, []), (5, ["--bounded-loops"]), (480, ["--bounded-loops"])],
@@ -214,6 +215,7 @@ def test_code_without_frame_pointers_is_unwound_to_its_root(record, tmp_path, de
     assert whole >= 0.99 * total, (whole, total)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "flag, is_complete", [("-fno-omit-frame-pointer", True), ("-fomit-frame-pointer", False)]
 )
@@ -308,6 +310,7 @@ def test_cpp_with_exceptions_is_unwound_to_its_root(record, tmp_path):
     assert any("thrower" in names and "_Unwind_RaiseException" in names for names, _ in found)
 
 
+@pytest.mark.long
 def test_python_is_unwound_to_its_root(record, tmp_path):
     record_running(
         record, ["/usr/bin/python3", "-c", "while True: sum(i * i for i in range(1000))"], tmp_path
@@ -382,6 +385,7 @@ def test_a_perf_map_written_at_exit_is_read(record, tmp_path):
     ) > 0.5 * sum(count for _, count in found)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 def test_node_is_unwound_to_its_root_and_named_by_a_perf_map(record, tmp_path):
     script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"
@@ -408,6 +412,7 @@ for (;;) fib(25);
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 def test_functions_of_node_get_names_from_a_jitdump(record, tmp_path):
     (tmp_path / "work.js").write_text(JITDUMP_SCRIPT)
@@ -434,6 +439,7 @@ def test_functions_of_node_get_names_from_a_jitdump(record, tmp_path):
     assert total > 10 and named > 0.9 * total, (named, total)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [["{}", "100"], ["sh", "-c", "{} 100; exit 0"]])
 def test_the_first_mapping_is_the_executable_of_the_command(record, program, tmp_path, command):
     command = [word.format(program) for word in command]
@@ -456,6 +462,7 @@ def test_the_first_mapping_is_the_executable_of_the_command(record, program, tmp
     } == {str(program)}
 
 
+@pytest.mark.long
 def test_children_of_the_command_are_recorded(record, program, tmp_path):
     done = record("-F", "997", "-o", "child.pb.gz", "--", program, "200", "fork")
     assert done.returncode == 0, done.stderr
@@ -476,6 +483,7 @@ int main(void)
 """
 
 
+@pytest.mark.long
 def test_strings_are_utf_8_for_any_program_and_thread_name(tmp_path):
     """Readers of protobuf refuse a file with a string that is not UTF-8."""
     (tmp_path / "named.c").write_text(NAMED)
@@ -491,6 +499,7 @@ def test_strings_are_utf_8_for_any_program_and_thread_name(tmp_path):
         text.decode()
 
 
+@pytest.mark.long
 def test_samples_have_labels_for_process_and_thread(record, program, tmp_path):
     done = record(
         "-F", "997", "-o", "labels.pb.gz", "--", "sh", "-c", f"{program} 300; {program} 300; true"
@@ -522,6 +531,7 @@ def test_a_missing_symbol_table_builder_is_reported_once(program, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_a_running_process_is_recorded_by_its_pid(record, program, tmp_path):
     process = subprocess.Popen([program, "1000000"])
     try:
@@ -534,6 +544,7 @@ def test_a_running_process_is_recorded_by_its_pid(record, program, tmp_path):
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", rest_long([".debug", "."]))
 @pytest.mark.parametrize("is_same", [True, False])
 def test_a_stripped_program_gets_names_from_its_debuglink_file(
@@ -562,6 +573,7 @@ os.execve(fd, ["spin", "1000000"], {})
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "where", rest_long(["deleted", "in a container", "replaced", "in memory"], 2)
 )
@@ -597,6 +609,7 @@ def test_a_program_without_a_path_has_names(record, program, tmp_path, where):
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["rm copy", "cp /bin/true new; mv new copy"])
 @pytest.mark.parametrize("rounds", rest_long([30, 300]))
 def test_a_program_deleted_during_the_recording_has_names(
@@ -633,6 +646,7 @@ def without_id(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change, has_names",
     [
@@ -716,6 +730,7 @@ def test_a_signal_received_twice_ends_only_the_recording(program, tmp_path, endi
     assert functions(tmp_path)["inner"]["flat"] > 0, log
 
 
+@pytest.mark.long
 def test_repeated_hangup_and_termination_signals_end_only_the_recording(program, tmp_path):
     recorder = subprocess.Popen(
         [PERFOLIO, "record", "-F", "499", "-d", "60", "-o", "profile.pb.gz", "-a"],
@@ -740,6 +755,7 @@ def test_repeated_hangup_and_termination_signals_end_only_the_recording(program,
         spinning.wait()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--top"]])
 def test_a_recording_is_written_after_its_terminal_closes(program, tmp_path, options):
     terminal, side = pty.openpty()
@@ -794,6 +810,7 @@ def test_a_recording_is_written_after_its_terminal_closes(program, tmp_path, opt
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
+@pytest.mark.long
 def test_an_ignored_hangup_does_not_end_the_recording(program, tmp_path):
     recorder = subprocess.Popen(
         ["nohup", PERFOLIO, "record", "-F", "499", "--", program, "1500"],
@@ -810,6 +827,7 @@ def test_an_ignored_hangup_does_not_end_the_recording(program, tmp_path):
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
+@pytest.mark.long
 def test_kernel_functions_have_names_and_no_addresses(record, tmp_path):
     done = record(
         "-F", "997", "--", "dd", "if=/dev/urandom", "of=/dev/null", "bs=64k", "count=2000"
@@ -856,6 +874,7 @@ def test_vdso_functions_have_names(record, tmp_path):
     assert not any("[vdso]" in names for names, _ in found)
 
 
+@pytest.mark.long
 def test_a_shared_recording_has_names(record, program, server):
     environment = {
         "PERFOLIO_URL": server.url,
@@ -873,6 +892,7 @@ def test_a_shared_recording_has_names(record, program, server):
     assert {"inner", "middle", "outer", "main"} <= set(names)
 
 
+@pytest.mark.long
 def test_a_recording_that_cannot_be_shared_is_saved_in_a_file(record, program, server, tmp_path):
     environment = {
         "PERFOLIO_URL": server.url,
@@ -895,6 +915,7 @@ def test_a_recording_that_cannot_be_shared_is_saved_in_a_file(record, program, s
     assert functions(tmp_path, "mine.pb.gz")["inner"]["flat"] > 0
 
 
+@pytest.mark.long
 def test_the_default_title_of_a_share_is_the_recorded_program(record, program, server):
     environment = {
         "PERFOLIO_URL": server.url,
@@ -1068,6 +1089,7 @@ def test_an_unwritable_folder_is_reported_before_the_command_runs(tmp_path):
         ), done.stderr
 
 
+@pytest.mark.long
 def test_a_recording_is_saved_elsewhere_if_its_file_cannot_be_written(
     record, program, server, tmp_path
 ):
@@ -1095,6 +1117,7 @@ def test_a_recording_is_saved_elsewhere_if_its_file_cannot_be_written(
     assert kept and pprof_reader.load(tmp_path / kept[1]).samples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["-q"]])
 def test_a_recording_saved_in_tmpdir_is_readable_by_its_user_only(program, tmp_path, options):
     here, there = tmp_path / "here", tmp_path / "there"
@@ -1124,6 +1147,7 @@ def test_a_recording_saved_in_tmpdir_is_readable_by_its_user_only(program, tmp_p
     assert pprof_reader.load(kept).samples and kept.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.long
 def test_a_recording_saved_in_tmpdir_is_not_written_to_a_fifo(program, tmp_path):
     """Another user with write access to the folder knows the time, and with it the first part of
     the name."""
@@ -1158,6 +1182,7 @@ def test_a_recording_saved_in_tmpdir_is_not_written_to_a_fifo(program, tmp_path)
     assert pprof_reader.load(kept).samples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending, status", [("exit 7", 7), ("kill -TERM $$", 143), ("exit 0", 0)])
 def test_a_failing_command_is_recorded_and_its_status_returned(record, tmp_path, ending, status):
     busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;"
@@ -1192,6 +1217,7 @@ def test_a_thread_id_is_reported_as_such(record):
     assert done.returncode == 5 and f"{thread} is a thread of process {process.pid}" in done.stderr
 
 
+@pytest.mark.long
 def test_a_recording_ends_with_its_command_despite_background_children(record, program, tmp_path):
     done = record(
         "-F",
@@ -1207,6 +1233,7 @@ def test_a_recording_ends_with_its_command_despite_background_children(record, p
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options, is_reported", [([], True), (["-q"], False)])
 def test_a_long_preparation_is_reported_on_a_terminal(program, tmp_path, options, is_reported):
     main, side = os.openpty()
@@ -1263,6 +1290,7 @@ def run_in_pid_namespace(tmp_path, *command):
     )
 
 
+@pytest.mark.long
 def test_the_proc_of_another_pid_namespace_is_refused(program, tmp_path):
     wanted = "/proc belongs to another PID namespace"
     done = run_in_pid_namespace(
@@ -1308,6 +1336,7 @@ def nameless_percent(tmp_path):
     return round(100 * nameless / sum(count for _, count in found))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
 def test_the_percentage_of_unnamed_code_is_reported_per_program(record, tmp_path):
     (tmp_path / "made.c").write_text(MADE)
@@ -1325,6 +1354,7 @@ def test_the_percentage_of_unnamed_code_is_reported_per_program(record, tmp_path
     assert done.returncode == 0 and "without a name" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
 def test_a_perf_map_over_the_limit_is_reported_as_such(record, tmp_path):
     (tmp_path / "made.c").write_text(MADE)
@@ -1454,6 +1484,7 @@ def program_with_libraries(tmp_path):
     return tmp_path / "parts"
 
 
+@pytest.mark.long
 def test_each_binary_is_symbolized_once_and_in_parallel(program_with_libraries, tmp_path):
     """An earlier version started the builder twice for each binary without DWARF, and in
     sequence."""
@@ -1500,6 +1531,7 @@ def test_each_binary_is_symbolized_once_and_in_parallel(program_with_libraries, 
         assert (tmp_path / "met").exists()
 
 
+@pytest.mark.long
 def test_symbolization_is_reported_only_with_progress(record, program_with_libraries):
     line = r"^looking for names of functions in \d+ files$"
     assert re.search(

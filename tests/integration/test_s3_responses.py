@@ -10,6 +10,7 @@ import threading
 import pytest
 
 import sample_profiles as samples
+from conftest import rest_long
 from s3_stub import BucketServer, Handler, serve
 from s3_stub import server as server  # the fixture
 from test_database_hang import Asking, assert_refused
@@ -158,13 +159,16 @@ def test_a_page_is_neither_read_as_an_object_nor_counted_as_damage(server, bucke
 
 @pytest.mark.parametrize(
     "body",
-    [
-        PAGE,
-        b"<Error><Code>InternalError</Code></Error>",
-        b"<Error><CompleteMultipartUploadResult/></Error>",
-        b"<CompleteMultipartUploadResult>",
-        b"",
-    ],
+    rest_long(
+        [
+            PAGE,
+            b"<Error><Code>InternalError</Code></Error>",
+            b"<Error><CompleteMultipartUploadResult/></Error>",
+            b"<CompleteMultipartUploadResult>",
+            b"",
+        ],
+        2,
+    ),
 )
 def test_parts_are_joined_only_if_s3_confirms_it(server, bucket, body):
     api = server.api()
@@ -288,17 +292,20 @@ ALL = ["GET", "PUT", "POST", "DELETE", "HEAD"]
 
 @pytest.mark.parametrize(
     "status, code, methods",
-    [
-        (500, "InternalError", ALL),
-        (403, "AccessDenied", ALL),
-        (403, "InvalidAccessKeyId", ALL),
-        (403, "", ALL),
-        (404, "NoSuchBucket", ALL),
-        (404, "NoSuchKey", ALL),
-        (404, "", ALL),
-        (403, "AccessDenied", ["PUT", "POST"]),
-        (404, "NoSuchKey", ["PUT", "POST"]),
-    ],
+    rest_long(
+        [
+            (500, "InternalError", ALL),
+            (403, "AccessDenied", ALL),
+            (403, "InvalidAccessKeyId", ALL),
+            (403, "", ALL),
+            (404, "NoSuchBucket", ALL),
+            (404, "NoSuchKey", ALL),
+            (404, "", ALL),
+            (403, "AccessDenied", ["PUT", "POST"]),
+            (404, "NoSuchKey", ["PUT", "POST"]),
+        ],
+        3,
+    ),
 )
 def test_a_server_without_its_bucket_is_not_ready_and_hides_the_details(
     server, bucket, status, code, methods

@@ -418,6 +418,7 @@ fn main() {
     assert "main::main" in {re.sub(r"\[\w+\]", "", name) for name in names}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", sorted(go_table_maker.MAGICS))
 def test_every_layout_of_the_go_table_is_read(tmp_path, version):
     binary = tmp_path / "program"
@@ -452,6 +453,7 @@ MUTATIONS = int(os.environ.get("PERFOLIO_MUTATIONS", "2000")) // 5  # for each k
 FEW = MUTATIONS // 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["plain", "zlib", "zstd", "object", "go"])
 @pytest.mark.parametrize("first, end", rest_long([(0, FEW), (FEW, MUTATIONS)]), ids=["few", "many"])
 def test_a_mutated_file_results_in_a_table_or_an_error(source, kind, first, end):
