@@ -74,6 +74,7 @@ struct slot_rule {
 
 static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
     [SLOT_PASSWORD] = {.places = 2, .waiters = 3, .wait_s = 5},
+    [SLOT_PASSWORD_SHARE] = {.places = 1, .waiters = 2, .wait_s = 5},
     [SLOT_PASSWORD_DEVICE] = {.places = 1, .waiters = 2, .wait_s = 5},
 };
 
@@ -389,7 +390,7 @@ static uint64_t hash_source(const struct rate_limiter *rate_limiter, enum limit_
 {
     uint8_t prefix[8], hash[DIGEST_BYTES];
     uint64_t number;
-    if (kind == SLOT_PASSWORD)
+    if (kind != SLOT_PASSWORD_DEVICE)
         source = subscriber_of(source, prefix);
     digest_hmac_sha256(span_of(rate_limiter->secret, sizeof(rate_limiter->secret)), source, hash);
     memcpy(&number, hash, sizeof(number));

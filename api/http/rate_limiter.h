@@ -46,7 +46,8 @@ enum limit_kind {
 };
 
 enum limit_slot {
-    SLOT_PASSWORD,        /* scrypt */
+    SLOT_PASSWORD,        /* scrypt, for accounts */
+    SLOT_PASSWORD_SHARE,  /* scrypt, for shares */
     SLOT_PASSWORD_DEVICE, /* scrypt, for browsers with a device cookie */
     LIMIT_SLOT_COUNT
 };

@@ -348,7 +348,7 @@ static enum err_code accept_invitation(struct request *request, struct response 
     enum err_code code = find_invitation(request, token, &found, err);
     if (code)
         return code;
-    code = password_hash(request->server->rate_limiter, span_text(request->address),
+    code = password_hash(request->server->rate_limiter, SLOT_PASSWORD, span_text(request->address),
                          span_text(password), hash, err);
     if (code)
         return code;

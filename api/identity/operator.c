@@ -489,8 +489,8 @@ enum err_code operator_post_user(struct request *request, struct response *respo
     if (code)
         return code;
     if (input.password)
-        code = password_hash(request->server->rate_limiter, span_text(request->address),
-                             span_text(input.password), hash, err);
+        code = password_hash(request->server->rate_limiter, SLOT_PASSWORD,
+                             span_text(request->address), span_text(input.password), hash, err);
     if (code)
         return code;
     pg_auto connection = NULL;

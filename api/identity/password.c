@@ -42,20 +42,20 @@ static void run_scrypt(void *context)
         hashing->code = digest_password_hash(hashing->password, hashing->text, hashing->err);
 }
 
-enum err_code password_hash(struct rate_limiter *rate_limiter, struct span address,
-                            struct span password, char ret_text[DIGEST_PASSWORD_BYTES],
-                            struct err *err)
+enum err_code password_hash(struct rate_limiter *rate_limiter, enum limit_slot slot,
+                            struct span address, struct span password,
+                            char ret_text[DIGEST_PASSWORD_BYTES], struct err *err)
 {
     enum err_code code =
         rate_limiter_take_password(rate_limiter, LIMIT_PASSWORD_ADDRESS, address, err);
     if (code)
         return code;
-    code = rate_limiter_enter(rate_limiter, SLOT_PASSWORD, address, err);
+    code = rate_limiter_enter(rate_limiter, slot, address, err);
     if (code)
         return code;
     struct hashing hashing = {.password = password, .text = ret_text, .err = err};
     low_priority_call(LOW_PRIORITY_NICE, run_scrypt, &hashing);
-    rate_limiter_leave(rate_limiter, SLOT_PASSWORD, address);
+    rate_limiter_leave(rate_limiter, slot, address);
     return hashing.code;
 }
 

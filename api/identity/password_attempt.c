@@ -2,6 +2,7 @@
 
 #include "api/http/rate_limiter.h"
 #include "api/identity/password.h"
+#include "api/identity/password_cache.h"
 
 #include <stdio.h>
 
@@ -75,20 +76,32 @@ static void forgive_attempt(struct rate_limiter *rate_limiter,
         rate_limiter_forgive(rate_limiter, own, own_key);
 }
 
-enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
+static enum limit_slot slot_of(const struct password_attempt *attempt)
+{
+    if (attempt->device.size)
+        return SLOT_PASSWORD_DEVICE;
+    return attempt->subject == PASSWORD_OF_SHARE ? SLOT_PASSWORD_SHARE : SLOT_PASSWORD;
+}
+
+enum err_code password_attempt_verify(struct password_cache *cache,
+                                      struct rate_limiter *rate_limiter,
                                       const struct password_attempt *attempt, struct span password,
                                       const char *stored, bool *ret_matches, struct err *err)
 {
     char text[PAIR_BYTES];
     struct span pair = pair_of(attempt, text);
     const bool is_known = attempt->device.size > 0;
-    bool matches = false;
     enum err_code code = begin_attempt(rate_limiter, attempt, pair, err);
     if (code)
         return code;
-    code = password_verify(rate_limiter, is_known ? SLOT_PASSWORD_DEVICE : SLOT_PASSWORD,
-                           is_known ? attempt->key : attempt->address, password, stored, &matches,
-                           err);
+    bool matches = stored && password_cache_has(cache, stored, password);
+    if (!matches) {
+        code = password_verify(rate_limiter, slot_of(attempt),
+                               is_known ? attempt->key : attempt->address, password, stored,
+                               &matches, err);
+        if (!code && matches)
+            password_cache_add(cache, stored, password);
+    }
     if (code || matches)
         forgive_attempt(rate_limiter, attempt, pair, !code);
     if (code)

@@ -27,6 +27,7 @@
 
 #include <stdbool.h>
 
+struct password_cache;
 struct rate_limiter;
 
 enum password_subject { PASSWORD_OF_ACCOUNT, PASSWORD_OF_SHARE };
@@ -38,9 +39,11 @@ struct password_attempt {
     struct span device;  /* the id in a valid device cookie for the account; else empty */
 };
 
-/* Compares password with stored (password_verify) within the limits. Handles: ERR_RATE_LIMITED (a
- * limit is reached; nothing was compared), ERR_BUSY (too many are being compared). */
-enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
+/* Compares password with stored within the limits: with the cache, then by a hash
+ * (password_verify). Handles: ERR_RATE_LIMITED (a limit is reached; nothing was compared), ERR_BUSY
+ * (too many are being compared). */
+enum err_code password_attempt_verify(struct password_cache *cache,
+                                      struct rate_limiter *rate_limiter,
                                       const struct password_attempt *attempt, struct span password,
                                       const char *stored, bool *ret_matches,
                                       struct err *err) MUST_USE;

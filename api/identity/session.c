@@ -338,8 +338,8 @@ static enum err_code verify_attempt(struct request *request, const struct accoun
     bool matches = false;
     enum err_code code = device_cookie_find(request, account->limit_key, &attempt.device, err);
     if (!code)
-        code = password_attempt_verify(request->server->rate_limiter, &attempt, password,
-                                       account->password_hash, &matches, err);
+        code = password_attempt_verify(request->server->passwords, request->server->rate_limiter,
+                                       &attempt, password, account->password_hash, &matches, err);
     if (code || matches)
         return code;
     /* The same is written with and without an account, so that both take the same time. */
@@ -513,7 +513,7 @@ enum err_code session_post_password(struct request *request, struct response *re
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
     if (code)
         return code;
-    code = password_hash(request->server->rate_limiter, span_text(request->address),
+    code = password_hash(request->server->rate_limiter, SLOT_PASSWORD, span_text(request->address),
                          span_text(new_password), new_hash, err);
     if (code)
         return code;

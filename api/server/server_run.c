@@ -19,6 +19,7 @@
 #include "api/http/rate_limiter.h"
 #include "api/identity/auth.h"
 #include "api/identity/identity.h"
+#include "api/identity/password_cache.h"
 #include "api/identity/tenant_limits.h"
 #include "api/ingest/ingest_limits.h"
 #include "api/ingest/sources.h"
@@ -343,6 +344,7 @@ static enum err_code build_parts(struct server *server, const struct server_star
     server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
     server->rate_limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     rate_limiter_set_passwords(server->rate_limiter, settings->passwords_per_minute);
+    server->passwords = password_cache_create(clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
     server->sources = sources_create();
@@ -388,6 +390,7 @@ static void destroy_parts(struct server *server)
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);
     rate_limiter_destroy(server->rate_limiter);
+    password_cache_destroy(server->passwords);
     store_damage_log_destroy(server->store_damage);
     memory_gate_destroy(server->memory_gate);
     server_key_destroy(server->key);

@@ -86,8 +86,9 @@ static enum err_code check_password(struct request *request, const struct share 
         .address = span_text(request->address),
     };
     bool matches = false;
-    enum err_code code = password_attempt_verify(request->server->rate_limiter, &attempt, password,
-                                                 share->password_hash, &matches, err);
+    enum err_code code =
+        password_attempt_verify(request->server->passwords, request->server->rate_limiter, &attempt,
+                                password, share->password_hash, &matches, err);
     if (code || matches)
         return code;
     audit_record_refused(request, share->tenant_id, "share.refuse", share->id);

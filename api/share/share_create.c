@@ -126,8 +126,9 @@ static enum err_code prepare_row(struct request *request, const struct share_set
         share->expires_ms = clock_wall_ns() / CLOCK_NS_PER_MS + settings->expires_s * 1000;
     if (settings->visibility != SHARE_PASSWORD)
         return ERR_NONE;
-    return password_hash(request->server->rate_limiter, span_text(request->address),
-                         settings->password, share->password_hash, err);
+    return password_hash(request->server->rate_limiter, SLOT_PASSWORD_SHARE,
+                         span_text(request->address), settings->password, share->password_hash,
+                         err);
 }
 
 static struct pg_value id_or_null(int64_t id)

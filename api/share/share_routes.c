@@ -204,8 +204,8 @@ static enum err_code hash_password(struct request *request, const char *password
     char *hash = arena_new(request->arena, char, DIGEST_PASSWORD_BYTES);
     enum err_code code = share_settings_check_password(span_text(password), err);
     if (!code)
-        code = password_hash(request->server->rate_limiter, span_text(request->address),
-                             span_text(password), hash, err);
+        code = password_hash(request->server->rate_limiter, SLOT_PASSWORD_SHARE,
+                             span_text(request->address), span_text(password), hash, err);
     edit->password_hash = hash;
     return code;
 }

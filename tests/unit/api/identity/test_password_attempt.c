@@ -3,6 +3,7 @@
 #include "api/http/rate_limiter.h"
 #include "api/identity/password.h"
 #include "api/identity/password_attempt.h"
+#include "api/identity/password_cache.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 
@@ -12,6 +13,7 @@
 /* The clock of these tests, set by each test. */
 static int64_t test_now_ns;
 static struct rate_limiter *rate_limiter;
+static struct password_cache *cache;
 
 /* Longer than any password, so it is refused without computing a hash. */
 static char wrong[PASSWORD_MAX_BYTES + 2];
@@ -27,6 +29,7 @@ static int start(void **state)
     memset(wrong, 'x', sizeof(wrong) - 1);
     test_now_ns = 1000 * CLOCK_NS_PER_S;
     rate_limiter = rate_limiter_create(1 << 16, now_ns);
+    cache = password_cache_create(now_ns);
     rate_limiter_set_passwords(rate_limiter, 1000000); /* one test lowers it */
     return 0;
 }
@@ -35,6 +38,7 @@ static int stop(void **state)
 {
     (void)state;
     rate_limiter_destroy(rate_limiter);
+    password_cache_destroy(cache);
     return 0;
 }
 
@@ -47,8 +51,8 @@ static enum err_code guess(enum password_subject subject, const char *key, const
                                              .device = span_text(device)};
     struct err err;
     bool matches = true;
-    enum err_code code =
-        password_attempt_verify(rate_limiter, &attempt, span_text(wrong), "", &matches, &err);
+    enum err_code code = password_attempt_verify(cache, rate_limiter, &attempt, span_text(wrong),
+                                                 "", &matches, &err);
     assert_true(code || !matches);
     return code;
 }

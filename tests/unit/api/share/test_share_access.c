@@ -3,6 +3,7 @@
 #include "api/core/server.h"
 #include "api/http/rate_limiter.h"
 #include "api/identity/password.h"
+#include "api/identity/password_cache.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "lib/base/clock.h"
@@ -16,9 +17,9 @@ static struct share protected_share(struct rate_limiter *rate_limiter, const cha
                                     char hash[DIGEST_PASSWORD_BYTES])
 {
     struct err err;
-    assert_int_equal(
-        password_hash(rate_limiter, span_text("192.0.2.1"), span_text(password), hash, &err),
-        ERR_NONE);
+    assert_int_equal(password_hash(rate_limiter, SLOT_PASSWORD_SHARE, span_text("192.0.2.1"),
+                                   span_text(password), hash, &err),
+                     ERR_NONE);
     return (struct share){
         .id = "AAAAAAAAAAAAAAAAAAAAAA", .visibility = SHARE_PASSWORD, .password_hash = hash};
 }
@@ -28,7 +29,8 @@ static struct share protected_share(struct rate_limiter *rate_limiter, const cha
 static void a_right_password_is_verified_once_per_request(void **state)
 {
     (void)state;
-    struct server server = {.rate_limiter = rate_limiter_create(64, clock_monotonic_ns)};
+    struct server server = {.rate_limiter = rate_limiter_create(64, clock_monotonic_ns),
+                            .passwords = password_cache_create(clock_monotonic_ns)};
     struct request request = {
         .server = &server, .fields = &password_field, .field_count = 1, .address = "192.0.2.1"};
     char hashes[3][DIGEST_PASSWORD_BYTES];
@@ -48,6 +50,7 @@ static void a_right_password_is_verified_once_per_request(void **state)
     memset(other.matched_hashes, 0, sizeof(other.matched_hashes));
     assert_int_equal(share_access_check_read(&other, &shares[0], &err), ERR_RATE_LIMITED);
     rate_limiter_destroy(server.rate_limiter);
+    password_cache_destroy(server.passwords);
 }
 
 int main(void)
