@@ -6,9 +6,10 @@
  *    |-------------|-------------|-------------|
  *      reported 1    reported 2    reported 3
  *
- * An interval is reported only once its whole length reaches min_ns, and the first part always
- * begins at WAIT. The `amount` of a RESUME is time_ns of its WAIT. A RESUME whose amount is not the
- * time of the open interval belongs to an interval that is not known, and is ignored.
+ * Nothing of an interval is reported before its length so far reaches min_ns, and the first part
+ * that is reported begins at WAIT, even if windows have ended since then. The `amount` of a RESUME
+ * is time_ns of its WAIT. A RESUME whose amount is not the time of the open interval is ignored:
+ * its WAIT was lost, or dropped by off_cpu_begin.
  */
 #include "agent/kernel/off_cpu.h"
 

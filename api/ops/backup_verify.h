@@ -1,5 +1,6 @@
 /*
- * backup_verify: reports each object that is missing or damaged, on standard error, for backup.c.
+ * backup_verify: compares the objects of a backup with the database, for backup.c. Prints one line
+ * on standard error for each object that is missing, damaged or unreadable.
  *
  * One thread.
  */
@@ -10,13 +11,16 @@
 
 struct backup_options;
 
-/* Compares target_fd/objects, a copy of source, with the rows of the snapshot, and reports for each
- * object that the copy lacks why it could not be read from source. source is NULL if there are no
- * objects. Handles: ERR_CORRUPT (something is missing or damaged, and options do not allow it). */
+/* Compares the copy of the objects, the folder "objects" in target_fd, with the rows of the snapshot.
+ * For an object that is missing there, it tries to read the object from source, the store from which
+ * the copy was made, and prints why it was not copied. source may be NULL; the reason is then not
+ * looked up. The caller handles: ERR_CORRUPT (an object is missing or damaged, and
+ * options->allow_damaged is not set). */
 enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
                                  struct object_store *source, int target_fd,
                                  const struct backup_options *options, struct err *err) MUST_USE;
-/* As backup_verify_copy, for objects in use and the database's present rows. */
+/* As backup_verify_copy, for the objects in use and the present rows of the database. On success,
+ * also prints the number of objects and bytes on standard output. */
 enum err_code backup_verify_live(struct pg_pool *database, struct object_store *objects,
                                  const struct backup_options *options, struct err *err) MUST_USE;
 

@@ -101,8 +101,9 @@ static int hex_digit(uint8_t c)
     return found ? (int)(found - digits) : -1;
 }
 
-/* The canonical form writes quotes, backslashes and control characters as \x22. The first two are
- * decoded; control characters, which titles do not allow, stay escapes. */
+/* The canonical form (selector_append_canonical) writes a quote as \x22, and backslashes, control
+ * characters and bytes above 0x7e in the same way. Quotes and backslashes are decoded. The others
+ * remain escapes: titles allow no control characters. */
 static void append_value(struct buf *buf, struct span value)
 {
     for (size_t i = 0; i < value.size; i++) {
@@ -206,6 +207,6 @@ const char *query_title(struct arena *arena, struct span type, struct span selec
                                      SPAN_PRINT(buf_span(&window)));
     if (!share_text_check("title", span_text(title), SHARE_TITLE_CHARACTERS, true, &ignored))
         return title;
-    /* Labels may contain control characters, which titles do not allow. */
+    /* The name of a profile type may contain control characters, which titles do not allow. */
     return arena_printf(arena, "Profile, %.*s", SPAN_PRINT(buf_span(&window)));
 }

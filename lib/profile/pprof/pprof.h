@@ -19,8 +19,9 @@
 #include "lib/profile/profile.h"
 
 /*
- * Whether bytes may be a pprof message. Checks only the top-level fields: known numbers and wire
- * types, and lengths that end at the end of the bytes. False for empty bytes.
+ * Whether bytes may be a pprof message. Checks only the top-level fields: the last one must end at
+ * the end of the bytes, each field of profile.proto must have its wire type, and there must be at
+ * least one. Fields with other numbers are skipped. False for empty bytes.
  */
 bool pprof_sniff(struct span bytes);
 

@@ -1,10 +1,13 @@
 /*
- * Decodes in two passes. The first one reads every message once, counts entries and finds the range
- * of bytes in which each kind of top-level field occurs. Then all arrays are allocated with their
- * exact size, or the file is refused before memory is allocated for it. The second pass fills the
- * tables first and the samples last, because samples refer to tables by ids, which may come in any
- * order in the file. Counting takes about a sixth of the time, because packed numbers are counted
- * eight bytes at a time (tests/bench/bench_pprof.c).
+ * Decodes in two passes. The first pass visits every top-level field once. It looks into samples
+ * and locations to count their entries, skips the other messages, reads the single numbers, and
+ * finds the range of bytes in which each kind of field occurs. Its counts give the exact size of
+ * every array, so a file over a limit is refused before memory is allocated for it.
+ *
+ * The second pass allocates and fills the tables, then the samples, then the comments. Samples come
+ * after the tables because they refer to locations by ids, and a file may contain its messages in
+ * any order. The single numbers are stored at the end. Counting takes about a sixth of the time,
+ * because packed numbers are counted eight bytes at a time (tests/bench/bench_pprof.c).
  */
 #include "lib/profile/pprof/pprof.h"
 
@@ -44,9 +47,9 @@ bool pprof_sniff(struct span bytes)
             return false;
         if (field.id >= PROFILE_FIELD_COUNT)
             continue;
-        bool is_message = field.id <= PROFILE_STRING || field.id == PROFILE_PERIOD_TYPE;
-        bool may_be_both = field.id == PROFILE_COMMENT;
-        if (!may_be_both && (field.type == WIRE_BYTES) != is_message)
+        bool is_bytes = field.id <= PROFILE_STRING || field.id == PROFILE_PERIOD_TYPE;
+        bool may_be_packed = field.id == PROFILE_COMMENT; /* packed in bytes, or one number */
+        if (!may_be_packed && (field.type == WIRE_BYTES) != is_bytes)
             return false;
         has_known = true;
     }
