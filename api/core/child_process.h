@@ -23,15 +23,17 @@ struct child_process_options {
     const char *program;            /* path; NULL runs this executable again */
     const char *const *arguments;   /* with the program's name, NULL-terminated */
     const char *const *environment; /* NULL: the environment of this process */
-    const struct os_user *account;
-    int death_signal;    /* sent when the supervisor dies */
-    int log_fd;          /* standard error; 0: that of this process */
-    int stdin_fd;        /* -1: /dev/null */
-    int stdout_fd;       /* -1: the standard error of this process */
-    const int *kept_fds; /* stay open under their numbers; all others are closed */
+    const struct os_user *account;  /* the user as whom the child runs */
+    int death_signal;               /* the signal that the child gets when the supervisor dies */
+    int log_fd;                     /* the child's standard error; 0: that of this process */
+    int stdin_fd;                   /* -1: /dev/null */
+    int stdout_fd;                  /* -1: the standard error of this process */
+    const int *kept_fds;            /* stay open under their numbers; all others are closed */
     int kept_fd_count;
 };
 
+/* Starts a child and returns once it executes its program, without waiting for its end. If the
+ * program cannot be executed, the error states why and there is no child. */
 enum err_code child_process_start(const struct child_process_options *options, pid_t *ret_pid,
                                   struct err *err) MUST_USE;
 
@@ -45,7 +47,8 @@ enum err_code child_process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is
 enum err_code child_process_run(const struct child_process_options *options,
                                 struct err *err) MUST_USE;
 
-/* Whether SIGTERM or SIGINT, which are blocked, is pending. Called during long operations. */
+/* Whether SIGTERM or SIGINT is pending; the supervisor blocks both. For long operations, which end
+ * early then. */
 bool child_process_is_stop_wanted(void);
 
 #endif

@@ -2,13 +2,13 @@
  * disk: watches the file system of the data folder: whether files can be written, and how much
  * space is free.
  *
- * A thread checks several times a second, so a request needs no system call and never waits for a
+ * A thread checks twice a second, so a request needs no system call and never waits for a
  * disk that hangs. Requests that store data are refused when less than a reserve is free. Deletions
  * need the reserve: PostgreSQL writes its log before it deletes a row, and profiles are deleted by
- * writing blocks without them. A part of it, at most 32 MiB, is allocated in the file .held, which
- * is deleted when another program has filled the disk nevertheless. The file outlives the server,
- * so that the next one can start on a full disk: PostgreSQL writes files before it accepts
- * connections. Threads: any.
+ * writing blocks without them. A part of the reserve, at most 32 MiB, is allocated in the file
+ * .held, which is deleted when another program has filled the disk nevertheless. The file outlives
+ * the server, so that the next start can delete it on a full disk: PostgreSQL writes files before
+ * it accepts connections. Threads: any.
  */
 #ifndef API_CORE_DISK_H
 #define API_CORE_DISK_H
@@ -28,7 +28,8 @@ enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct di
                           struct err *err) MUST_USE;
 void disk_destroy(struct disk *disk); /* NULL is a no-op */
 
-/* A sixteenth of a file system of that size, from 64 MiB to 1 GiB, but at most a quarter of it. */
+/* The reserve for a file system of total_bytes: a sixteenth of it, but at least 64 MiB and at most
+ * 1 GiB; at most a quarter of a small one. */
 uint64_t disk_default_reserve(uint64_t total_bytes);
 
 /* Whether data may be stored now. Handles: ERR_BUSY with retry_after_s (the disk is full, cannot be

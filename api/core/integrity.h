@@ -3,10 +3,10 @@
  *
  * An object is damaged (ERR_CORRUPT) when its size or its digest differs from the row, and lost
  * (ERR_LOST) when a row still names it and the store has no such object. An object whose row was
- * deleted in the meantime is neither: integrity_open reports ERR_NOT_FOUND. Each damaged or lost
- * object that is read is logged at error level and counted by kind
- * (perfolio_objects_damaged_total, perfolio_objects_lost_total), and listed for operators
- * (api/ops/scrub.h), at most once a minute per object.
+ * deleted in the meantime is neither: integrity_open reports ERR_NOT_FOUND. Each read of a damaged
+ * or lost object is logged at error level and counted by kind (perfolio_objects_damaged_total,
+ * perfolio_objects_lost_total). At most once a minute, the object is also entered in the list for
+ * operators (api/ops/scrub.h).
  *
  * Segments and blocks of the store have no digest in their rows. Every byte of a block is covered
  * by a CRC32C of the block itself, which every reader compares (store/block/block_format.h).
@@ -54,19 +54,21 @@ struct integrity_object {
     const char *key;
     uint64_t bytes;
     struct span sha256; /* empty for segments and blocks, which contain checksums */
-    const char *cursor; /* of object_verify_page behind this row; NULL: not read by it */
+    const char *cursor; /* the position behind this row, for object_verify_page, which sets it; NULL
+                           in all other objects */
 };
 
 struct integrity *integrity_create(struct metrics *metrics);
 void integrity_destroy(struct integrity *integrity); /* NULL is a no-op */
 
-/* Called for an object that the store does not have: distinguishes a lost object from a store that
- * cannot be used. An S3 server without the bucket has none of the objects. Handles: ERR_BUSY (the
- * store cannot be used). */
+/* Called after the store reported that it does not have an object: the object may be lost, or the
+ * whole store unusable, as an S3 server without the bucket, which has none of the objects. Handles:
+ * ERR_BUSY (the store cannot be used). */
 enum err_code integrity_check_store(struct object_store *objects, struct err *err) MUST_USE;
 
-/* Opens the object and compares its size. Handles: ERR_LOST, ERR_CORRUPT, ERR_NOT_FOUND (its row
- * is gone, too), what object_open does. The caller closes *ret_fd. */
+/* Opens the object and compares its size with the row. The caller closes *ret_fd. Handles:
+ * ERR_LOST, ERR_CORRUPT, ERR_NOT_FOUND (its row does not exist any more either), the codes of
+ * object_open. */
 enum err_code integrity_open(struct server *server, const struct integrity_object *object,
                              int *ret_fd, struct err *err) MUST_USE;
 /* As integrity_open, with a deadline. Handles also: ERR_CANCELLED (wait_limit has ended). */
@@ -74,13 +76,13 @@ enum err_code integrity_open_within(struct server *server, const struct integrit
                                     const struct wait_limit *wait_limit, int *ret_fd,
                                     struct err *err) MUST_USE;
 
-/* Appends a range of the object to buf, for a store that would copy the whole object to open it.
- * Handles: ERR_LOST, ERR_CORRUPT (it ends before the range does), ERR_NOT_FOUND (its row is gone,
- * too), what object_read_range does. */
+/* Appends a range of the object to buf. For a bucket, where integrity_open would copy the whole
+ * object. Handles: ERR_LOST, ERR_CORRUPT (the object ends before the range does), ERR_NOT_FOUND
+ * (its row does not exist any more either), the codes of object_read_range. */
 enum err_code integrity_read_range(struct server *server, const struct integrity_object *object,
                                    uint64_t offset, size_t size, struct buf *buf,
                                    struct err *err) MUST_USE;
-/* A copy in arena, with copies of all that it borrows. */
+/* Returns a copy in arena, which borrows nothing: its texts are copied, and cursor is NULL. */
 const struct integrity_object *integrity_copy(struct arena *arena,
                                               const struct integrity_object *object);
 
@@ -112,16 +114,17 @@ enum err_code integrity_stream_finish(struct integrity_stream *stream, struct er
  * blocks. */
 enum err_code integrity_row_exists(struct pg_pool *database, const struct integrity_object *object,
                                    bool *ret_exists, struct err *err) MUST_USE;
-/* Called after each piece that was read; false aborts with ERR_CANCELLED. */
+/* Called after each piece that was read, with the size of the piece, on the thread that reads. May
+ * wait, to slow down the reading. Returns false to abort it with ERR_CANCELLED. */
 typedef bool integrity_pace(void *context, uint64_t bytes);
-/* Reads the whole object and compares size and digest; logs and counts nothing. pace may be NULL.
- * Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable, ERR_CANCELLED, what object_open
- * does. */
+/* Reads the whole object and compares size and digest; logs and counts nothing. pace may be NULL;
+ * context is its first argument. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable,
+ * ERR_CANCELLED, the codes of object_open. */
 enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
                               integrity_pace *pace, void *context, struct err *err) MUST_USE;
 
-/* Logs and counts an object that was found damaged (ERR_CORRUPT) or lost (ERR_LOST) in another way.
- */
+/* Logs and counts an object that the caller found damaged (err->code ERR_CORRUPT) or lost
+ * (ERR_LOST) without the functions above. */
 void integrity_report(struct server *server, const struct integrity_object *object,
                       const struct err *err);
 

@@ -4,12 +4,13 @@
  * A caller that is about to need much memory first takes that many bytes of the budget
  * (--max-heavy-memory) and returns them when the memory is freed. A request that does not fit now
  * waits, first come, first served; one that can never fit is refused. No caller waits for more
- * while it holds some, so those inside always finish. Work below the light bounds takes nothing:
- * each worker thread may do that much at any time.
+ * bytes while it holds some, so callers that hold bytes always finish. Work below the bounds named
+ * MEMORY_GATE_LIGHT_… takes nothing of the budget: each worker thread may do that much at any time.
  *
- * The memory that an input needs is not known from its size: a small gzip file may expand to
- * gigabytes. So it is decoded within light limits first, then with a slot of four times as much,
- * and so on. Threads: any.
+ * The memory that decoding needs is not known from the size of the input: a small gzip file may
+ * expand to gigabytes. memory_gate_decode therefore tries with small limits first, and after
+ * ERR_TOO_LARGE again with limits and a slot four times as large, until the input fits or the
+ * limits are those of the server. Threads: any.
  */
 #ifndef API_CORE_MEMORY_GATE_H
 #define API_CORE_MEMORY_GATE_H
@@ -48,7 +49,8 @@ uint64_t memory_gate_used_bytes(struct memory_gate *gate);
 
 struct memory_gate_slot {
     uint64_t held_bytes; /* bytes of the budget held now */
-    uint64_t peak_bytes; /* the bound of the memory used by decoding, to decode it again */
+    uint64_t peak_bytes; /* upper bound of the memory that decoding needed: what decoding the same
+                            bytes again has to take */
 };
 
 /* As format_decode. The profile occupies ret_slot->held_bytes bytes of the budget, 0 for a light
@@ -59,8 +61,9 @@ enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
                                  struct profile **ret_profile, struct memory_gate_slot *ret_slot,
                                  struct err *err) MUST_USE;
 
-/* Takes bytes of the budget; return them with memory_gate_leave. what names the work in errors:
- * "this report". Handles: ERR_BUSY, ERR_TOO_LARGE (more than the whole budget). */
+/* Takes bytes of the budget; return them with memory_gate_leave. what names the work in the text of
+ * an error, such as "this report". Handles: ERR_BUSY, ERR_TOO_LARGE (more than the whole budget).
+ */
 enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const char *what,
                                 struct err *err) MUST_USE;
 /* 0 bytes are a no-op. */

@@ -10,7 +10,7 @@
  */
 uint64_t memory_info_total_bytes(void);
 
-/* That memory divided by divisor, kept within low and high. */
+/* memory_info_total_bytes() / divisor, but at least low and at most high. */
 uint64_t memory_info_share_bytes(uint64_t divisor, uint64_t low, uint64_t high);
 
 #endif

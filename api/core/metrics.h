@@ -26,7 +26,8 @@ struct metric *metrics_counter(struct metrics *metrics, const char *name, const 
 void metric_add(struct metric *metric, int64_t amount);
 int64_t metric_get(const struct metric *metric);
 
-/* read(context) returns the current value; it must be quick and may be called on any thread. */
+/* Registers a gauge. read(context) returns its current value; it is called by metrics_write, on any
+ * thread, and must be quick. context must live as long as the registry. */
 void metrics_gauge(struct metrics *metrics, const char *name, const char *labels, const char *help,
                    double (*read)(void *context), void *context);
 

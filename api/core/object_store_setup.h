@@ -20,8 +20,8 @@ struct settings;
 /* The object of a bucket that contains the id of its database (api/ops/storage_identity.h). */
 #define OBJECT_STORE_SETUP_IDENTITY_KEY "database-id"
 
-/* How long a flush of the store waits for other requests: a put to a bucket takes far longer than
- * to a disk, and costs money. */
+/* How long a flush of the store waits for further requests if objects are in a bucket: a put to a
+ * bucket takes far longer than a write to a disk, and costs money. */
 enum { OBJECT_STORE_SETUP_S3_FLUSH_MS = 250 };
 
 bool object_store_setup_are_in_s3(const struct settings *settings);

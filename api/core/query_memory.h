@@ -4,13 +4,14 @@
  * Each query may use as much as its tenant's limit; together they have one budget
  * (--max-query-memory). The first bytes of each are free (QUERY_MEMORY_LIGHT), so a small query
  * never waits. Beyond them a query takes bytes of the budget as it grows. A query that does not fit
- * releases everything that it has, waits for twice what it had needed, taken at once, and starts
- * again: so no query waits while it holds memory, and those inside always finish. Only a request
- * that still needs an earlier result (the other side of a diff) does not wait: it takes what is
- * free, and is refused for good if both together need more than the budget.
+ * releases all its memory and waits until it can take twice the bytes that it had needed, in one
+ * step; then it starts again. So no query waits while it holds memory, and queries that hold memory
+ * always finish. There is one exception: a request that still needs the result of an earlier query
+ * (the other side of a diff) does not wait. Its query takes the bytes that are free, and is refused
+ * for good if both sides together need more than the budget.
  *
- * The waiting query of the tenant that holds least is next, and while it waits those that hold more
- * do not grow. Threads: any; a slot belongs to one thread.
+ * Of the waiting queries, the one whose tenant holds the fewest bytes is next. While it waits,
+ * queries of tenants that hold more do not grow. Threads: any; a slot belongs to one thread.
  */
 #ifndef API_CORE_QUERY_MEMORY_H
 #define API_CORE_QUERY_MEMORY_H
@@ -49,7 +50,8 @@ int query_memory_waiting_count(struct query_memory *memory);
  */
 void query_memory_enter(struct query_memory *memory, struct arena *arena,
                         struct query_memory_slot **slots, struct store_query *query);
-/* Returns the memory of all slots; their results are gone. */
+/* Returns the memory of all slots and empties the list. The results of the queries must have been
+ * freed. */
 void query_memory_leave(struct query_memory_slot **slots);
 
 #endif

@@ -73,12 +73,12 @@ struct server {
     struct concurrency_limit *download_concurrency; /* the same for ROUTE_DOWNLOAD */
     struct debuginfod_client *debuginfod;           /* api/debuginfo/upstreams.h; NULL: disabled */
     struct metrics *metrics;                        /* api/core/metrics.h */
-    struct gauges *gauges;    /* api/server/gauges.h: what the parts hold, for metrics */
+    struct gauges *gauges;    /* api/server/gauges.h: sizes and counts of the parts, for metrics */
     struct http_server *http; /* api/server/http_server.h */
 };
 
-/* Lock with pg_try_advisory_lock: its holder may delete objects, or prevents others from doing so.
- */
+/* The key of an advisory lock of PostgreSQL. The background work holds it while it deletes objects,
+ * a backup while it copies them, so that none is deleted meanwhile. */
 #define SERVER_SWEEP_LOCK INT64_C(0x50465357) /* "PFSW" */
 
 #endif

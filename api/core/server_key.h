@@ -1,9 +1,9 @@
 /*
- * server_key: the server's durable signing key: for cookies of passwords and devices, for short
- * links, and for the delete tokens of completed uploads.
+ * server_key: the server's durable signing key. It signs the cookies that remember the password of
+ * a share and the device of a user, and derives short links and the delete tokens of uploads.
  *
- * The key is a row of the database (server_secret_find). It is read for the first signature and
- * then kept. Threads: any.
+ * The key is a row of the database, read by its function server_secret_find for the first signature
+ * and then kept in memory. Threads: any.
  */
 #ifndef API_CORE_SERVER_KEY_H
 #define API_CORE_SERVER_KEY_H

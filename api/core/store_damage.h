@@ -4,8 +4,8 @@
  * A query continues without such a block and reports that in its response. Each read is counted by
  * problem (perfolio_store_damaged_reads_total); each block is logged at error level at most once an
  * hour, whatever the number of queries that read it. perfolio_store_damaged_blocks is the number of
- * different blocks within the last hour, at most STORE_DAMAGE_BLOCKS; blocks beyond that number are
- * counted as reads and not logged. Threads: any.
+ * different blocks within the last hour, at most STORE_DAMAGE_BLOCKS; reads of further blocks are
+ * counted, but not logged. Threads: any.
  */
 #ifndef API_CORE_STORE_DAMAGE_H
 #define API_CORE_STORE_DAMAGE_H
@@ -23,7 +23,8 @@ enum { STORE_DAMAGE_BLOCKS = 256 };
 struct store_damage_log *store_damage_log_create(struct metrics *metrics, int64_t (*now_ns)(void));
 void store_damage_log_destroy(struct store_damage_log *log); /* NULL is a no-op */
 
-/* Called for each read that failed (store_options.damaged). Returns whether it was logged. */
+/* Counts a read that failed; called by the store (store_options.damaged). Returns true if the block
+ * was logged. */
 bool store_damage_log_note(struct store_damage_log *log, const struct store_damage *damage);
 
 #endif

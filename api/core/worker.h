@@ -1,10 +1,10 @@
 /*
  * worker: a pool of threads for work that may block, behind a bounded queue.
  *
- * Jobs run in the order in which they were queued. The queue is bounded by number and by bytes
- * (what a job declares to hold, counted until it has run), so an overloaded server refuses work
- * instead of queueing it. Threads: submit from any; run is called on one worker thread; jobs never
- * use h2o.
+ * Jobs start in the order in which they were queued. Two limits make an overloaded server refuse
+ * work instead of queueing it: the number of queued jobs, and the sum of worker_job.bytes of the
+ * jobs that are queued or running. Threads: worker_submit may be called on any thread; a job's run
+ * is called once, on one of the pool's threads; jobs never use h2o.
  */
 #ifndef API_CORE_WORKER_H
 #define API_CORE_WORKER_H
@@ -30,7 +30,7 @@ void worker_pool_destroy(struct worker_pool *pool);
  * job still belongs to the caller. */
 enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job,
                             struct err *err) MUST_USE;
-/* As worker_submit, without the limits: for the next piece of work that was admitted before. */
+/* As worker_submit, without the limits: for the next step of work whose first step was accepted. */
 void worker_submit_admitted(struct worker_pool *pool, struct worker_job *job);
 
 /* For metrics. */

@@ -23,7 +23,7 @@ struct debuginfo_job {
     int64_t try_count;
     int64_t file_id; /* of debug_file */
     struct integrity_object object;
-    const char *file;
+    const char *file;   /* its name, from the client */
     bool is_executable; /* kept for debuggers, whether it has names or not */
 };
 

@@ -19,7 +19,7 @@ struct wait_limit;
 struct server;
 struct symbol_builder_report;
 
-/* A smaller file is read completely in the time that its symbols alone would take. */
+/* Smaller files are read only once, completely: that takes no longer than to read their symbols. */
 enum { DEBUGINFO_FIRST_NAMES_MIN_BYTES = 2 << 20 };
 
 struct debuginfo_built {
@@ -28,27 +28,29 @@ struct debuginfo_built {
     bool is_first_names; /* another table follows, and replaces this one if it is better */
 };
 
+/* Receives a table that was built, and stores it. context is that of struct debuginfo_reader. */
 typedef enum err_code debuginfo_publish(void *context, const struct debuginfo_built *table,
                                         struct err *err);
 
-/* Finds dwz's shared file by its build id in hexadecimal: *ret_fd, which the caller closes, or -1
- * if it is not available. */
+/* Opens the shared file of dwz with this build id (hexadecimal). *ret_fd, which the caller closes,
+ * is -1 if the file is not available. */
 typedef enum err_code debuginfo_find_shared(void *context, const char *build_id, int *ret_fd,
                                             struct err *err);
 
 struct debuginfo_reader {
     debuginfo_publish *publish;
-    debuginfo_find_shared *find_shared; /* NULL: there is no source for it */
+    debuginfo_find_shared *find_shared; /* NULL: shared files are not available */
     void *context;                      /* for both functions */
 };
 
 /*
  * Reads the file at input and passes each table to publish. A file that refers to dwz's shared file
  * is read again with it; the table made without it is published if the shared file is not
- * available. It is not an error if the table of names cannot be made or published: the complete
- * table, or the reason why there is none, suffices. *ret_report is that of the complete table, as
- * of symbol_builder_run: for a file without one it contains the id. Handles: what
- * symbol_builder_run does, and the errors of find_shared, and of publish for the complete table.
+ * available. It is not an error if the table of names only cannot be made or published: the
+ * complete table, or the reason why there is none, suffices. *ret_report is the report of
+ * symbol_builder_run about the complete table; it contains the id also if the file has no symbols.
+ * Handles: the codes of symbol_builder_run and find_shared, and those of publish for the complete
+ * table.
  */
 enum err_code debuginfo_builder_run(struct server *server, int input,
                                     const struct wait_limit *wait_limit,

@@ -1,7 +1,7 @@
 /*
- * job_lease: the lease of a job (symbol_job): one of all servers at the database holds it for a
- * while. A server whose fence is no longer that of the row is too late and changes nothing. For
- * api/debuginfo/.
+ * job_lease: the lease of a job, a row of symbol_job: only one of the servers that share a database
+ * holds it at a time. Each claim increments the fence of the row. A server whose lease has ended
+ * and whose fence differs from the row's changes nothing. Private to api/debuginfo/.
  */
 #ifndef API_DEBUGINFO_JOB_LEASE_H
 #define API_DEBUGINFO_JOB_LEASE_H
@@ -21,12 +21,13 @@ struct debuginfo_lease {
 };
 
 /* Renews the lease for duration_s from now. *ret_is_ours is false if another server has the job by
- * now. Handles what pg_query does. */
+ * now. Handles: the codes of pg_query. */
 enum err_code debuginfo_lease_renew(struct server *server, const struct debuginfo_lease *lease,
                                     int duration_s, bool *ret_is_ours, struct err *err) MUST_USE;
 
-/* Deletes the job's row, in the caller's transaction if there is one, with its tenant or
- * PG_NO_TENANT. Handles: ERR_CONFLICT (another server has the job by now), what pg_query does. */
+/* Deletes the job's row, in the caller's transaction if there is one. tenant_id: the tenant of the
+ * connection, or PG_NO_TENANT. Handles: ERR_CONFLICT (another server has the job by now), the codes
+ * of pg_query. */
 enum err_code debuginfo_lease_end(struct pg_connection *connection, int64_t tenant_id,
                                   const struct debuginfo_lease *lease, struct arena *arena,
                                   struct err *err) MUST_USE;

@@ -1,12 +1,11 @@
 /*
  * job_queue: builds symbol tables of the debug files that teams sent, one after the other.
  *
- * Jobs are rows (symbol_job): of all servers at the database one has a job, for as long as it
- * renews its lease; a server that dies leaves the job to another after LEASE_S, and one that comes
- * back too late finds that the fence has changed, and changes nothing. Teams take turns. The file
- * is read by perfolio-symbolize in its sandbox, never here: whatever that process does, the file
- * gets a table or a reason. A failure caused by the file is kept until the builder is a newer one;
- * a failure of the host is retried.
+ * Jobs are rows (symbol_job). One of the servers that share the database has a job, as long as it
+ * renews its lease (job_lease.h). If it dies, another server takes the job after LEASE_S. Teams
+ * take turns. Only perfolio-symbolize reads the file, in its sandbox: however that process ends,
+ * the file gets a table or a reason. A failure caused by the file is stored and not retried until
+ * the builder has a newer version; a failure of the host is retried.
  */
 #ifndef API_DEBUGINFO_JOB_QUEUE_H
 #define API_DEBUGINFO_JOB_QUEUE_H

@@ -1,6 +1,6 @@
 /*
- * missing_symbols: the needs noted by symbol_tables_need that are not yet written; for
- * symbol_tables.c.
+ * missing_symbols: binaries without a table that symbol_tables_need has noted in memory and that
+ * are not yet rows of the table symbol_need. For symbol_tables.c.
  */
 #ifndef API_DEBUGINFO_MISSING_SYMBOLS_H
 #define API_DEBUGINFO_MISSING_SYMBOLS_H

@@ -10,9 +10,9 @@
  *   GET    /buildid/{build id}/debuginfo|executable  the debuginfod protocol, for gdb and perf
  *
  * The three uploads take the bytes as body, or ?upload= with the id of an upload in parts
- * (UPLOAD_DEBUGINFO_PATH of api/upload/upload.h). All of them see only the data of the requesting
- * team: build ids of other teams give the same responses as unknown ones. The scope is debuginfo
- * for all of them.
+ * (UPLOAD_DEBUGINFO_PATH of api/upload/upload.h). All routes see only the data of the requesting
+ * team: build ids of other teams get the same responses as unknown ones. All need the scope
+ * debuginfo.
  */
 #ifndef API_DEBUGINFO_ROUTES_H
 #define API_DEBUGINFO_ROUTES_H

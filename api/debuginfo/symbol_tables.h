@@ -2,9 +2,10 @@
  * symbol_tables: the symbol tables that a team may see: its own and the public ones, found by build
  * id, open and mapped while they are in use.
  *
- * A build id is text as clients send it: hexadecimal of a note's bytes, or Go's own text, which is
- * converted to the hexadecimal of its bytes. Of a team's own table and the public one the better is
- * used, the own one if they are equal (symbol_quality_rank). Open tables are cached within
+ * Clients send a build id as text: the bytes of a note in hexadecimal, or the text of Go's own
+ * build id, which is converted to the hexadecimal of its bytes. If a team has a table of its own
+ * and there is a public one too, the better one is used, and the team's own if they are equal
+ * (symbol_quality_rank). Open tables are cached within
  * SYMBOL_TABLES_MAPPED_BYTES of mappings, of which only pages that were read are resident; one
  * thread opens a table, others wait. Threads: any.
  */
@@ -40,8 +41,8 @@ void symbol_tables_destroy(struct symbol_tables *tables); /* NULL is a no-op */
 /* Converts a build id as clients send it to a key; false if it is empty or too long. */
 bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES]);
 
-/* Tables with any of these, made of all their files, need no better one; for others a better one is
- * looked for. */
+/* A table with any of these, made from all files that it needs, is good; for others a better table
+ * is looked for. */
 enum { SYMBOL_TABLES_GOOD = SYMBOL_HAS_LINES | SYMBOL_HAS_INLINES | SYMBOL_HAS_GO };
 
 static inline bool symbol_tables_is_good(int64_t quality)
@@ -59,14 +60,14 @@ struct symbol_tables_binary {
 /* A table in use; all zeros if there is none. */
 struct symbol_tables_ref {
     const struct symbol_table *table; /* NULL: the team may see none */
-    const char *key; /* identifies these very bytes, as a cache key; lives as long as the ref */
+    const char *key; /* identifies the bytes of this table, for caches; lives as long as the ref */
     bool is_public;
     struct flight_entry *entry;
 };
 
-/* Finds the table of a build id; the caller returns it. A missing table is no error; one that is
- * not good is noted as a need (symbol_tables_need), so that a better one is looked for. Handles:
- * ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (what flight_cache_ref and object_open handle). */
+/* Finds the table of a build id; the caller returns it with symbol_tables_unref. A missing table is
+ * not an error. A table that is missing or not good is noted as a need (symbol_tables_need).
+ * Handles: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and object_open). */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
                                 struct symbol_tables_ref *ret_ref, struct err *err) MUST_USE;
 /* Looks up with one statement which of these binaries have tables, so that symbol_tables_ref needs
@@ -83,24 +84,24 @@ void symbol_tables_unref(struct symbol_tables_ref *ref);
  * from the database at most once a second, so it may be that much behind, and does not change while
  * the database is away. Never 0, which is the generation of results without names. */
 uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id);
-/* Records a generation that was read with other data. True if it is later than the one that
- * responses used so far. */
+/* Records a generation that the caller read from the database together with other data. Returns
+ * true if it is later than the one that responses of this process used so far. */
 bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number);
 /* Call it after a change by this process: the next look-up asks the database. */
 void symbol_tables_forget(struct server *server, int64_t tenant_id);
 
 /* ---- missing symbols ---- */
 
-/* Notes that names of these binaries are needed and there is no table. Costs one look-up in memory;
- * binaries that were not noted in the last minutes are written soon by background work. Those that
- * do not fit are dropped: the next request notes them again. */
+/* Notes in memory that these binaries lack a table and a client needs their names. Binaries that
+ * were not noted in the last minutes are written to the database soon, by background work. Binaries
+ * for which there is no space are dropped: the next request notes them again. */
 void symbol_tables_need(struct server *server, int64_t tenant_id,
                         const struct symbol_tables_binary *binaries, uint32_t count);
 
 enum symbol_tables_state {
     SYMBOL_TABLES_READY,   /* there is a table, and no better one is being made */
-    SYMBOL_TABLES_PENDING, /* it is being fetched or built, or waits for that, or just arrived from
-                              another server, so that a response may have been made without it */
+    SYMBOL_TABLES_PENDING, /* a table is being fetched or built or is about to be, or this process
+                              has just learned of one that its response may lack */
     SYMBOL_TABLES_MISSING
 };
 
@@ -119,9 +120,9 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
                                    struct arena *arena,
                                    const struct symbol_tables_status **ret_states,
                                    struct err *err) MUST_USE;
-/* Appends their {"complete": …, "pending": […], "missing": [{"build_id", "file", "reason",
- * "next_retry"}]}, the value of "symbolization" in responses. If unlisted > 0, that many further
- * binaries are reported as "unlisted", and complete is false. */
+/* Appends the states as JSON, the value of "symbolization" in responses: {"complete": …,
+ * "pending": […], "missing": [{"build_id", "file", "reason", "next_retry"}]}. If unlisted > 0, that
+ * many further binaries are reported as "unlisted", and complete is false. */
 void symbol_tables_write_status(const struct symbol_tables_status *states, uint32_t count,
                                 uint32_t unlisted, struct buf *json);
 

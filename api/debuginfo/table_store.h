@@ -46,29 +46,30 @@ struct debuginfo_table {
 enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table *table,
                                    struct err *err) MUST_USE;
 
-/* Writes its object, which has no row until debuginfo_table_store: packed, if the memory gate has
- * room for that within MEMORY_GATE_WAIT_S. The caller must hold nothing of the gate. Handles what
- * object_put does. */
+/* Writes the object of the table; it has no row until debuginfo_table_store. The table is packed if
+ * the memory gate has room for that within MEMORY_GATE_WAIT_S. The caller must hold no memory of
+ * the gate. Handles: the codes of object_put. */
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err) MUST_USE;
 
 /*
- * In a transaction of the caller, for the team as perfolio_server, or for a public table as
- * perfolio_jobs: the table replaces one that is not better, and a team is charged for it;
- * *ret_is_stored is the result. If it is not stored or the transaction fails, the caller deletes
- * the object (debuginfo_discard). Handles what pg_query and quota_charge_tenant do.
+ * Stores the row of the table, in a transaction of the caller: for a table of a team as
+ * perfolio_server, for a public one as perfolio_jobs. The table replaces one that is not better,
+ * and the team is charged for its bytes; *ret_is_stored is false if the present table is better. If
+ * the table is not stored or the transaction fails, the caller deletes the object
+ * (debuginfo_discard). Handles: the codes of pg_query and quota_charge_tenant.
  */
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
                                     const struct debuginfo_table *table, struct arena *arena,
                                     bool *ret_is_stored, struct err *err) MUST_USE;
 
-/* Runs debuginfo_table_store in a transaction of its own, with the statements that belong into it.
- */
+/* A callback that runs debuginfo_table_store in a transaction, together with the statements of the
+ * caller that must be committed with it. */
 typedef enum err_code debuginfo_table_keep(void *context, const struct debuginfo_table *table,
                                            bool *ret_is_stored, struct err *err);
 
-/* Publishes a built table: reads it, puts its object, calls keep, and deletes the object if it has
- * no row. Handles what debuginfo_table_read, object_put and keep do. */
+/* Publishes a built table: reads it, writes its object, calls keep, and deletes the object if keep
+ * has not stored the table. Handles: the codes of debuginfo_table_read, object_put and keep. */
 enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_table *table,
                                       debuginfo_table_keep *keep, void *context,
                                       struct err *err) MUST_USE;

@@ -79,7 +79,7 @@ static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_
 bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
     pthread_mutex_lock(&concurrency->mutex);
-    /* A free link while others wait is not for them: they wait for another key. */
+    /* If this slot is free while others wait, they cannot take it: they wait for other keys. */
     if (!slot->is_held && is_free(concurrency, slot))
         hold_slot(concurrency, slot);
     bool is_held = slot->is_held;
@@ -87,8 +87,8 @@ bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concur
     return is_held;
 }
 
-/* Called with the lock held. The readers of one share, and one source, leave room in the list for
- * others. */
+/* Called with the lock held. Whether the waiting list has too many requests for the same key or
+ * from the same source: one share or client must not fill the list. */
 static bool is_crowded(const struct concurrency_limit *concurrency,
                        const struct concurrency_slot *wanted)
 {
@@ -149,7 +149,7 @@ bool concurrency_limit_leave(struct concurrency_limit *concurrency, struct concu
     return has_left;
 }
 
-/* Passes a free link to the first waiting slot that may have it; NULL if there is none. */
+/* Makes the first waiting slot that is free a held one and returns it; NULL if there is none. */
 static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
 {
     struct concurrency_slot *woken = NULL;

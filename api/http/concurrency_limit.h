@@ -1,13 +1,14 @@
 /*
  * concurrency_limit: how many workers may be busy for one share, and for slow work altogether.
  *
- * Reports and results that have to be computed take a slot first. A slot may name its source, such
- * as the address of the client: a source has one slot at a time. One share has few slots at a time,
- * the queries of one tenant half of the workers at most (its lists of labels, series and types have
- * slots of their own), and all together leave some workers free, so that other requests are handled
- * whatever is computed or waited for. A request without a slot waits without a worker: it is put
- * aside, and handled again from the start when a slot is passed to it, first come, first served.
- * Threads: any.
+ * A request takes a slot before it computes a report or a result. A slot has a key, the share or
+ * tenant for which the work is done, and each key may hold a limited number of slots at a time: a
+ * share a quarter of the workers, the queries of a tenant half of them (its lists of labels, series
+ * and types have another key). All slots together are fewer than the workers, so that other
+ * requests are always handled. A slot may also name its source, such as the address of the client;
+ * a source holds one slot at a time. A request that gets no slot waits without a worker: it is put
+ * aside, and handled again from the start when a slot is passed to it. The first in the list that
+ * may have a free slot gets it. Threads: any.
  */
 #ifndef API_HTTP_CONCURRENCY_LIMIT_H
 #define API_HTTP_CONCURRENCY_LIMIT_H
@@ -27,8 +28,9 @@ struct concurrency_slot {
     bool is_held;
     atomic_bool is_waiting; /* for concurrency_limit.c, as is next */
     struct concurrency_slot *next;
-    void (*wake)(struct concurrency_slot *self); /* called when it waited and is held now, on the
-                                                    thread of concurrency_limit_give */
+    void (*wake)(struct concurrency_slot *self); /* called when the waiting slot has become a held
+                                                    one, on the thread that calls
+                                                    concurrency_limit_give */
 };
 
 /* For a pool of worker_count threads; max_waiting bounds the waiting requests. */
@@ -36,7 +38,8 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
 /* NULL is a no-op. No slot may be held or waited for any more. */
 void concurrency_limit_destroy(struct concurrency_limit *concurrency);
 
-/* Takes a slot for its key if one is free; true if it is held now, or was before. */
+/* Takes the slot if its key and its source may have one now. Returns true if it is held, also if it
+ * was before the call. */
 bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concurrency_slot *slot);
 
 enum concurrency_limit_outcome {

@@ -17,7 +17,8 @@
 struct request;
 struct json_body;
 
-/* known is NULL-terminated. An empty body reads as {}. Handles: ERR_INVALID. */
+/* Parses the body. known is the NULL-terminated list of the names that the object may contain. An
+ * empty body reads as {}. Handles: ERR_INVALID. */
 enum err_code json_body_parse(struct request *request, const char *const *known,
                               struct json_body **ret_body, struct err *err) MUST_USE;
 /* Whether the field is present (null counts as present). */
@@ -38,8 +39,8 @@ enum err_code json_body_bool(const struct json_body *body, const char *name, boo
 enum err_code json_body_texts(const struct json_body *body, const char *name, size_t max_count,
                               const char *const **ret_texts, size_t *ret_count,
                               struct err *err) MUST_USE;
-/* An array of at most max_count objects, whose fields are known ones; absent reads as none.
- * Handles: ERR_INVALID. */
+/* An array of at most max_count objects; absent reads as none. known is the NULL-terminated list of
+ * the names that each object may contain. Handles: ERR_INVALID. */
 enum err_code json_body_objects(const struct json_body *body, const char *name, size_t max_count,
                                 const char *const *known, struct json_body *const **ret_objects,
                                 size_t *ret_count, struct err *err) MUST_USE;

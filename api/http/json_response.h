@@ -1,8 +1,9 @@
 /*
  * json_response: JSON responses made of database rows, member by member.
  *
- * Members write their own comma: json_response_open starts an object or array element,
- * json_response_close ends it. Names are literals and are not escaped; values are.
+ * json_response_open starts an object or array, json_response_close ends it; the functions between
+ * add its members and the commas that separate them. Names are literals and are not escaped; values
+ * are escaped.
  */
 #ifndef API_HTTP_JSON_RESPONSE_H
 #define API_HTTP_JSON_RESPONSE_H
@@ -31,14 +32,14 @@ void json_response_fini(struct json_response *writer);
 /* bracket is '{' or '['; name is NULL inside an array and at the top. */
 void json_response_open(struct json_response *writer, const char *name, char bracket);
 void json_response_close(struct json_response *writer, char bracket);
-/* text NULL is null. */
+/* A text NULL becomes null. */
 void json_response_text(struct json_response *writer, const char *name, const char *text);
 void json_response_i64(struct json_response *writer, const char *name, int64_t number);
 void json_response_bool(struct json_response *writer, const char *name, bool value);
 void json_response_null(struct json_response *writer, const char *name);
 /* The names of scopes as an array. */
 void json_response_scopes(struct json_response *writer, const char *name, unsigned scopes);
-/* A cell of a row; NULL is null. */
+/* A cell of a row of result; NULL becomes null. */
 void json_response_cell_text(struct json_response *writer, const char *name,
                              const struct pg_result *result, int row, int column);
 void json_response_cell_i64(struct json_response *writer, const char *name,

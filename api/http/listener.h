@@ -1,5 +1,6 @@
 /*
- * listener: sockets that are bound and listening, made before privileges are dropped.
+ * listener: binds the sockets on which the server listens. Called by the supervisor, before it
+ * starts the server as an unprivileged user.
  */
 #ifndef API_HTTP_LISTENER_H
 #define API_HTTP_LISTENER_H

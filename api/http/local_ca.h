@@ -17,10 +17,10 @@ struct response;
 struct settings;
 
 /*
- * Whether clients see a certificate of the local CA. They do not with --tls-cert, nor behind a
- * proxy, whose certificate they see instead: --trust-forwarded-for states that there is a proxy,
- * and so does a public URL that leads to no listener (another scheme or port, or a public name
- * while all listeners of that port are on localhost).
+ * Whether clients see a certificate of the local CA. With --tls-cert they see the operator's, and
+ * behind a proxy the proxy's. A proxy is assumed if --trust-forwarded-for is set, or if the public
+ * URL leads to no listener: it has another scheme or port, or a public host name while all
+ * listeners of that port are on localhost.
  */
 bool local_ca_is_used(const struct settings *settings);
 

@@ -2,11 +2,11 @@
  * rate_limiter: limits how often someone may do something: rates, failures with doubling back-off,
  * and slots.
  *
- * All state is in memory, of fixed size, and forgotten at restart. A counter is identified by a
- * kind and a text: an address, a tenant's number, an account. Texts are kept as keyed hashes only.
- * When the table is full, the entry of the bucket that was unused for longest is replaced. Keys of
- * the kinds that end in _ADDRESS are addresses; IPv6 counts by its /64, since one subscriber has
- * all of it. Threads: any.
+ * All state is in memory, of fixed size, and forgotten at restart. A counter is identified by its
+ * kind and a key, a text: an address, a tenant's number, an account. Keys are stored as keyed
+ * hashes only. When a bucket of the hash table is full, its entry that was unused for longest is
+ * replaced. Keys of the kinds that end in _ADDRESS are addresses; IPv6 counts by its /64, since one
+ * subscriber has all of it. Threads: any.
  */
 #ifndef API_HTTP_RATE_LIMITER_H
 #define API_HTTP_RATE_LIMITER_H
@@ -23,11 +23,11 @@ struct rate_limiter;
 
 enum limit_kind {
     /* Failures, with doubling back-off. */
-    LIMIT_SIGN_IN_ADDRESS,        /* wrong passwords for any account from an address */
-    LIMIT_SIGN_IN_PAIR,           /* those for one e-mail, whether it exists or not */
-    LIMIT_SIGN_IN_DEVICE,         /* those from a browser; key: the id in its device cookie */
+    LIMIT_SIGN_IN_ADDRESS, /* wrong passwords for any account from an address */
+    LIMIT_SIGN_IN_PAIR,    /* wrong passwords for one e-mail, known or not, from an address */
+    LIMIT_SIGN_IN_DEVICE,  /* wrong passwords from a browser; key: the id in its device cookie */
     LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
-    LIMIT_SHARE_PASSWORD_PAIR,    /* those for one share */
+    LIMIT_SHARE_PASSWORD_PAIR,    /* wrong passwords for one share from an address */
     LIMIT_MISS_ADDRESS, /* requests for ids that do not exist, anonymous, from an address */
     /* Rates. */
     LIMIT_PASSWORD_ADDRESS, /* passwords that an address tries or sets, right or wrong */
@@ -41,7 +41,7 @@ enum limit_kind {
     LIMIT_LINK_TENANT,  /* short links created by a tenant's people and tokens; key: its number */
     LIMIT_COMMENT_USER, /* comments written or edited by a user; key: its number */
     LIMIT_AUDIT_TENANT, /* refused attempts in a tenant's audit log; key: its number */
-    LIMIT_AUDIT_SERVER, /* those of all tenants */
+    LIMIT_AUDIT_SERVER, /* refused attempts in the audit logs of all tenants together */
     LIMIT_KIND_COUNT
 };
 
@@ -61,11 +61,12 @@ void rate_limiter_destroy(struct rate_limiter *rate_limiter); /* NULL is a no-op
 enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double per_minute, double burst,
                                 struct err *err) MUST_USE;
-/* Puts an event back. */
+/* Returns an event that rate_limiter_take took. */
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
                             struct span key);
 
-/* The subscriber that the kinds that end in _ADDRESS count for an address: itself, or its /64. */
+/* Writes the form in which an address is a key of the kinds that end in _ADDRESS: an IPv6 address
+ * becomes its /64, any other address stays as it is. */
 void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES]);
 
 /* Whether an attempt is allowed now. Handles: ERR_RATE_LIMITED while the back-off of earlier
@@ -84,8 +85,9 @@ void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kin
 /* Forgets all failures, after the right password. */
 void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 
-/* Takes an event of LIMIT_PASSWORD_ADDRESS or LIMIT_PASSWORD_DEVICES; the rate is per_minute of
- * rate_limiter_set_passwords (30), and twice as many at once. Handles: ERR_RATE_LIMITED. */
+/* Takes an event of kind LIMIT_PASSWORD_ADDRESS or LIMIT_PASSWORD_DEVICES. The rate was set by
+ * rate_limiter_set_passwords (default: 30 per minute); twice that number may come at once. Handles:
+ * ERR_RATE_LIMITED. */
 enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                          struct span key, struct err *err) MUST_USE;
 /* Call it before the first request. */

@@ -62,33 +62,35 @@ struct request {
                             0: none */
     const atomic_bool *is_cancelled; /* the client has gone: long work may be aborted */
     struct principal principal;
-    /* Set by handlers once everything that the request's ids name exists and may be seen: a 404 for
-     * a part of it (a function, a comment) is then no guess at an id. */
+    /* Set by a handler once it has found every object that the ids in the request name and the
+     * client may see them. A 404 for a part of such an object (a function, a comment) then does not
+     * count as a guess at an id (ROUTE_LIMIT_404). */
     bool has_found;
-    /* Hashes that the password in X-Perfolio-Password is known to match: finding out is costly, and
-     * a request may be handled again. */
+    /* The password hashes that X-Perfolio-Password was found to match. They are kept because a
+     * match is costly to compute and a request may be handled again. */
     const char *matched_hashes[REQUEST_MATCHED_HASHES];
-    /* Set by the receivers of agents for api/ingest/sources.h: the services of the profiles, also
-     * of those that are refused. */
+    /* Set by the receivers of agents for api/ingest/sources.h: the services of the profiles,
+     * including refused profiles. */
     struct sources_service *services;
     size_t service_count;
-    /* The service in the request's address, for a refusal before anything was decoded; or empty. */
+    /* The service that the request's URL names; empty: none. The source of an error that occurs
+     * before the profiles are decoded. */
     struct span named_service;
-    /* What was refused or dropped although the request succeeds; NULL: nothing. */
+    /* Describes the data that were refused or dropped although the request succeeds; NULL: none. */
     const char *partial_error;
-    /* Before slow work a handler sets concurrency_slot.key and takes the slot. Without one it
-     * returns ERR_BUSY at once: a GET is then put aside, and handled again from the start when a
-     * slot is free. So is a request of another method if its handler has set may_run_again, because
-     * it has changed nothing yet. */
+    /* Before slow work, a handler takes the slot with request_take_slot. If it gets none, it
+     * returns ERR_BUSY at once; a GET is then put aside, and handled again from the start when a
+     * slot is free. A handler of another method sets may_run_again if it has changed nothing yet:
+     * its request is then put aside in the same way. */
     struct concurrency_slot concurrency_slot;
     bool may_run_again;
     struct query_memory_slot *query_slots; /* memory of the request's queries
                                             (api/core/query_memory.h), until it has been handled */
 };
 
-/* Takes the request's slot of the limit for key (the first key of a request that waited counts,
- * which must live as long as the request). Handles: ERR_BUSY with retry_after_s and busy_message.
- */
+/* Takes request->concurrency_slot of limit for key, which must live as long as the request. If the
+ * request already has a key because it waited for a slot, that key counts. Handles: ERR_BUSY, with
+ * retry_after_s and busy_message as the text of the error. */
 enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
                                 const char *key, const char *busy_message,
                                 struct err *err) MUST_USE;
@@ -100,7 +102,8 @@ bool request_query(const struct request *request, const char *name, struct span 
 /* The n-th (from 0) of repeated parameters. */
 bool request_query_nth(const struct request *request, const char *name, size_t n,
                        struct span *ret_value);
-/* Whole number within [low, high], or fallback if absent. Handles: ERR_INVALID, naming it. */
+/* A whole number within [low, high], or fallback if the parameter is absent. Handles: ERR_INVALID
+ * (the message names the parameter). */
 enum err_code request_query_i64(const struct request *request, const char *name, int64_t low,
                                 int64_t high, int64_t fallback, int64_t *ret_number,
                                 struct err *err) MUST_USE;
@@ -109,10 +112,11 @@ struct span request_cookie(const struct request *request, const char *name);
 /* Whether Accept-Encoding names this coding ("gzip") without q=0. */
 bool request_accepts_encoding(const struct request *request, const char *coding);
 /*
- * Refuses query parameters that are in neither NULL-terminated list, so that typing errors are
- * noticed; parameters of single that are given more than once; and values with a "%" without two
- * hexadecimal digits. If repeatable is NULL, parameters that are not in single are accepted.
- * Handles: ERR_INVALID, naming the parameter.
+ * Checks the names and values of the query parameters. single and repeatable are NULL-terminated
+ * lists of names. Refused are: a name that is in neither list, so that typing errors are noticed
+ * (with repeatable NULL, other names are accepted); a name of single that occurs more than once; a
+ * value with a "%" that two hexadecimal digits do not follow. Handles: ERR_INVALID (the message
+ * names the parameter).
  */
 enum err_code request_check_parameters(const struct request *request, const char *const *single,
                                        const char *const *repeatable, struct err *err) MUST_USE;
@@ -127,13 +131,13 @@ struct response {
     const char *content_type;
     enum response_body body_kind;
     struct span bytes; /* lives in the request's arena, or as long as the process */
-    /* How many responses are sending these bytes now, stored beside them; NULL: only this one.
-     * Memory that many responses share is counted once. */
+    /* The number of responses that are sending these bytes now, so that memory which several
+     * responses share is counted once. Stored beside the bytes; NULL: no other response does. */
     _Atomic uint32_t *reader_count;
     int file_fd; /* owned by the response; -1 with stored_object */
-    /* The file is this object (integrity_copy), of which each piece is read from the store when it
-     * is sent, so that no worker waits for the whole object and no copy fills the disk; NULL: it is
-     * file_fd. */
+    /* The stored object that is the body (a copy by integrity_copy); NULL: the body is file_fd.
+     * Each piece is read from the store when it is sent, so that no worker waits for the whole
+     * object and no copy fills the disk. */
     const struct integrity_object *stored_object;
     uint64_t file_bytes;
     uint64_t file_offset; /* sending starts there; 0 unless set */
@@ -152,7 +156,8 @@ struct response {
  * assertion: values from outside go through buf_append_url or are checked first. */
 void response_add(struct request *request, struct response *response, const char *name,
                   const char *value);
-/* Sets status and a body that lives long enough. */
+/* Sets the status and the body. bytes must live in the request's arena or as long as the process.
+ */
 void response_bytes(struct response *response, int status, const char *content_type,
                     struct span bytes);
 /* Copies buf into the arena. Handles: ERR_TOO_LARGE if buf has failed. */
@@ -160,8 +165,9 @@ enum err_code response_buf(struct request *request, struct response *response, i
                            const char *content_type, const struct buf *buf,
                            struct err *err) MUST_USE;
 
-/* Adds ETag (including quotes, such as "\"abc\"" or "W/\"abc\"") and Cache-Control. True if the
- * client has that version already: the response is then a complete 304 and the handler returns. */
+/* Adds the fields ETag (etag includes the quotes, such as "\"abc\"" or "W/\"abc\"") and
+ * Cache-Control. Returns true if the client has that version already: the response is then a
+ * complete 304, and the handler must return ERR_NONE. */
 bool response_is_cached(struct request *request, struct response *response, const char *etag,
                         const char *cache_control);
 /* Whether If-Match names that version, in a list or as "*". True without If-Match. */

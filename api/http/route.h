@@ -37,11 +37,11 @@ enum route_flags {
     ROUTE_PYROSCOPE = 1 << 9,
     /* Signing in: also served on reserved connections (api/server/http_server.h). */
     ROUTE_SIGN_IN = 1 << 10,
-    /* Stores data of the request: refused while the disk is full (api/core/disk.h). All routes with
-     * ROUTE_AGENT do. */
+    /* Stores data of the request: refused while the disk is full (api/core/disk.h). Implied by
+     * ROUTE_AGENT. */
     ROUTE_STORES = 1 << 11,
-    /* Credentials are ignored, unless the handler looks them up itself: that could take longer than
-     * the response may. */
+    /* Credentials are not looked up before the handler runs, because that could take longer than
+     * the response may. The handler may look them up itself. */
     ROUTE_NO_IDENTITY = 1 << 12,
     /* Sends a stored object, which may be in a bucket that responds slowly. Runs on threads of its
      * own, so that other requests do not wait for the bucket; its slots are those of
@@ -51,7 +51,8 @@ enum route_flags {
 
 struct route {
     enum http_method method; /* HEAD is handled wherever GET is */
-    const char *pattern;     /* "/api/v1/shares/{id}/top"; {…} matches one segment or its part */
+    const char *pattern; /* "/api/v1/shares/{id}/top"; {…} matches a path segment or, with text
+                            beside it as in "{id}.svg", the other part of the segment */
     enum route_access access;
     unsigned
         scopes; /* with ACCESS_SCOPES (and with ACCESS_ANONYMOUS for clients with credentials) */

@@ -6,10 +6,10 @@
  * started the supervisor. X.509 name constraints limit the CA to this host's names, so that
  * trusting it risks little. IP addresses are not constrained: BoringSSL (gRPC, Envoy, Bun) does not
  * support constraints on them and rejects each certificate with an address that has to be checked
- * against one, critical or not. The server loads server.crt and server.key, readable by its group;
- * with
- * --tls-cert and --tls-key it loads custom.crt and custom.key. Files appear complete, by rename.
- * For the supervisor's one thread.
+ * against one, critical or not. The server loads server.crt and server.key, which its group can
+ * read. With the options --tls-cert and --tls-key it loads custom.crt and custom.key instead. A
+ * file is written under another name and renamed, so readers never see a part of it. Threads: one,
+ * the supervisor's.
  */
 #ifndef API_HTTP_TLS_FILES_H
 #define API_HTTP_TLS_FILES_H

@@ -14,9 +14,9 @@
 struct pg_connection;
 struct request;
 
-/* Refused attempts are caused by strangers, so their number is bounded: a number at once and per
- * minute for a tenant and for the server, and a shorter life. At worst 10 a minute for 30 days are
- * 432,000 rows, about 100 MB. */
+/* Strangers can cause refused attempts, so the rows for these are limited: by a rate and a burst
+ * for each tenant and for the server, and by a shorter retention. At worst 10 a minute for 30 days
+ * are 432,000 rows, about 100 MB. */
 enum {
     AUDIT_KEEP_DAYS = 400,
     AUDIT_KEEP_REFUSED_DAYS = 30,
@@ -30,7 +30,8 @@ enum {
  * and the row is sent with the next statement or the commit (pg_queue). */
 enum err_code audit_record(struct pg_connection *connection, const struct request *request,
                            const char *action, const char *target, struct err *err) MUST_USE;
-/* Writes to another tenant's log: what an operator did to it, or who signed in. */
+/* Writes to the log of the tenant tenant_id: an operator's action on it, or a sign-in, when the
+ * request's principal is not the user yet. */
 enum err_code audit_record_for(struct pg_connection *connection, const struct request *request,
                                int64_t tenant_id, const char *action, const char *target,
                                struct err *err) MUST_USE;
@@ -38,8 +39,8 @@ enum err_code audit_record_for(struct pg_connection *connection, const struct re
 /*
  * Records a failed sign-in ("session.refuse") or a wrong password of a share ("share.refuse") in a
  * transaction of its own. target names the account or share, if it exists, never the text that was
- * typed. Rows beyond the bounds, or that cannot be written, are counted as
- * perfolio_audit_dropped_total and logged; the request continues either way.
+ * typed. A row beyond the limits above, or one that cannot be written, is dropped: it
+ * is counted (perfolio_audit_dropped_total) and logged, and the request continues.
  */
 void audit_record_refused(const struct request *request, int64_t tenant_id, const char *action,
                           const char *target);

@@ -35,9 +35,10 @@ bool auth_has_credentials(const struct request *request);
  * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_DATABASE. */
 enum err_code auth_identify(struct request *request, struct err *err) MUST_USE;
 
-/* For routes that have to work without the database, after auth_identify has failed because of it:
- * fills request->principal if the request's bearer token was valid at its last look-up, within
- * AUTH_RECALL_S, and has not been revoked in this process or expired since. */
+/* For routes that have to work while the database does not respond. Call it after auth_identify has
+ * failed with ERR_DATABASE. Fills request->principal and returns true if the request's bearer token
+ * was valid at its last look-up, which is at most AUTH_RECALL_S ago, and has since neither expired
+ * nor been revoked by this process. */
 bool auth_recall(struct request *request);
 
 /*
@@ -47,15 +48,16 @@ bool auth_recall(struct request *request);
  * comes from another site).
  */
 enum err_code auth_check_access(struct request *request, struct err *err) MUST_USE;
-/* For actions of a route that need more than its own scopes. Handles: ERR_UNAUTHENTICATED,
- * ERR_FORBIDDEN (the message names the scope). */
+/* Checks further scopes, for an action that needs more than the scopes of its route. Handles:
+ * ERR_UNAUTHENTICATED, ERR_FORBIDDEN (the message names the scope). */
 enum err_code auth_check_scopes(const struct request *request, unsigned scopes,
                                 struct err *err) MUST_USE;
 
 /* The scopes of a role. */
 unsigned auth_role_scopes(enum role role);
-/* "owner", "member", "viewer" and "none"; ROLE_NONE for other texts. */
+/* Returns "owner", "member", "viewer" or "none". */
 const char *auth_role_name(enum role role);
+/* The role with that name; ROLE_NONE for other texts. */
 enum role auth_role_parse(struct span name);
 
 /* The CSRF token of a browser session: derived from its cookie, not stored. */

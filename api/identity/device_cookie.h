@@ -1,12 +1,12 @@
 /*
- * device_cookie: marks a browser that has signed in to an account, so that guesses of others at its
- * password do not delay it (api/identity/password_attempt.h). The design is that of OWASP's "Slow
- * Down Online Guessing Attacks with Device Cookies".
+ * device_cookie: marks a browser that has signed in to an account, so that guesses of others at the
+ * password do not delay this browser (api/identity/password_attempt.h). The design is that of
+ * OWASP's "Slow Down Online Guessing Attacks with Device Cookies".
  *
  * The cookie contains the time of the sign-in, a random id and an HMAC of both and the account's
  * e-mail under the server's durable key; nothing is stored. It proves no identity and grants
- * nothing. It lasts for DEVICE_COOKIE_LIFETIME_S. A browser has one, for the account that signed in
- * last.
+ * nothing. It lasts for DEVICE_COOKIE_LIFETIME_S. A browser has one cookie, for the account that it
+ * signed in to last.
  */
 #ifndef API_IDENTITY_DEVICE_COOKIE_H
 #define API_IDENTITY_DEVICE_COOKIE_H

@@ -1,8 +1,8 @@
 /*
  * failed_sign_ins: wrong passwords for an account, shown to its owner: GET /api/v1/failed-sign-ins.
  *
- * The last FAILED_SIGN_INS_KEPT of an account are kept, for FAILED_SIGN_INS_DAYS. A session shows
- * those since its user's last sign-in before the session began.
+ * The last FAILED_SIGN_INS_KEPT failures of an account are kept, for FAILED_SIGN_INS_DAYS. A
+ * session shows the failures since the sign-in of its user that preceded the one of this session.
  */
 #ifndef API_IDENTITY_FAILED_SIGN_INS_H
 #define API_IDENTITY_FAILED_SIGN_INS_H
@@ -16,12 +16,12 @@ struct response;
 
 enum { FAILED_SIGN_INS_KEPT = 100, FAILED_SIGN_INS_DAYS = 30 };
 
-/* Records one; a failure to record is logged and does not change the request. user_id 0 with
- * TENANT_ANONYMOUS: the e-mail has no account; the row is written so that the response takes the
- * same time, and no user sees it. */
+/* Records a wrong password. An error while recording it is logged and does not affect the request.
+ * user_id 0 with TENANT_ANONYMOUS: the e-mail has no account; the row is written only so that the
+ * response takes the same time, and no user sees it. */
 void failed_sign_ins_record(const struct request *request, int64_t tenant_id, int64_t user_id);
 
-/* The handler. Handles: ERR_FORBIDDEN (the caller is not a signed-in user). */
+/* The handler of the route. Handles: ERR_FORBIDDEN (the client is not a signed-in user). */
 enum err_code failed_sign_ins_get(struct request *request, struct response *response,
                                   struct err *err);
 

@@ -3,9 +3,10 @@
  * to 64 visible ASCII characters) creates nothing more and gets the same response, for a day.
  *
  * A key belongs to its tenant, or for anonymous requests to the address. It is bound to path, query
- * and body: another request with the same key is refused. The row is written in the transaction
- * that creates the thing, so either both exist or neither; of two concurrent requests one fails
- * there with ERR_CONFLICT and then finds what the other created. Secrets in the response (delete
+ * and body: another request with the same key is refused. The row of the key is written in the
+ * transaction that creates the object (a share, an upload), so either both exist or neither. One of
+ * two concurrent requests fails there with ERR_CONFLICT and then finds the object that the other
+ * created. Secrets in the response (delete
  * token, upload token) are derived from the server's key, since only hashes are stored.
  */
 #ifndef API_IDENTITY_IDEMPOTENCY_H
@@ -23,8 +24,8 @@ enum { IDEMPOTENCY_KEY_BYTES = 64, IDEMPOTENCY_KEEP_HOURS = 24 };
 
 struct idempotency {
     bool is_wanted;           /* the request has a key; if not, the other members are unset */
-    bool is_known;            /* id was made by an earlier request */
-    char id[DIGEST_ID_BYTES]; /* of what was created earlier or is to be created now */
+    bool is_known;            /* an earlier request created the object */
+    char id[DIGEST_ID_BYTES]; /* of the object that was created earlier or is to be created now */
     char secret[DIGEST_SECRET_BYTES]; /* derived from the key, like id */
     uint8_t key_hash[DIGEST_BYTES];
     uint8_t request_hash[DIGEST_BYTES];
@@ -35,9 +36,10 @@ struct idempotency {
 enum err_code idempotency_find(struct request *request, struct idempotency *ret_idempotency,
                                struct err *err) MUST_USE;
 
-/* Call it with the error of creating the thing. If another request with the same key came first:
- * ERR_NONE, and *idempotency (now is_known) describes what that one created. Otherwise the error
- * unchanged, or ERR_CONFLICT with a better text. */
+/* Call it with the code and the error of the transaction that was to create the object. If another
+ * request with the same key has created it meanwhile, returns ERR_NONE and sets *idempotency to
+ * that object (is_known is true). Otherwise returns code unchanged, or an error of
+ * idempotency_find. */
 enum err_code idempotency_find_winner(struct request *request, enum err_code code,
                                       struct idempotency *idempotency, struct err *err) MUST_USE;
 

@@ -23,8 +23,8 @@ struct identity_bootstrap {
 /*
  * Called after the migrations, at each start, on a connection of the schema's owner: ensures that
  * tenant default has an owner (admin@localhost) and issues a token and a one-time sign-in code.
- * known_token is the content of D/admin.token, or NULL: if it is still valid it is returned
- * unchanged, otherwise a new one is made. Earlier unused codes of this kind stop working.
+ * known_token is the content of D/admin.token, or NULL. A valid known_token is returned unchanged;
+ * otherwise a new token is made. Unused sign-in codes of earlier starts stop working.
  */
 enum err_code identity_bootstrap(struct pg_connection *connection, const char *known_token,
                                  struct identity_bootstrap *ret_result, struct err *err) MUST_USE;

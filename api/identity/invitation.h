@@ -1,11 +1,12 @@
 /*
  * invitation: links with which somebody joins a tenant: /api/v1/invitations.
  *
- * The link is <public url>/invite#<secret>; the part after # never reaches a server's log. It is
- * for one e-mail and one role, can be used once and expires after settings.invitation_lifetime_s.
- * An e-mail has one invitation in a tenant: a new one replaces it. Members cannot be invited (409).
- * A person with an account in another tenant can be invited, since the inviting team may not learn
- * of the account, but cannot accept (409).
+ * The link is <public url>/invite#<secret>; browsers do not send the part after # to a server. An
+ * invitation is for one e-mail and one role, can be used once and expires after
+ * settings.invitation_lifetime_s. A new invitation of the same e-mail to the tenant replaces the
+ * earlier one. People of the tenant cannot be invited (409). A person with an account in another
+ * tenant can be invited, because the inviting team must not learn that the account exists, but
+ * cannot accept the invitation (409).
  */
 #ifndef API_IDENTITY_INVITATION_H
 #define API_IDENTITY_INVITATION_H
@@ -18,7 +19,7 @@ enum err_code invitation_list(struct request *request, struct response *response
 enum err_code invitation_post(struct request *request, struct response *response, struct err *err);
 enum err_code invitation_delete(struct request *request, struct response *response,
                                 struct err *err);
-/* Whether the link's secret is valid, and for whom. Only its holder can ask. */
+/* Reports whether the secret of a link is valid, and for which team, e-mail and role. */
 enum err_code invitation_look(struct request *request, struct response *response, struct err *err);
 enum err_code invitation_accept(struct request *request, struct response *response,
                                 struct err *err);

@@ -11,12 +11,13 @@
  *                             after a day without a failure
  *   per password              600 wrong ones, and 10 a minute more, from all addresses together
  *
- * So N addresses have at most min(600 + 14,400 a day, N * 41 on the first
- * day and N * 24 on each further day) guesses at one password, per server process. A browser that
- * has signed in to the account before proves it with its device cookie
- * (api/identity/device_cookie.h): it is not subject to these limits, but to one of its own, 10
- * failures and then a wait of 1 s that doubles up to 1 h, and has its own place for hashing. So
- * even more addresses than the limit per password allows do not lock out those who use the account.
+ * So N addresses together have at most 41 * N guesses at one password on the first day and 24 * N
+ * on each further day, and never more than 600 + 14,400 a day, per server process.
+ *
+ * A browser that has signed in to the account before proves it with its device cookie
+ * (api/identity/device_cookie.h). It is not subject to these limits, but has a limit and a place
+ * for hashing of its own: 10 failures, then a wait of 1 s that doubles up to 1 h. So the owner of
+ * an account can sign in there even while other addresses have used up the limit of the password.
  * Threads: any.
  */
 #ifndef API_IDENTITY_PASSWORD_ATTEMPT_H

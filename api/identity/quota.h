@@ -3,8 +3,8 @@
  *
  * The limits are columns of the table tenant, set by the operator. Stored bytes are counted in
  * tenant_usage, spread over several rows, so that a tenant's parallel uploads do not wait for each
- * other's commit while there is plenty of room. The charge is the check: committed bytes never
- * exceed the limit. Threads: any.
+ * other's commit while there is plenty of room. The statement that charges bytes also checks the
+ * limit, so the committed bytes never exceed it. Threads: any.
  */
 #ifndef API_IDENTITY_QUOTA_H
 #define API_IDENTITY_QUOTA_H
@@ -42,20 +42,20 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
  * ERR_QUOTA (429: the tenant's storage is full), ERR_RATE_LIMITED (429).
  */
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
-/* The limits on bytes of quota_take_upload alone: for an upload whose rate was taken before its
+/* Checks only the limits on bytes of quota_take_upload: for an upload that was counted before its
  * size was known. Handles: ERR_TOO_LARGE, ERR_QUOTA. */
 enum err_code quota_check_size(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
 
-/* Call it before an upload's parts are joined, which can be retried and writes all of its bytes
- * each time; counts as one upload. Its size was checked when it was announced. Handles:
+/* Counts one upload. Call it before the parts of an upload are joined: a client can repeat that,
+ * and each time all bytes are written. The size was checked when the upload was announced. Handles:
  * ERR_RATE_LIMITED (429). */
 enum err_code quota_take_completion(struct request *request, struct err *err) MUST_USE;
 
 /*
- * Adds bytes > 0 to the stored bytes of the request's tenant, in the caller's transaction. If the
- * quota is too small, ERR_QUOTA comes from the transaction's next statement or its commit, with
- * which this is sent (pg_queue), and goes through quota_refuse. Other uploads that come near the
- * limit wait for the commit, so it should follow soon.
+ * Adds bytes > 0 to the stored bytes of the request's tenant, in the caller's transaction. The
+ * statement is sent with the next one or with the commit (pg_queue), which therefore returns
+ * ERR_QUOTA if the quota is too small; the caller passes that code to quota_refuse. Commit soon:
+ * other uploads of the tenant wait for it when they come near the limit.
  */
 enum err_code quota_charge(struct request *request, struct pg_connection *connection, int64_t bytes,
                            struct err *err) MUST_USE;
@@ -65,19 +65,21 @@ enum err_code quota_charge_tenant(const struct server *server, struct pg_connect
                                   int64_t tenant_id, int64_t bytes, struct arena *arena,
                                   struct err *err) MUST_USE;
 
-/* In the transaction that announces an anonymous upload of so many bytes: limits what one address
- * announces and does not send, since it takes room from all. The row stores *ret_subscriber, the
- * subscriber of the address. Parallel announcements see each other. Handles: ERR_QUOTA (429). */
+/* Called in the transaction that announces an anonymous upload of that many bytes. Limits the bytes
+ * that one address has announced and not yet sent, because they reduce the space for all anonymous
+ * clients. The caller stores *ret_subscriber (rate_limiter_subscriber) in the row of the upload.
+ * Parallel announcements are counted correctly. Handles: ERR_QUOTA (429). */
 enum err_code quota_check_announcement(struct request *request, struct pg_connection *connection,
                                        int64_t bytes, const char **ret_subscriber,
                                        struct err *err) MUST_USE;
 
-/* Returns the bytes of deleted data; sent as quota_charge is. Works with both database roles. */
+/* Subtracts the bytes of deleted data from the stored bytes of a tenant. The statement is sent with
+ * the next one or the commit (pg_queue). Works with both database roles. */
 enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,
                               struct arena *arena, struct err *err) MUST_USE;
 
-/* Call it with the result of a transaction that has charged: replaces the text of ERR_QUOTA by one
- * for people, with what to do. Returns code. */
+/* Call it with the result of a transaction in which quota_charge was called. Replaces the text of
+ * ERR_QUOTA by one that states what the user can do. Returns code. */
 enum err_code quota_refuse(const struct request *request, enum err_code code,
                            struct err *err) MUST_USE;
 

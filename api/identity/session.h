@@ -22,9 +22,10 @@ enum err_code session_delete(struct request *request, struct response *response,
 enum err_code session_post_password(struct request *request, struct response *response,
                                     struct err *err);
 
-/* Starts a session of a user inside the caller's transaction for that tenant and records it; from
- * then on the request's principal is that user. The caller commits and then responds with
- * session_respond. */
+/* Starts a session of a user in the caller's transaction for that tenant; from then on the
+ * request's principal is that user. Writes session.create to the audit log, with how ("password",
+ * …) as its target. The caller commits and then responds with session_respond, to which it passes
+ * *ret_secret. */
 enum err_code session_start(struct request *request, struct pg_connection *connection,
                             int64_t tenant_id, int64_t user_id, const char *how,
                             const char **ret_secret, struct err *err) MUST_USE;

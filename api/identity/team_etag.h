@@ -2,11 +2,11 @@
  * team_etag: the version of the settings that people of a team change, to detect concurrent
  * changes.
  *
- * Each part has a version, an ETag of its stored settings: lists send it, and a change names the
- * version that it was made from (If-Match). If somebody else has changed the part since, the change
- * is refused with ERR_STALE instead of undoing a change that its author has not seen. A change
- * without If-Match is accepted, for scripts. Tokens are not among the parts, because they are never
- * changed.
+ * Each part has a version, an ETag of its stored settings. Responses with the part contain it, and
+ * a request that changes the part names the version that its author saw (If-Match). If somebody
+ * else has changed the part since, the request is refused with ERR_STALE, because it would undo a
+ * change that its author has not seen. A request without If-Match is accepted, for scripts. Tokens
+ * are not among the parts, because they are never changed.
  *
  * team_id is the team; pg_tenant is the tenant of the connection, or PG_NO_TENANT.
  */
@@ -28,14 +28,15 @@ enum team_part {
     TEAM_RETENTION
 };
 
-/* Adds the ETag. Call it before reading what is shown, so that the ETag is never newer than that.
- */
+/* Adds the ETag of the part to the response. Call it before reading the part, so that the ETag is
+ * never newer than the content. */
 enum err_code team_etag_add(struct request *request, struct response *response,
                             struct pg_connection *connection, int64_t pg_tenant, int64_t team_id,
                             enum team_part part, struct err *err) MUST_USE;
 
-/* In the transaction of a change, before it: nobody else can change any part until the transaction
- * ends. Handles: ERR_STALE. */
+/* Compares If-Match with the present version. Call it in the transaction that changes the part,
+ * before the change: nobody else can then change any part of the team until the transaction ends.
+ * Handles: ERR_STALE. */
 enum err_code team_etag_check(struct request *request, struct pg_connection *connection,
                               int64_t pg_tenant, int64_t team_id, enum team_part part,
                               struct err *err) MUST_USE;

@@ -7,10 +7,10 @@
  * and each audit line does, would deadlock with it. So every transaction locks the tenant's row
  * before anything else, in a mode that excludes deletion only (FOR KEY SHARE):
  *   requests           tenant_begin, or FOR KEY SHARE or more where no tenant is given
- *   background work    the same with SKIP LOCKED, since what a deletion has it need not do; or it
- *                      locks its rows with SKIP LOCKED and so never waits
- * A statement of its own that locks one row, or inserts one and thereby its tenant first, needs
- * nothing.
+ *   background work    the same with SKIP LOCKED, since it can leave out a tenant that is being
+ *                      deleted; or it locks its rows with SKIP LOCKED and so never waits
+ * A single statement outside of a transaction needs nothing of this if it locks one row only, or
+ * inserts one row, which locks the tenant's row first.
  */
 #ifndef API_IDENTITY_TENANT_H
 #define API_IDENTITY_TENANT_H
@@ -23,13 +23,14 @@ struct arena;
 struct json_body;
 struct pg_connection;
 
-/* pg_begin for a tenant, and locks its row; arena must live until the next statement. Handles: what
- * pg_begin and pg_queue do. */
+/* Begins a transaction for a tenant (pg_begin) and locks the tenant's row. arena must live until
+ * the next statement. Handles: the codes of pg_begin and pg_queue. */
 enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
                            struct err *err) MUST_USE;
 
-/* The body's "sample_labels" in their stored form, in arena; *ret_labels is unchanged if the body
- * has none, or null: the server's setting applies. Handles: ERR_INVALID, ERR_TOO_LARGE. */
+/* Reads the field "sample_labels" of the body. *ret_labels is the list in its stored form, in
+ * arena; unchanged if the field is absent or null, so that the server's setting applies. Handles:
+ * ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code tenant_read_labels(const struct json_body *body, struct arena *arena,
                                  const char **ret_labels, struct err *err) MUST_USE;
 

@@ -42,7 +42,8 @@ void tenant_limits_destroy(struct tenant_limits_memory *memory); /* NULL is a no
 enum err_code tenant_limits_get(const struct request *request, struct tenant_limits *ret_limits,
                                 struct err *err) MUST_USE;
 const char *tenant_limits_default_labels(const struct tenant_limits_memory *memory);
-/* Call it when this process has changed them. */
+/* Call it when this process has changed the limits of a tenant: the next request reads them again.
+ */
 void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id);
 
 /* "samples_per_second is 1000, by the setting tenant-samples-per-second": for refusals. */
@@ -55,12 +56,14 @@ void tenant_limits_describe(const struct tenant_limits *limits, enum tenant_limi
  * setting applies. Handles: ERR_INVALID. */
 enum err_code tenant_limits_read_input(const struct json_body *body, struct arena *arena,
                                        const char **ret_json, struct err *err) MUST_USE;
-/* Writes the members of an object: the values in the column's text, null where there is none. */
+/* Writes one member for each limit: the value that json, the text of the column tenant.limits,
+ * contains, or null. */
 void tenant_limits_write_own(struct json_response *writer, const char *json);
-/* Writes the effective values. */
+/* As tenant_limits_write_own, with the value of the setting instead of null. */
 void tenant_limits_write(struct json_response *writer, const struct settings *settings,
                          const char *json);
-/* The field names of a body, after those of more; NULL-terminated, in arena. */
+/* Returns the names in more, followed by the names of all limits: the fields of a request's body.
+ * Both lists are NULL-terminated; the result is in arena. */
 const char *const *tenant_limits_names(struct arena *arena, const char *const *more);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * token: API tokens of a tenant: /api/v1/tokens.
  *
- * A token is shown once, when it is created; its SHA-256 is stored. It may have no scope that its
- * creator lacks, nor the operator's. Users see and revoke their own; with the scope admin, all of
- * the tenant's. A token whose creator is removed is removed too, and one whose creator loses a role
- * loses its scopes.
+ * A token is shown once, when it is created; only its SHA-256 is stored. It may have only scopes
+ * that its creator has, and never SCOPE_OPERATOR. Users see and revoke the tokens that they
+ * created; with the scope admin, all tokens of the tenant. When a user is removed, so are the
+ * tokens that the user created; when a user gets a lower role, these tokens lose the scopes that
+ * the role lacks.
  */
 #ifndef API_IDENTITY_TOKEN_H
 #define API_IDENTITY_TOKEN_H

@@ -15,7 +15,8 @@ enum err_code user_list(struct request *request, struct response *response, stru
 enum err_code user_patch(struct request *request, struct response *response, struct err *err);
 enum err_code user_delete(struct request *request, struct response *response, struct err *err);
 
-/* Responds with the list of a tenant's users; of any tenant on a connection of the jobs' pool. */
+/* Responds with the list of a tenant's users. On a connection of server->jobs_database, tenant_id
+ * may be any tenant. */
 enum err_code user_respond_list(struct request *request, struct response *response,
                                 struct pg_connection *connection, int64_t tenant_id,
                                 struct err *err) MUST_USE;

@@ -2,11 +2,11 @@
  * batch_id: the id of a batch of profiles, so that a batch that is sent again counts once
  * (store/store.h).
  *
- * It is made of the field Perfolio-Batch-Id, if the request has one, and otherwise of labels, the
- * agent's session, times and content, if the client sent a time: two profiles without one may be
- * equal by chance. Content are the bytes as sent, of single profiles with their compression: a
- * retry sends the same bytes, and hashing them takes less than hashing the expanded profile.
- * Threads: any.
+ * The id is a hash of the header field Perfolio-Batch-Id, if the request has one. Otherwise it is a
+ * hash of labels, the agent's session, times and content; a batch without a time from the client
+ * then has no id, because two such profiles may be equal by chance. The content is the bytes as
+ * sent, for single profiles in their compressed form: a retry sends the same bytes, and hashing
+ * them takes less time than hashing the expanded profile. Threads: any.
  */
 #ifndef API_INGEST_BATCH_ID_H
 #define API_INGEST_BATCH_ID_H
@@ -31,8 +31,8 @@ struct batch_id_source {
     uint32_t number; /* of the batch in its request: one field names all of them */
 };
 
-/* *ret_has_id is false if it cannot be distinguished from another equal one. Handles: ERR_INVALID
- * (the field is too long). */
+/* *ret_has_id is false if the batch has neither the field nor a time: it cannot be distinguished
+ * from another, equal batch. Handles: ERR_INVALID (the field is too long). */
 enum err_code batch_id_find(const struct request *request, const struct batch_id_source *source,
                             uint8_t ret_id[STORE_BATCH_ID_BYTES], bool *ret_has_id,
                             struct err *err) MUST_USE;

@@ -2,9 +2,9 @@
  * ingest_body: reads the body of an agent's request: decompresses it, and decodes it within bounded
  * memory.
  *
- * Content-Encoding is identity, gzip or zstd. The memory that a body takes is not known from its
- * size, so it is decoded with little first, then with memory of the gate (api/core/memory_gate.h),
- * each time four times as much. Threads: any.
+ * Content-Encoding is identity, gzip or zstd. The memory that decoding takes is not known from the
+ * size of a body, so the body is decoded with a small limit first, and after ERR_TOO_LARGE again
+ * with memory of the gate (api/core/memory_gate.h), each time four times as much. Threads: any.
  */
 #ifndef API_INGEST_INGEST_BODY_H
 #define API_INGEST_INGEST_BODY_H
@@ -31,15 +31,17 @@ bool ingest_body_knows_encoding(const struct request *request);
 /* Handles: ERR_UNSUPPORTED (an unknown Content-Encoding). */
 enum err_code ingest_body_check_encoding(const struct request *request, struct err *err) MUST_USE;
 
-/* Decodes the whole body; may be called again with larger limits after ERR_TOO_LARGE: what it put
- * into ingest_limits is dropped then. body is borrowed. */
+/* A callback that decodes the whole body, which is decompressed and borrowed for the call, and puts
+ * the profiles into ingest_limits. After ERR_TOO_LARGE it may be called again with larger limits;
+ * the profiles that it had put are dropped before. */
 typedef enum err_code (*ingest_body_reader)(struct request *request, void *context,
                                             struct span body, const struct profile_limits *limits,
                                             struct err *err);
 
-/* Reads the body within the tenant's limit of a profile's size, which messages name. Handles: what
- * read does, ERR_UNSUPPORTED (the encoding), ERR_INVALID (the body does not have that encoding),
- * ERR_TOO_LARGE, ERR_BUSY (too many requests decode large bodies). */
+/* Reads the body within the tenant's limit of a profile's size; error messages name that limit.
+ * context is passed to read. Handles: the codes of read, ERR_UNSUPPORTED (the encoding),
+ * ERR_INVALID (the body does not have that encoding), ERR_TOO_LARGE, ERR_BUSY (too many requests
+ * decode large bodies). */
 enum err_code ingest_body_read(struct request *request, struct ingest_limits *ingest_limits,
                                ingest_body_reader read, void *context, struct err *err) MUST_USE;
 
@@ -53,12 +55,13 @@ struct ingest_body_profile {
     uint32_t number;     /* in its request */
 };
 
-/* Takes ownership of source->profile, even if it fails; a profile without a time gets that of
- * source, or the present. Handles: ERR_INVALID, ERR_TOO_LARGE. */
+/* Puts a profile into ingest_limits. Takes ownership of profile->source->profile, even on an error.
+ * A profile without a time gets the time of source, or else the present time. Handles: ERR_INVALID,
+ * ERR_TOO_LARGE. */
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
                               struct ingest_limits *ingest_limits, struct err *err) MUST_USE;
 
-/* Adds the field Perfolio-Warning to a response of 200: what was dropped. */
+/* Adds the field Perfolio-Warning to a response of 200, with request->partial_error. */
 void ingest_body_add_warning(struct request *request, struct response *response);
 
 #endif

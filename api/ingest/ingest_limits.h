@@ -36,20 +36,21 @@ enum { INGEST_LIMITS_SERIES_S = 3600 };
 struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void));
 void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL is a no-op */
 
-/* Handles: ERR_RATE_LIMITED (the rate is exceeded), ERR_DATABASE, ERR_BUSY. */
+/* Begins to add profiles of the request's tenant. The caller calls ingest_limits_close. Handles:
+ * ERR_RATE_LIMITED (the rate is exceeded), ERR_DATABASE, ERR_BUSY. */
 enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_ingest_limits,
                                  struct err *err) MUST_USE;
-/* Drops what was not committed. NULL is a no-op. */
+/* Drops the batches that were not committed, and frees ingest_limits. NULL is a no-op. */
 void ingest_limits_close(struct ingest_limits *ingest_limits);
-/* Drops what was put: it will be put again. */
+/* Drops all batches that were put, because the caller will put them again. */
 void ingest_limits_restart(struct ingest_limits *ingest_limits);
 
 /* Sets limits of one profile: the tenant's limits of its size and of its strings, and the setting
  * max-expansion-ratio for compressed bytes. */
 void ingest_limits_limit_profile(const struct ingest_limits *ingest_limits,
                                  struct profile_limits *limits);
-/* Puts the limit's name before a message, if it may be the reason why a profile is ERR_TOO_LARGE.
- * Returns code. */
+/* Call it with the code of decoding a profile. If it is ERR_TOO_LARGE and one of the tenant's
+ * limits may be the reason, puts the name of that limit before the message. Returns code. */
 enum err_code ingest_limits_explain(const struct ingest_limits *ingest_limits,
                                     const struct profile_limits *limits, enum err_code code,
                                     struct err *err) MUST_USE;
@@ -63,19 +64,19 @@ enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limi
 uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
                                      struct span ret_names[SAMPLE_LABELS_MAX]);
 
-/* batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many series),
- * ERR_TOO_LARGE (also profiles of more days than the setting max-request-days: the store writes an
- * object for each day, so a small request could cause work for minutes). */
+/* Puts a batch; batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many
+ * series), ERR_TOO_LARGE (also profiles of more days than the setting max-request-days: the store
+ * writes an object for each day, so a small request could cause work for minutes). */
 enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struct batch *batch,
                                 const uint8_t *batch_id, struct err *err) MUST_USE;
-/* As ingest_limits_put, without the profiles of series over a limit: they are counted and named in
- * result. batch keeps its profiles. */
+/* As ingest_limits_put, but leaves out the profiles of series that exceed a limit, and counts and
+ * describes these in result. The caller still owns batch and its profiles. */
 enum err_code ingest_limits_put_allowed(struct ingest_limits *ingest_limits, struct batch *batch,
                                         const uint8_t *batch_id, struct otlp_result *result,
                                         struct err *err) MUST_USE;
 
-/* Handles: what store_append does, ERR_RATE_LIMITED, ERR_TOO_LARGE (more samples than are ever
- * allowed at once). */
+/* Adds all batches to the store, or none; they are durable when this returns. Handles: the codes of
+ * store_append, ERR_RATE_LIMITED, ERR_TOO_LARGE (more samples than are ever allowed at once). */
 enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
                                    struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 

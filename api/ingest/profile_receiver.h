@@ -3,14 +3,14 @@
  * format.
  *
  * Responds with 200 when the profile is durable and visible to every later query. Each `label`
- * parameter is one name=value of its series; `name` is the first part of the profile types, made of
- * the types if it is missing; `time` is the begin, by default that of the profile, or now. A
- * profile that is sent twice counts once: by the field Perfolio-Batch-Id or, if it has a time, by
- * labels, time and content.
+ * parameter is one name=value of its series. `name` is the first part of the profile types; without
+ * it, that part is derived from the sample types (batch_type.h). `time` is the begin of the
+ * profile; the default is the time in the profile, or else the present time. A profile that is sent
+ * twice counts once (api/ingest/batch_id.h).
  *
- * A profile may be gzip or zstd, which is detected from its bytes, whether Content-Encoding names
- * it or not: one layer, since a saved profile is compressed already. Other values of that field are
- * refused.
+ * A profile may be compressed with gzip or zstd, which is detected from its bytes whether
+ * Content-Encoding names it or not. Only one layer of compression is removed. Other values of that
+ * field are refused.
  */
 #ifndef API_INGEST_PROFILE_RECEIVER_H
 #define API_INGEST_PROFILE_RECEIVER_H
@@ -22,7 +22,7 @@ struct store_receipt;
 
 extern const struct route_table profile_routes;
 
-/* Appends what was added, as the JSON of a response. */
+/* Appends the counts in receipt as JSON, the body of the response. */
 void profile_receiver_write_receipt(const struct store_receipt *receipt, struct buf *json);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * series_set: which series of a tenant had a profile recently, by their hashes.
  *
- * Open addressing, 16 bytes a slot and at most two slots a series. A series without a profile for
- * longer than the set's time counts until room is needed, which is looked for at most once in
- * SERIES_SET_PURGE_S.
+ * A hash table with open addressing, 16 bytes a slot and at most two slots a series. A series whose
+ * last profile is too old (kept_since_s) still counts until the table is rebuilt: when it grows, or
+ * when the set is full, then at most once in SERIES_SET_PURGE_S.
  *
  * A new series is pending until it is known to be stored, and several requests may add it at once:
  * it is removed only if none of them has stored it. Threads: one at a time.
@@ -33,9 +33,10 @@ struct series_set {
 };
 
 void series_set_fini(struct series_set *set);
-/* Whether the series is in the set, or can be added. now_s > 0; series last seen before
- * kept_since_s may be dropped. *ret_is_pending: it is not known to be stored, and the caller must
- * settle it once for each call. False: the set has `most` series already. */
+/* Finds the series or adds it. Returns false if it is new and the set has `most` series already.
+ * now_s > 0; series last seen before kept_since_s may be dropped. *ret_is_pending is true if the
+ * series is not known to be stored; the caller must then call series_set_settle, once for each call
+ * of this function. */
 bool series_set_see(struct series_set *set, uint64_t hash, int64_t now_s, int64_t kept_since_s,
                     uint32_t most, bool *ret_is_pending);
 /* Records whether the series was stored. If no request has stored it, the last one removes it. */

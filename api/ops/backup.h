@@ -11,10 +11,10 @@
  * file against the manifest before it creates anything, and the data folder appears under its name
  * only when it is complete, too.
  *
- * Both compare what they copied with the database: each object that a row names has to exist with
- * the size and the digest of the row, each block of the store with its checksums
- * (api/ops/object_verify.h). Each object that differs is named on standard error, and nothing is
- * created unless allow_damaged is set.
+ * Backup and restore compare their copy of the objects with the database: each object that a row
+ * names must exist with the size and the digest of the row, and each block of the store must match
+ * its checksums (api/ops/object_verify.h). Each object that differs is named on standard error, and
+ * nothing is created unless allow_damaged is set.
  */
 #ifndef API_OPS_BACKUP_H
 #define API_OPS_BACKUP_H
@@ -32,9 +32,9 @@ struct backup_options {
 
 /*
  * Backs up the data folder in settings (whether its server runs or not) and the database, to the
- * new folder target. With verify_only, target is NULL, to read all objects of the data folder and
- * compare them with the database, or the folder of a backup, to compare its files with its
- * manifest. Handles: ERR_CORRUPT (something is missing or damaged).
+ * new folder target. With verify_only, creates nothing: if target is NULL, it compares all objects
+ * of the data folder with the database; otherwise target is the folder of a backup, and its files
+ * are compared with its manifest. Handles: ERR_CORRUPT (an object or file is missing or damaged).
  */
 enum err_code backup_run(struct settings *settings, const char *target,
                          const struct backup_options *options, struct err *err) MUST_USE;

@@ -18,20 +18,20 @@ struct manifest;
 struct object_store;
 
 /*
- * Copies all objects to target_fd/objects, synced, and adds them to the manifest. The caller keeps
- * the servers from deleting objects from before its dump until this returns, and compares the copy
- * with the database (backup_verify.h), since objects that are damaged or unreadable are left out.
- * server is NULL, or the user as whom objects, a folder, is read (object_folder_read_as): an object
- * that only root can read is copied with a warning on standard error. Handles: what listing objects
- * and writing files does.
+ * Copies all objects to the folder "objects" of target_fd, synced, and adds them to the manifest.
+ * Objects that are damaged or unreadable are left out, so the caller compares the copy with the
+ * database afterwards (backup_verify.h). The caller holds SERVER_SWEEP_LOCK from before its dump of
+ * the database until this returns, so that no server deletes objects. server is NULL or, if objects
+ * is a folder, the user as whom it is read (object_folder_read_as): an object that only root can
+ * read is then copied with a warning on standard error.
  */
 enum err_code backup_take_objects(struct object_store *objects, const struct os_user *server,
                                   int target_fd, struct manifest *manifest,
                                   struct err *err) MUST_USE;
 
 /* Puts all files of source_fd/objects into the bucket, which must contain no objects of a Perfolio
- * under the prefix. After a failure the copied ones are deleted again, as far as the bucket allows.
- * Handles: ERR_CONFLICT (it contains some). */
+ * under the prefix. After a failure, the objects copied so far are deleted, as far as the bucket
+ * allows. Handles: ERR_CONFLICT (the bucket contains objects of a Perfolio). */
 enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
                                     uint64_t *ret_count, struct err *err) MUST_USE;
 /* Deletes all objects under the prefix. */

@@ -27,12 +27,14 @@ struct backup_source {
     struct object_store *objects; /* the bucket; NULL: they are in the folder */
 };
 
-/* The data folder must exist. Call backup_source_close also after a failure. */
+/* Opens the data folder of settings, which must exist, and its database, which is started if no
+ * server runs. Call backup_source_close also after a failure. */
 enum err_code backup_source_open(struct settings *settings, struct backup_source *source,
                                  struct err *err) MUST_USE;
 void backup_source_close(struct backup_source *source);
 
-/* Parts of backup_source_open, for a folder that is being created. */
+/* Two steps of backup_source_open, for a restore, whose data folder is being created. is_served:
+ * whether a server runs on the data folder. */
 enum err_code backup_source_open_bucket(struct backup_source *source, struct err *err) MUST_USE;
 enum err_code backup_source_open_database(struct backup_source *source, bool is_served,
                                           struct err *err) MUST_USE;

@@ -1,9 +1,10 @@
 /*
  * data_folder: D, whose layout supervisor.h describes: owners and access of its parts.
  *
- * If root starts perfoliod below a folder that unprivileged users cannot enter (/root), its
- * children reach D through a descriptor that they inherit, as /proc/self/fd/N: permissions of
- * opened files are still checked, only those of the path are not. For the supervisor's one thread.
+ * If root starts perfoliod with D below a folder that unprivileged users cannot enter (/root), its
+ * children reach D through an inherited descriptor, as /proc/self/fd/N: the kernel then checks the
+ * permissions of the files in D, but not those of the folders above. Threads: one, the
+ * supervisor's.
  */
 #ifndef API_OPS_DATA_FOLDER_H
 #define API_OPS_DATA_FOLDER_H
@@ -34,7 +35,7 @@ struct data_folder {
  */
 enum err_code data_folder_open(const char *path, bool has_cluster, struct data_folder *ret_folder,
                                struct err *err) MUST_USE;
-/* As data_folder_open without the lock: for use while a perfoliod serves it. */
+/* As data_folder_open without the lock: for use while another perfoliod serves the folder. */
 enum err_code data_folder_open_served(const char *path, bool has_cluster,
                                       struct data_folder *ret_folder, struct err *err) MUST_USE;
 void data_folder_close(struct data_folder *folder);

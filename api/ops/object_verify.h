@@ -66,16 +66,17 @@ struct object_verify_result {
     uint64_t problem_counts[STORE_PROBLEM_COUNT];
 };
 
-/* Verifies every object of every kind; adds to *result, which must be zeroed at first. Problems are
- * not errors. Handles: what objects and database do. */
+/* Verifies every object of every kind and adds the counts to *result, which the caller zeroes
+ * before the first call. Problems are passed to verify->found and are not errors; errors are those
+ * of the object store and the database. */
 enum err_code object_verify_all(const struct object_verify *verify,
                                 struct object_verify_result *result, struct err *err) MUST_USE;
 
 /*
- * Calls found for every object that no row refers to. Such objects are not damaged: an operation
- * puts its objects before the rows that name them, and an interrupted operation leaves them behind.
- * Objects that wait for their deletion (object_trash) have a row. *ret_count: their number.
- * Handles: what objects and database do.
+ * Calls found for every object that no row refers to, and sets *ret_count to the number of these
+ * calls. Such objects are not damaged: an operation puts its objects before the rows that name
+ * them, and an interrupted operation leaves them behind. Objects that wait for their deletion
+ * (object_trash) have a row. Errors are those of the object store and the database.
  */
 typedef void object_verify_found_unknown(void *context, const struct object_unknown *unknown);
 enum err_code object_verify_unknown(struct pg_pool *database, struct object_store *objects,
@@ -101,7 +102,7 @@ struct object_snapshot {
     const struct store_catalogue *catalogue;
 };
 
-/* In arena. */
+/* Reads all rows into arena. */
 enum err_code object_snapshot_read(struct pg_pool *database, struct arena *arena,
                                    struct object_snapshot *ret_snapshot, struct err *err) MUST_USE;
 /* Compares a copy of all objects, verify->objects, with the snapshot: every object has to exist and

@@ -2,10 +2,11 @@
  * postgres: the private PostgreSQL cluster in the data folder: creates, starts and stops it, and
  * stops one that a killed supervisor left running.
  *
- * It listens on a unix socket only and identifies users by the operating system (peer): the
- * cluster's user may be perfolio_cluster (superuser) and perfolio_owner (the schema's owner), the
- * server's user perfolio_server and perfolio_jobs, root all of them. The system's own clusters are
- * never changed. For the supervisor's one thread.
+ * It listens on a unix socket only and authenticates clients by their operating system user (peer).
+ * The user who runs the cluster may connect as perfolio_cluster (superuser) and perfolio_owner (the
+ * schema's owner), the user who runs the server as perfolio_server and perfolio_jobs, and root as
+ * each of these. Clusters of the operating system are never changed. Threads: one, the
+ * supervisor's.
  */
 #ifndef API_OPS_POSTGRES_H
 #define API_OPS_POSTGRES_H

@@ -10,10 +10,11 @@
  * folder with a cluster and one without are distinguished. Backups contain no id: a restore creates
  * a new pair.
  *
- * An id is given only to a pair that belongs together already: one side names what the other has,
- * or both are empty. The row is committed first, as not confirmed, then the file or object is made
- * durable, then the row is confirmed. So a start that is killed in between can be distinguished
- * from storage that never had an id, and other storage that comes after it gets a new one.
+ * An id is given only to a database and a storage that belong together already: one of them
+ * contains an object that the other names, or both are empty. The row is committed first, as not
+ * confirmed; then the file or object is made durable; then the row is confirmed. If a start
+ * is killed in between, the next one finds a row that is not confirmed: storage with that id gets
+ * its confirmation, and storage without an id gets a new one.
  */
 #ifndef API_OPS_STORAGE_IDENTITY_H
 #define API_OPS_STORAGE_IDENTITY_H
@@ -25,7 +26,7 @@ struct settings;
 
 /* On a connection of the schema's owner, as the user who owns the objects. Handles: ERR_CONFLICT
  * (they do not belong together; the message states what to do), ERR_CORRUPT (the stored id is
- * malformed), ERR_IO, ERR_DATABASE, and for a bucket what object_store_setup_open does. */
+ * malformed), ERR_IO, ERR_DATABASE, and for a bucket the codes of object_store_setup_open. */
 enum err_code storage_identity_check(struct pg_connection *connection,
                                      const struct settings *settings, struct err *err) MUST_USE;
 /* As storage_identity_check without changes; accepts a database that no start has migrated yet. */

@@ -40,7 +40,7 @@ enum err_code storage_identity_file_write_id(const struct storage_identity_file 
 enum err_code storage_identity_file_has_any(const struct storage_identity_file *storage,
                                             const char *const *keys, size_t count,
                                             bool *ret_is_there, struct err *err) MUST_USE;
-/* The keys of some of its shares, at most max, as "{share/<id>,…}"; "{}" if it has none. */
+/* Lists the keys of at most max shares in the storage, as "{share/<id>,…}"; "{}" if it has none. */
 enum err_code storage_identity_file_list(const struct storage_identity_file *storage, size_t max,
                                          struct arena *arena, struct span *ret_keys,
                                          struct err *err) MUST_USE;

@@ -1,13 +1,13 @@
 /*
- * query: queries of the store (store/store.h) over HTTP: the profiles that a selector finds in a
- * window, as any report that shares have; and one profile of a list (api/query/profile_list.h), as
- * it was sent.
+ * query: queries of the store (store/store.h) over HTTP. Merges the profiles that a selector
+ * matches in a window and responds with any report that shares have; or returns one profile of a
+ * list (api/query/profile_list.h) as it was sent.
  *
- * The window is start <= begin of a profile < end; both in the forms of lib/base/time_parse.h, the
- * last hour by default. Reports and their parameters are those of shares (api/report/report.h).
- * Header fields describe the result: Perfolio-Profile-Type, Perfolio-Rule (sum, mean, difference),
- * Perfolio-Statistics (what was read), and Perfolio-Warning if stored data is broken and the result
- * lacks it.
+ * The window contains the profiles with start <= begin < end. start and end have the forms of
+ * lib/base/time_parse.h; the default is the last hour. Reports and their parameters are those of
+ * shares (api/report/report.h). Header fields describe the result: Perfolio-Profile-Type,
+ * Perfolio-Rule (sum, mean, difference), Perfolio-Statistics (the blocks, rows and bytes that were
+ * read), and Perfolio-Warning if the result lacks stored data that is damaged.
  */
 #ifndef API_QUERY_QUERY_H
 #define API_QUERY_QUERY_H
@@ -31,16 +31,17 @@ struct query_names {
 };
 extern const struct query_names query_names;
 
-/* Reads the tenant, its limits and the window. For a GET it takes a slot of the tenant first.
- * Handles: ERR_INVALID, ERR_BUSY (it is handled again later). */
+/* Sets the tenant, its limits and the window of the query. For a GET it takes a concurrency slot of
+ * the tenant first. Handles: ERR_INVALID, ERR_BUSY (it is handled again later). */
 enum err_code query_read_window(struct request *request, const struct query_names *names,
                                 struct store_query *ret_query, struct err *err) MUST_USE;
-/* The selectors of the parameters `match[]`: the series that any of them finds; without one, all
- * series. Handles: ERR_INVALID (too many). */
+/* Reads the selectors in the parameters match[]. The query finds the series that any of them
+ * matches; without match[], all series. Handles: ERR_INVALID (too many selectors). */
 enum err_code query_read_matches(const struct request *request, struct store_query *query,
                                  struct err *err) MUST_USE;
-/* Reads a query of the request's tenant. Without start and end it has the window of others, which
- * may be NULL. Does not check access. Handles: ERR_INVALID (the message names the parameter). */
+/* Reads a query of the request's tenant from the parameters in names. If their start and end are
+ * absent, the window is read from those of others; others may be NULL. Does not check access.
+ * Handles: ERR_INVALID (the message names the parameter). */
 enum err_code query_read(struct request *request, const struct query_names *names,
                          const struct query_names *others, struct store_query *ret_query,
                          struct err *err) MUST_USE;
@@ -56,13 +57,15 @@ void query_want_labels(const struct request *request, const struct report *repor
 enum err_code query_merge(const struct request *request, const struct store_query *query,
                           struct store_result *ret_result, struct err *err) MUST_USE;
 
-/* Limits a report of the query's result to the rest of the query's time. */
+/* Limits the time to compute a report of the query's result: query and report together may take the
+ * time that the query's limits allow. */
 void query_limit_report(const struct store_query *query, struct report *report);
-/* For the result of such a report: ERR_LIMIT if that time was over, otherwise code. */
+/* Call it with the code of a report limited by query_limit_report: returns ERR_LIMIT if that time
+ * has passed, otherwise code. */
 enum err_code query_explain(const struct store_query *query, enum err_code code,
                             struct err *err) MUST_USE;
 
-/* What a result lacks, in ASCII; NULL if it is complete. */
+/* Describes, in ASCII, the data that a result lacks; NULL if it is complete. In arena. */
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read);
 /* Returns ERR_INVALID: the parameter names a label that the result does not have, with possible
  * reasons. */
@@ -73,7 +76,8 @@ enum err_code query_refuse_label(struct arena *arena, const char *parameter,
 void query_add_fields(struct request *request, struct response *response,
                       const struct store_result *result, int64_t begin_ns);
 
-/* Adds only those of any result of the store: Perfolio-Statistics, Perfolio-Warning. */
+/* Adds only Perfolio-Statistics and Perfolio-Warning, for results of the store that are not merged
+ * profiles. */
 void query_add_statistics(struct request *request, struct response *response,
                           const struct store_statistics *read, int64_t begin_ns);
 /* Adds a Perfolio-Warning if the query found nothing and its selector requires a label that neither

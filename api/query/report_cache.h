@@ -2,8 +2,9 @@
  * report_cache: complete reports of queries, in the form in which they are sent, for equal queries
  * of the same team.
  *
- * Before it computes a result, the store reports what the result is computed from (struct
- * store_result), which is the key; so no report outlives its data. Single flight. Threads: any.
+ * Before it computes a result, the store reports the identity of the data that it is computed from
+ * (struct store_result). That identity is part of the key, so a report is not used for other data.
+ * One request computes a report while equal ones wait for it. Threads: any.
  */
 #ifndef API_QUERY_REPORT_CACHE_H
 #define API_QUERY_REPORT_CACHE_H
@@ -20,16 +21,19 @@ size_t report_cache_bytes(struct report_cache *report_cache);
 /* One requested report; lives in the request's arena. */
 struct report_request;
 struct report_request *report_request_create(struct request *request, const struct report *report);
-/* Ends the query as soon as it is known that the report is cached. */
+/* Makes the query end early, without a merged profile, if the report of its data is cached. Call it
+ * before query_merge. */
 void report_request_watch(struct report_request *wanted, struct store_query *query);
 
 /* Responds with the cached report, or computes it from the result's profile; adds the fields that
- * describe the result. Handles: what report_write_profiles does. */
+ * describe the result. begin_ns: the start of the query, of the monotonic clock. Handles: the codes
+ * of report_write_profiles. */
 enum err_code report_request_respond(struct report_request *wanted, struct response *response,
                                      const struct store_result *result, int64_t begin_ns,
                                      struct err *err) MUST_USE;
 
-/* What was read for the result that report_request_respond sent, which may be a cached one. */
+/* The statistics of the query whose result report_request_respond sent. If the report was cached,
+ * that is the query for which it was computed. */
 const struct store_statistics *report_request_statistics(const struct report_request *wanted);
 
 #endif

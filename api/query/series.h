@@ -1,10 +1,11 @@
 /*
- * series: lists of what the store has in a window: profile types, series, and the names and values
- * of their labels.
+ * series: lists the profile types in a window of the store, its series, and the names and values of
+ * their labels.
  *
- * Each response is {"data": […], "next": …}, ordered by bytes, `limit` rows of it; `next` is the
- * value of `after` for the following ones, null at the end. `match[]` are selectors: what any of
- * them finds, by default everything. The window is that of api/query/query.h.
+ * Each response is {"data": […], "next": …} with at most `limit` rows, ordered by bytes; `next` is
+ * the value of the parameter `after` for the rows that follow, null at the end. `match[]` are
+ * selectors: the lists contain the data of series that any of them matches, without `match[]` of
+ * all series. The window is that of api/query/query.h.
  */
 #ifndef API_QUERY_SERIES_H
 #define API_QUERY_SERIES_H

@@ -9,7 +9,8 @@
 
 enum { STORE_JSON_MAX_BYTES = 256 << 20 };
 
-/* {"blocks":…}: what was read; begin_ns: the start of the query, of the monotonic clock. */
+/* Appends the statistics of a query as {"blocks":…}. begin_ns: the start of the query, of the
+ * monotonic clock. */
 void store_json_append_statistics(struct buf *json, const struct store_statistics *statistics,
                                   int64_t begin_ns);
 

@@ -1,18 +1,18 @@
 /*
- * report: what is computed from a profile, or from two that are compared: its parameters, which are
- * read in one place, and its bytes.
+ * report: a report of a profile, or of two that are compared: reads its parameters and computes its
+ * bytes.
  *
  * The profiles are from shares (api/share/share_report.h), from a query (api/query/query.h) or from
- * both (api/query/query_diff.h). Each of these finds them, checks access, limits memory and caches
- * complete responses; this module knows none of them.
+ * both (api/query/query_diff.h). Each of these modules finds its profiles, checks access, limits
+ * memory and caches complete responses; this module knows none of them.
  *
  * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
  * line, address, binary, or a label), names (full, simple, none: the form of names from symbol
- * tables), focus, ignore, hide, show (expressions of lib/base/regex.h), label (key=value of
- * lib/profile/report/label_filter.h), each of which may be repeated, limit. Each error names the
- * parameter. Files (pictures, trees, stacks, call graphs) also accept the parameters of a page's
- * address (api/report/viewer_url_state.h); the field Perfolio-Warning reports those that they do
- * not show.
+ * tables), limit; and, each of them repeatable, focus, ignore, hide, show (expressions of
+ * lib/base/regex.h) and label (key=value of lib/profile/report/label_filter.h). Each error names
+ * the parameter. Files (pictures, trees, stacks, call graphs) also accept the parameters of a
+ * page's address (api/report/viewer_url_state.h); the field Perfolio-Warning states how many rules
+ * of the page a file does not show.
  *
  * A body may have max-generated-bytes, or anonymous-max-generated-bytes without credentials.
  * Threads: any.
@@ -42,12 +42,12 @@ enum { REPORT_MAX_BYTES = 512 << 20 };
 struct report_kind {
     const char *name; /* distinct; used in cache keys */
     const char *content_type;
-    bool compresses;  /* zstd for clients that accept it */
-    bool needs_view;  /* otherwise only the profile */
-    bool shows_title; /* the result depends on the share's title */
-    bool shows_zoom;  /* the zoom of a page's address */
-    bool counts_labels;
-    /* view is NULL unless needs_view. */
+    bool compresses;    /* zstd for clients that accept it */
+    bool needs_view;    /* write gets a view; false: only the profile, and view is NULL */
+    bool shows_title;   /* the result depends on the share's title */
+    bool shows_zoom;    /* the result depends on the zoom of a page's address */
+    bool counts_labels; /* the result depends on all labels of the samples */
+    /* Appends the body to output. Called on the worker that handles the request. */
     enum err_code (*write)(const struct report *report, struct arena *arena,
                            const struct profile *profile, const struct view *view,
                            struct buf *output, struct err *err);
@@ -76,7 +76,7 @@ struct report {
     const struct chain_rule *chain; /* rules of a page, applied after `rules` */
     size_t chain_count;
     enum symbol_name_mode names;
-    bool is_stored;            /* the profiles are continuous ones: trees list their binaries */
+    bool is_stored;            /* the profiles are the result of a query: trees list the binaries */
     bool is_label_known;       /* the query's result has the label in group_by */
     const char *symbolization; /* JSON: which binaries lack names; NULL: not reported */
     uint64_t generation;       /* sum of the generations of the shares' symbol tables */
@@ -90,7 +90,8 @@ struct report {
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;
-    /* For a report of a query (api/query/query.h); zeros: the setting, and no deadline. */
+    /* The limits of the query, for a report of its result; zeros: the setting report-cpu-time, and
+     * no wait limit. */
     int64_t cpu_deadline_ns;
     struct wait_limit wait_limit;
     uint64_t zoom;      /* hash of the path of the node that the picture shows; 0: all */
@@ -141,7 +142,7 @@ enum err_code report_read_mode(const struct request *request, struct report *rep
 /* The error for a body larger than report->max_bytes; names the setting. */
 enum err_code report_too_large(const struct report *report, struct err *err);
 
-/* Drops rules about labels, if the store has applied them already. */
+/* Drops the rules about labels. For results of a query: the store has applied these rules. */
 void report_drop_label_rules(struct report *report);
 
 /* Appends everything that determines the result except the profiles, as text. */
@@ -153,8 +154,8 @@ enum err_code report_write_profiles(const struct report *report,
                                     const struct profile *const profiles[2], struct buf *body,
                                     struct err *err) MUST_USE;
 
-/* Call it before slow work for key, which is a share's id or names a tenant
- * (api/http/concurrency_limit.h). Handles: ERR_BUSY (a GET is handled again later). */
+/* Takes a concurrency slot (api/http/concurrency_limit.h); call it before slow work. key is the id
+ * of a share, or names a tenant. Handles: ERR_BUSY (a GET is handled again later). */
 enum err_code report_take_slot(struct request *request, const char *key, struct err *err) MUST_USE;
 
 #endif

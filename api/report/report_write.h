@@ -20,7 +20,8 @@ extern const struct report_kind report_svg;
 extern const struct report_kind report_png;
 
 /* "zoomed into main.work: 3.20 s (25.0 %) · search json: 12.3 %": the parts of the address that a
- * picture describes above its boxes, in arena; may be empty. Handles: as a picture. */
+ * picture describes above its boxes, in arena; may be empty. Handles: the codes of the picture's
+ * write. */
 enum err_code report_write_seen(const struct report *report, struct arena *arena,
                                 const struct view *view, struct span *ret_text,
                                 struct err *err) MUST_USE;
@@ -29,7 +30,7 @@ enum err_code report_write_seen(const struct report *report, struct arena *arena
 const struct report_kind *report_choose_flame(struct request *request, struct response *response,
                                               unsigned *ret_parameters);
 
-/* Rows of a table and values of each label, if a request sets no limit. */
+/* The default of the parameter limit: rows of a table, and values of each label. */
 enum { REPORT_TOP_ROWS_DEFAULT = 100, REPORT_LABEL_VALUES_DEFAULT = 50 };
 
 #endif

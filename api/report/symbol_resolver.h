@@ -1,11 +1,12 @@
 /*
- * symbol_resolver: names of addresses from symbol tables (api/debuginfo/symbol_tables.h), for the
- * store, which resolves while it computes a result, and for shares, when their profile is read.
+ * symbol_resolver: finds the names of addresses in symbol tables (api/debuginfo/symbol_tables.h).
+ * The store calls it while it computes the result of a query, and api/share when it has decoded the
+ * profile of a share.
  *
  * Stored data never contains these names, so that a table that arrives later names old data. The
- * names of recently used tables are cached as they are displayed. Addresses are not cached: finding
- * one takes less time than caching it. Binaries without a table are noted (symbol_tables_need).
- * Threads: any.
+ * display forms of names are cached for recently used tables. The result for an address is not
+ * cached: finding it takes less time than caching it. Binaries without a table are noted
+ * (symbol_tables_need). Threads: any.
  */
 #ifndef API_REPORT_SYMBOL_RESOLVER_H
 #define API_REPORT_SYMBOL_RESOLVER_H
@@ -31,7 +32,8 @@ struct symbolize_binary;
  */
 static const enum symbol_name_mode symbol_resolver_mode_default = SYMBOL_NAME_SIMPLE;
 
-/* server is not used before the first request. max_bytes of names; 0: 64 MiB. */
+/* max_bytes bounds the cached names; 0: 64 MiB. server is not used before the first request, so its
+ * other parts may be created later. */
 struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes);
 void symbol_resolver_destroy(struct symbol_resolver *symbol_resolver); /* NULL is a no-op */
 

@@ -16,7 +16,8 @@ struct symbolize_binary;
 struct symbolization_status {
     struct symbol_tables_status *states;
     uint32_t count;
-    uint32_t unlisted_count; /* at least so many more binaries lack names, or did when uploaded */
+    uint32_t unlisted_count; /* binaries that are not in states: they lack names, or did so when the
+                                profile was uploaded. A lower bound */
 };
 
 /* Adds the states of these binaries of a tenant. Handles: ERR_DATABASE, ERR_BUSY. */

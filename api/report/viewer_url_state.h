@@ -1,27 +1,28 @@
 /*
  * viewer_url_state: the parameters in the address of a page that describe a view
- * (web/src/state.ts), for files of the view.
+ * (web/src/url_state.ts), for files of the view.
  *
  *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, see web/src/model/rules/chain.ts>
  *   lb=<a rule of lib/profile/report/label_filter.h>, once for each
  *   q=<search>  m=<marked function>  norm=1, both sides of a comparison scaled to one total
- *   c=<what colours distinguish>: binary or value; otherwise packages
+ *   c=binary or c=value: the property by which frames are coloured; otherwise their package
  *   v=flame (or b=flame beside a view that is no picture), the root is at the bottom
  *   w=<from>-<to>, the visible part of the width, of the node selected by z
  *   names=<the form of names from symbol tables>, a parameter of the API, too
  *
- * These become parameters of a report. The others (other views, other colours, order) do not change
- * a file and are ignored, as are those of later versions if sv is present. A parameter with the
- * API's own name overrides the page's.
+ * These become parameters of a report. Other parameters of the page (views, colours, order) do not
+ * change a file and are ignored; so are unknown parameters, of later versions, if sv is present. A
+ * parameter with the API's own name overrides the page's.
  *
  * Rules apply in order, each to the result of the one before. The rules at the start of the chain
  * that the server's filter (lib/profile/report/filter.h) can express are applied by it, as when a
- * page requests a large tree (web/src/model/rules/served_rules.ts): grouped by function, line or
- * address, and no focus or ignore after a hide or show, since it would match hidden frames. When
- * grouped by file or binary, rules that match nothing in the view are rules about functions, and
- * are the filter's too (viewer_url_state_take_rules). From the first other rule on,
- * lib/profile/report/rule_chain.h applies them. Rules of unknown kinds and invalid expressions are
- * counted, so that the response can report how many rules it ignores; the page ignores them, too.
+ * page requests a large tree (web/src/model/rules/served_rules.ts): the group is function,
+ * line or address, and no focus or ignore follows a hide or show, since it would match hidden
+ * frames. With the group file or binary, a rule that matches nothing in the view is a rule about
+ * functions, and the filter applies it too (viewer_url_state_take_rules). The first rule that the
+ * filter cannot apply, and all after it, are applied by lib/profile/report/rule_chain.h. Rules of
+ * unknown kinds and invalid expressions are ignored, as in the page, and counted, so that the
+ * response can report their number.
  * Threads: any.
  */
 #ifndef API_REPORT_VIEWER_URL_STATE_H

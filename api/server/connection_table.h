@@ -1,11 +1,11 @@
 /*
  * connection_table: counts open connections, in total and per address, and chooses which to close.
  *
- * A connection is waiting while no request of it is being handled: during the TLS handshake, while
- * a request is being received, and between requests. Waiting connections are kept in the order in
- * which they began to wait. A waiting connection is receiving while the body of a request arrives
- * on it at a good rate. A connection is authenticated once a request on it carried a valid token or
- * session.
+ * A connection is waiting while none of its requests is being handled: during the TLS handshake,
+ * while a request is being received, and between requests. Waiting connections are kept in the
+ * order in which they began to wait. A waiting connection is receiving while the body of a request
+ * arrives on it at a good rate. A connection is authenticated once a request on it carried a valid
+ * token or session.
  *
  * A new connection is decided upon in this order:
  *   - Its address has per_address connections: of the address's waiting connections that are not
@@ -68,7 +68,7 @@ enum connection_eviction {
 struct connection_decision {
     enum connection_verdict verdict;
     enum connection_eviction eviction;
-    int evicted_owner; /* with an eviction */
+    int evicted_owner; /* the owner of the evicted connection; unset without an eviction */
 };
 
 struct connection_table *connection_table_create(const struct connection_limits *limits);
@@ -80,7 +80,8 @@ struct connection_decision connection_table_add(struct connection_table *table, 
                                                 int owner, struct connection_entry *entry);
 void connection_table_remove(struct connection_table *table, struct connection_entry *entry);
 
-/* A request starts to be handled; the last one has ended. */
+/* begin: a request of the connection starts to be handled. end: the last such request has ended,
+ * and the connection is waiting again. */
 void connection_table_begin(struct connection_table *table, struct connection_entry *entry);
 void connection_table_end(struct connection_table *table, struct connection_entry *entry);
 /* Sets whether a request is being received at a good rate. A receiving connection is not evicted
@@ -88,7 +89,7 @@ void connection_table_end(struct connection_table *table, struct connection_entr
  * waiting; the start of a request ends it, too. */
 void connection_table_set_receiving(struct connection_table *table, struct connection_entry *entry,
                                     bool is_receiving);
-/* A request on it was authenticated. */
+/* Records that a request on the connection was authenticated. */
 void connection_table_authenticate(struct connection_table *table, struct connection_entry *entry);
 
 static inline bool connection_is_evicted(const struct connection_entry *entry)

@@ -220,7 +220,7 @@ void http_connection_log_limit(struct http_server *http, enum http_limit limit,
 /* Pauses, resumes and refuses the loop's uploads. */
 void http_buffers_look(struct http_loop *loop);
 void http_buffers_resume(struct http_connection *connection);
-/* Whether it holds memory that others wait for. */
+/* Whether other uploads wait for memory that the connection's input holds. */
 bool http_buffers_are_wanted(const struct http_connection *connection);
 
 /* h2o_request.c: the h2o handler */
@@ -229,15 +229,16 @@ int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
 void http_request_fill_fields(struct request *request, const h2o_req_t *req);
 void http_job_release(struct http_job *job);
 
-/* job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. Its
- * response, if it was on a worker or aside, comes to the loop as MESSAGE_RESPONSE. */
+/* job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. The
+ * response of a request that was on a worker or put aside comes to the loop as MESSAGE_RESPONSE. */
 /* The threads that handle the request, and read the file of its response. */
 struct worker_pool *http_job_pool(const struct http_server *http, const struct request *request);
 /* On the loop: passes the job to a worker. Handles: ERR_BUSY. */
 enum err_code http_job_submit(struct http_job *job, struct err *err) MUST_USE;
-/* Fills the response with the problem, and logs it; status 0: that of the code. */
+/* Fills the response with the problem of err and logs it; status 0: problem_status of its code. */
 void http_job_fail(struct http_job *job, int status, const struct err *err);
-/* After the handler: compresses its response, and charges the memory until the peer has it. */
+/* After the handler: compresses the response and counts its memory (response_memory_take) until the
+ * peer has read it. */
 void http_job_finish(struct http_job *job, enum err_code code, const struct err *err);
 void http_job_uncharge(struct http_job *job);
 /* On the loop: the client has gone. A job that only waits for its slot is dropped. */

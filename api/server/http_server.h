@@ -16,9 +16,10 @@
  * a request without credentials that is neither a sign-in nor handled by a loop thread nor a probe
  * gets 503, and the connection ends after a response to an anonymous client.
  *
- * Limits of responses: those that peers have not read yet may hold max_buffered_bytes, beyond which
- * large ones become 503; from half of it on, a peer that reads a large one slower than 8 KiB/s is
- * disconnected. Requests beyond the pool's queue get 503 with Retry-After.
+ * Limits of responses: the responses that peers have not read yet may hold max_buffered_bytes
+ * together. Beyond that, large responses are replaced by a 503. While more than half of it is held,
+ * a peer that reads a large response more slowly than 8 KiB/s is disconnected. Requests beyond the
+ * pool's queue get 503 with Retry-After.
  *
  * Timeouts: a transfer has no deadline while bytes flow. A sweep reads TCP_INFO every second and
  * closes connections that are idle (60 s), whose request arrives too slowly (30 s below 64 B/s),
@@ -29,16 +30,20 @@
  * (api/server/request_smuggling.h); a proxy in front that shares connections between clients must
  * be as strict.
  *
- * Uploads share max_buffered_bytes of unhandled input by address (IPv6 by its /64; behind a proxy
- * all have the proxy's). Above 3/4 of it, those that hold more than 64 KiB are queued: the oldest
- * of each address, then the second of each, and so on. From the front, each continues as long as it
- * may grow to the largest body within the free bytes, and must bring 8 KiB/s; the others are not
- * read. When one lacks room while another address has more uploads in the queue, that address's
- * youngest get 503 at once; so an address that fills the buffers with many uploads loses them to
- * one that brings one. An upload that has been waiting for slow_timeout_s, and has progressed by
- * less than 8 KiB/s since it was first paused, gets 503, too. Loops have queues of their own, of
- * which the first upload always continues, and make room for each other's first of an address in
- * the same way. HTTP/2 streams cannot be paused: a connection without room is closed.
+ * Uploads share max_buffered_bytes of unhandled input by address (IPv6: by its /64; behind a proxy
+ * all clients have the address of the proxy):
+ *   - While more than 3/4 of these bytes are in use, the uploads that hold more than 64 KiB form a
+ *     queue: first the oldest upload of each address, then the second of each, and so on.
+ *   - From the front of the queue, an upload continues if the free bytes suffice for the largest
+ *     body; it must then bring 8 KiB/s. The uploads behind these are paused: nothing is read.
+ *   - If an upload lacks room while another address has more uploads in the queue, the youngest
+ *     uploads of that address get 503 at once. So an address that fills the buffers with many
+ *     uploads loses them to an address that sends one.
+ *   - An upload that has been paused for slow_timeout_s, and has progressed by less than 8 KiB/s
+ *     since it was first paused, gets 503.
+ *   - Each loop has its own queue, and the first upload of each queue always continues. Loops make
+ *     room for the first upload of an address in another loop in the same way.
+ *   - HTTP/2 streams cannot be paused: a connection without room is closed.
  *
  * HTTP/2 is opt-in: libh2o 2.2.5 responds to an oversize body there with a stream reset instead of
  * 413, and has no fix for rapid reset, against which a connection is closed after 200 early
@@ -85,7 +90,8 @@ struct http_options {
     int worker_count;          /* max(4, 2 * cores), at most 16 */
     int max_queued_requests;   /* 256 */
     size_t max_queued_bytes;   /* 128 MiB: bodies of queued and running requests */
-    size_t max_buffered_bytes; /* 192 MiB: input of all connections; and of responses */
+    size_t max_buffered_bytes; /* 192 MiB for the input of all connections, and as much for the
+                                  responses that peers have not read yet */
     int max_connections;       /* 4096 */
     int max_connections_per_address; /* 0: a tenth of max_connections, but at least 16; with
                                         trust_forwarded_for no limit: all have the proxy's */
@@ -119,7 +125,7 @@ void http_server_destroy(struct http_server *http);
 /* True from the start of http_server_stop on: long handlers may use it to abort early. */
 bool http_server_is_stopping(const struct http_server *http);
 
-/* The last good result of /readyz, kept here for health.c. */
+/* The last successful check of /readyz, and its context. Stored here for health.c. */
 struct http_readiness {
     _Atomic bool is_database_up;    /* at the last check by the metrics */
     _Atomic int64_t found_ns;       /* monotonic; 0: never */

@@ -12,17 +12,18 @@
 
 extern const struct route_table page_routes;
 
-/* Whether a browser should see this error as a page: not found or a path that cannot be decoded,
- * outside the API and the assets, and requested with Accept: text/html. */
+/* Whether the error is to be sent as a page instead of a problem document. True if the path does
+ * not exist or cannot be decoded, does not belong to the API or the assets, and was requested with
+ * Accept: text/html. */
 bool pages_shows_error(const struct request *request, const struct err *problem);
 
-/* The page for a path that does not exist, with status 404, or cannot be decoded, with 400; may run
- * on a loop thread. */
+/* Responds with the page for a path that does not exist (status 404) or cannot be decoded (400).
+ * May run on a loop thread. */
 enum err_code pages_respond_no_page(struct request *request, struct response *response,
                                     struct err *err) MUST_USE;
 
-/* The Content-Security-Policy of every HTML response, and of those that other sites may show in a
- * frame: /embed/{id} of shares that anyone with the link may see. */
+/* The Content-Security-Policy of HTML responses. The second one is for responses that other sites
+ * may show in a frame: /embed/{id} of shares that anyone with the link may see. */
 extern const char *const pages_content_security_policy;
 extern const char *const pages_framed_content_security_policy;
 

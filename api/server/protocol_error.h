@@ -16,7 +16,8 @@
 
 #include "api/http/request.h"
 
-/* Fills the response; false if the request has no route, or its route has none of those flags. */
+/* Fills the response with err in the form of the route's protocol. Returns false if the request has
+ * no route, or its route has none of these flags. */
 bool protocol_error_respond(struct request *request, struct response *response,
                             const struct err *err);
 

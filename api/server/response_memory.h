@@ -1,10 +1,10 @@
 /*
- * response_memory: the memory of responses that their readers have not taken yet, and who holds it.
+ * response_memory: counts the memory of responses that peers have not read yet, for each client.
  *
- * All responses together hold at most the given number of bytes. So that one client cannot hold all
- * of it, a client without credentials (by address, IPv6 by its /64) holds at most an eighth of it,
- * all clients without credentials together a half, and each tenant a half. A client that holds
- * nothing may have one response of any size that fits the whole. Threads: any.
+ * All responses together hold at most max_bytes. So that one client cannot hold all of these, a
+ * client without credentials (an address, IPv6: its /64) may hold an eighth of them, all clients
+ * without credentials together a half, and each tenant a half. There is one exception: a client
+ * that holds nothing may have one response of any size up to the free bytes. Threads: any.
  */
 #ifndef API_SERVER_RESPONSE_MEMORY_H
 #define API_SERVER_RESPONSE_MEMORY_H
@@ -24,10 +24,12 @@ void response_memory_destroy(struct response_memory *memory); /* NULL is a no-op
 /* The bytes of one response. */
 struct response_bytes {
     size_t own;
-    /* Bytes that other responses may hold too, such as a cached result, and what identifies them;
-     * 0 and NULL: none. They count once for each client that holds them, and once in all. */
+    /* Bytes that other responses may hold too, such as a cached result; 0: none. They count once
+     * for each client that holds them, and once in the total. */
     size_t shared;
-    _Atomic uint32_t *readers; /* how many responses hold them; counted by this module */
+    /* Identifies the shared bytes, and is the number of responses that hold them; this module
+     * counts it. NULL: there are none. */
+    _Atomic uint32_t *readers;
 };
 
 /* Counts the bytes for the client of the request. *ret_holder is passed to response_memory_give.

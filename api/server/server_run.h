@@ -22,7 +22,7 @@ enum {
     SERVER_JOBS_STATEMENT_MS = 60000,
 };
 
-/* What the supervisor passes to the process that serves. */
+/* The sockets and connections that the supervisor passes to the process that serves. */
 struct server_start {
     const char *conninfo;      /* for perfolio_server, or for an external database */
     const char *jobs_conninfo; /* for perfolio_jobs, or for the same external database */

@@ -13,8 +13,8 @@ struct sockaddr_storage;
  * if fd is no TCP socket or the kernel does not provide them. */
 bool tcp_info_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked);
 
-/* Whether the peer has closed its direction, or the connection is broken. Data that it sent before
- * may still have to be read. */
+/* Whether the peer has closed its sending side, or the connection is broken. Data that the peer
+ * sent before may still have to be read. */
 bool tcp_info_has_ended(int fd);
 
 /* One number per subscriber, as in api/http/rate_limiter.h: an IPv4 address, or the /64 of an IPv6

@@ -1,11 +1,11 @@
 /*
  * comment: comments on a share, with the frame and the view that they are about.
  *
- *   read     whoever may see the share
+ *   read     anyone who may see the share
  *   write    a signed-in user who may see the share and is member or owner of any team: an
  *            anonymous share has no team of its own
- *   edit     its author, as long as these hold
- *   delete   its author; an owner of the share's team; whoever presents the share's delete token
+ *   edit     its author, who must still fulfil these conditions
+ *   delete   its author; an owner of the share's team; anyone with the share's delete token
  *
  * Tokens cannot write: a comment belongs to a person. Texts are Markdown as typed, which the
  * browser renders. Comments are deleted with the share (table share_comment), and changes of them

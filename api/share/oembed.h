@@ -1,10 +1,10 @@
 /*
  * oembed: lets other sites embed a profile: GET /oembed (https://oembed.com), type rich.
  *
- * The address is that of a share's page, its short link or its page for frames; the view's
- * parameters are kept. As the specification requires, shares that not everyone may see get 401,
- * other addresses 404, formats other than JSON 501. Unknown parameters are accepted: consumers send
- * many.
+ * The parameter url is the address of a share's page, of its page for frames or of a short link;
+ * the parameters of the view in it are kept. As the specification requires, the response is 401 for
+ * a share that not everyone may see, 404 for other addresses, 501 for formats other than JSON.
+ * Unknown parameters are accepted, because consumers send many.
  */
 #ifndef API_SHARE_OEMBED_H
 #define API_SHARE_OEMBED_H

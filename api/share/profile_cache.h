@@ -1,9 +1,10 @@
 /*
  * profile_cache: decoded profiles by share id, so that a profile is decoded once and not per view.
  *
- * A flight_cache of profiles: single flight, least recently used dropped beyond max_bytes; a
- * profile in use stays valid until its last user has returned it. A caller that requests a heavy
- * profile holds memory of the memory gate for it (profile_cache_cost). Threads: any.
+ * A flight_cache of profiles: one thread decodes a profile while others wait for the result; beyond
+ * max_bytes, the least recently used profile is dropped. A profile in use stays valid until its
+ * last user has returned it. A caller takes the memory for a heavy profile from the memory gate
+ * before it calls profile_cache_ref (profile_cache_cost states how much). Threads: any.
  */
 #ifndef API_SHARE_PROFILE_CACHE_H
 #define API_SHARE_PROFILE_CACHE_H
@@ -45,7 +46,7 @@ const struct symbolize_binary *profile_cache_binaries(const struct flight_entry 
 /* Caches a profile that was decoded when its share was created, since its creator usually views it
  * next. The cache destroys it. */
 void profile_cache_keep(struct profile_cache *cache, const char *share_id, struct profile *profile);
-/* The memory for decoding the share's profile and for the result, without decoding it. */
+/* The memory that decoding the share's profile and keeping it takes, according to its summary. */
 struct share_cost profile_cache_cost(const struct share *share);
 const struct profile *profile_cache_get(const struct flight_entry *entry);
 /* NULL is a no-op. */

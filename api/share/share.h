@@ -1,10 +1,10 @@
 /*
  * share: a profile with a permalink: the uploaded bytes, unchanged, and its settings.
  *
- * Bytes are in the object store, settings in the table share. Creating commits the row only when
- * the object is durable and decoded, so an acknowledged share is complete; an object without a row
- * is deleted by share_jobs_run. A look-up needs no tenant: the row contains it, and
- * api/share/share_access.h decides who may see the share. Threads: any.
+ * The bytes are in the object store, the settings in the table share. share_create commits the row
+ * only after the object is durable and decoded, so an acknowledged share is complete;
+ * share_jobs_run deletes objects without a row. A share is found by its id alone, without its
+ * tenant; api/share/share_access.h decides who may see it. Threads: any.
  */
 #ifndef API_SHARE_SHARE_H
 #define API_SHARE_SHARE_H
@@ -41,7 +41,7 @@ struct share {
     const char *description; /* Markdown, as typed: the browser renders it */
     int64_t created_ms;      /* since 1970 */
     int64_t expires_ms;      /* 0: never */
-    int64_t idle_expiry_s;   /* > 0: a view moves expires_ms to this long after it */
+    int64_t idle_expiry_s;   /* > 0: each view sets expires_ms to the time of the view plus this */
     const char *object_key;
     uint64_t raw_bytes;
     struct span raw_sha256;
@@ -58,18 +58,20 @@ struct share {
 enum err_code share_find(struct server *server, struct span id, struct arena *arena,
                          struct share *ret_share, struct err *err) MUST_USE;
 
-/* The object that its row describes; borrows from share. */
+/* The stored object of a share, as its row describes it; borrows from share. */
 struct integrity_object share_stored_object(const struct share *share);
-/* Opens its object and compares the size. Handles: ERR_GONE (the share was deleted meanwhile),
- * otherwise as integrity_open. */
+/* Opens the object of a share and compares its size with the row. Handles: ERR_GONE (the share was
+ * deleted meanwhile), otherwise as integrity_open. */
 enum err_code share_open_object(struct server *server, const struct share *share, int *ret_fd,
                                 struct err *err) MUST_USE;
 
-/* Appends a range of its object to buf. Handles: ERR_GONE, otherwise as integrity_read_range. */
+/* Appends a range of the object of a share to buf. Handles: ERR_GONE, otherwise as
+ * integrity_read_range. */
 enum err_code share_read_range(struct server *server, const struct share *share, uint64_t offset,
                                size_t size, struct buf *buf, struct err *err) MUST_USE;
 
-/* What the HTML of /p/{id} may show to anyone who has the link, including link previews. */
+/* The facts that the HTML of /p/{id} may show to anyone who has the link, including link previews.
+ */
 struct share_public_metadata {
     const char *title;       /* "" if there is none or it may not be shown */
     const char *description; /* Markdown as typed; "" in the same cases */
@@ -116,8 +118,8 @@ enum err_code share_create_once(struct request *request, const struct share_sett
                                 struct span bytes, struct idempotency *idempotency,
                                 struct response *response, struct err *err) MUST_USE;
 
-/* POST /api/v1/shares with a profile as the body; its route is in api/query/query_share.h, since
- * the same address takes a query instead. */
+/* Handles POST /api/v1/shares with a profile as the body. The route is in api/query/query_share.h,
+ * because the same path accepts a query instead of a body. */
 enum err_code share_handle_create(struct request *request, struct response *response,
                                   struct err *err) MUST_USE;
 
@@ -135,11 +137,12 @@ void share_append_json(const struct request *request, const struct share *share,
 const char *share_attachment(struct arena *arena, const char *name);
 
 /*
- * Background work, called every few seconds by one thread, with the connection whose session holds
- * SERVER_SWEEP_LOCK: if it breaks, the lock is lost and nothing more is deleted. Ends expired
- * shares, deletes the bytes of shares that have ended, makes their rows tombstones, and deletes
- * objects and uploads that are not needed. Each call does a bounded amount; *ret_has_more, set in
- * any case, is true if the call made progress and the next one should follow at once.
+ * Background work, called every few seconds by one thread. connection is the one whose session
+ * holds SERVER_SWEEP_LOCK: if it breaks, the lock is lost and nothing more is deleted. The call
+ * ends expired shares, deletes the bytes of shares that have ended, makes their rows tombstones,
+ * and deletes objects and uploads that are not needed. Each call does a bounded amount of work;
+ * *ret_has_more, set also on an error, is true if the call made progress and the next one should
+ * follow at once.
  */
 enum err_code share_jobs_run(struct server *server, struct pg_connection *connection,
                              bool *ret_has_more, struct err *err) MUST_USE;

@@ -2,10 +2,11 @@
  * share_access: who may see and who may change a share.
  *
  *   public, unlisted   anyone who has the link
- *   team               principals of the share's tenant with SCOPE_READ; a token with SCOPE_SHARE
- *                      alone, if it created the share
- *   password           these too; anyone with the password, in the header X-Perfolio-Password
- *                      or once at /api/v1/shares/{id}/unlock, which sets a signed cookie
+ *   team               principals of the share's tenant with SCOPE_READ; the token that created
+ *                      the share, also if it has only SCOPE_SHARE
+ *   password           the same principals; and anyone who sends the password, in the header field
+ *                      X-Perfolio-Password or once to /api/v1/shares/{id}/unlock, which sets a
+ *                      signed cookie
  *
  * An anonymous client that requests a team share is asked to sign in (ERR_UNAUTHENTICATED); for
  * principals of other teams it does not exist (ERR_NOT_FOUND). Passwords are kept as scrypt hashes;
@@ -24,12 +25,13 @@ struct share;
 enum err_code share_access_check_read(struct request *request, const struct share *share,
                                       struct err *err) MUST_USE;
 
-/* share_find and share_access_check_read; the id is request->path_params[0] unless given. */
+/* share_find and share_access_check_read. id empty: request->path_params[0]. Handles: the codes of
+ * both. */
 enum err_code share_access_find(struct request *request, struct span id, struct share *ret_share,
                                 struct err *err) MUST_USE;
 
-/* True for principals of the share's tenant with SCOPE_SHARE who may read the share as members
- * (anonymous shares have none). */
+/* Whether the request's principal belongs to the share's tenant, has SCOPE_SHARE and may read the
+ * share without its password. False for anonymous shares: their tenant has no members. */
 bool share_access_is_editor(const struct request *request, const struct share *share);
 
 /* Whether the request may change or delete the share: editors, and clients that present the delete

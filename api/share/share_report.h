@@ -2,11 +2,11 @@
  * share_report: the reports (api/report/report.h) of a share, or of two that are compared.
  *
  * A response is made once (lib/base/flight_cache.h) from a decoded profile
- * (api/share/profile_cache.h), and kept in the form in which it is sent. Its ETag depends on the
+ * (api/share/profile_cache.h), and cached in the form in which it is sent. Its ETag depends on the
  * bytes of the shares and on the parameters, so that a repeated request costs one look-up and no
- * decoding. A body is held in memory as a whole, since it is made once for all requests for it.
- * Without credentials, an address generates one file at a time (api/http/concurrency_limit.h).
- * Threads: any.
+ * decoding. The whole body is in memory, since it is made once for all requests for it. For clients
+ * without credentials, one file per address is generated at a time
+ * (api/http/concurrency_limit.h). Threads: any.
  */
 #ifndef API_SHARE_SHARE_REPORT_H
 #define API_SHARE_SHARE_REPORT_H
@@ -25,12 +25,13 @@ struct share_report {
 
 /*
  * Reads the parameters and finds the shares, whose ids are the first share_count parameters of the
- * path. Handles: ERR_INVALID (a parameter), and what share_access_find handles.
+ * path. Handles: ERR_INVALID (a parameter), and the codes of share_access_find.
  */
 enum err_code share_report_read(struct request *request, const struct report_kind *kind,
                                 unsigned parameters, int64_t default_limit, size_t share_count,
                                 struct share_report *ret_share_report, struct err *err) MUST_USE;
-/* Finds one share alone. Handles: what share_access_find handles. */
+/* Finds the share of one side and sets share_report->shares[side]. Handles: the codes of
+ * share_access_find. */
 enum err_code share_report_read_side(struct request *request, struct span id, size_t side,
                                      struct share_report *share_report, struct err *err) MUST_USE;
 

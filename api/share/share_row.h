@@ -8,7 +8,8 @@
 
 struct pg_result;
 
-/* The same columns, selected from the table "AS s"; of the summary only what a list shows. */
+/* The same columns for a SELECT from the table share "AS s"; the summary contains only the members
+ * that a list shows. */
 #define SHARE_ROW_LIST_COLUMNS                                                                     \
     "s.tenant_id, s.user_id, s.token_id, s.state, s.gone_reason, s.title, s.description, "         \
     "s.visibility, s.password_hash, s.delete_token_hash, "                                         \
@@ -20,8 +21,8 @@ struct pg_result;
     "s.summary->'time_ns', 'duration_ns', s.summary->'duration_ns')::text, s.views"
 enum { SHARE_ROW_COLUMN_COUNT = 21 };
 
-/* id lives as long as the result's arena. Handles: ERR_INVALID (a row that this version cannot
- * read). */
+/* Reads a row. id is borrowed and must live as long as the result's arena. Handles: ERR_INVALID (a
+ * row that this version cannot read). */
 enum err_code share_row_read(const struct pg_result *result, int row, const char *id,
                              struct share *ret_share, struct err *err) MUST_USE;
 const char *share_row_state(const struct pg_result *result, int row);

@@ -1,6 +1,6 @@
 /*
- * share_runtime: what shares keep in memory between requests. One per server, created before it
- * starts.
+ * share_runtime: the state of shares that is in memory between requests: counted views and cached
+ * responses. One per server, created before it starts.
  *
  * Threads: any; each part has its own lock.
  */
@@ -31,7 +31,7 @@ struct share_runtime *share_runtime_create(void);
 /* NULL is a no-op. Views not yet written are lost: call share_jobs_write_views before. */
 void share_runtime_destroy(struct share_runtime *memory);
 
-/* Drops what is cached of a share that is deleted. */
+/* Drops the cached profile and responses of a share that is deleted. */
 void share_runtime_forget(struct server *server, const char *share_id);
 
 /* One complete response body. */

@@ -4,16 +4,18 @@
  *
  *   {"cost":{"decode_bytes","decoded_bytes","stack_frames","samples"},
  *    "sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
- *    "totals":[…],"top_function":{"name","self"},"sample_count","location_count","function_count","time_ns","duration_ns",
- *    "period","period_type":{"type","unit"},"comments":[…],"comment_count","build_ids":[…],
- *    "build_id_count","unnamed":[{"build_id","file"}],"sample_labels":["thread",…]}
+ *    "totals":[…],"top_function":{"name","self"},"sample_count","location_count",
+ *    "function_count","time_ns","duration_ns","period","period_type":{"type","unit"},
+ *    "comments":[…],"comment_count","build_ids":[…],"build_id_count",
+ *    "unnamed":[{"build_id","file"}],"sample_labels":["thread",…]}
  *
- * cost is what a view takes: memory for decoding, memory of the decoded profile, frames of all
- * stacks with inlined calls. totals are sums per sample type, whole numbers in its own unit, null
- * if reports refuse to add them (profile_can_add). top_function has the largest self value of the
- * default sample type among the functions that the profile itself names; it is absent if there is
- * none. unnamed are the binaries with addresses that came without a name. Comments, build ids,
- * unnamed binaries and names of labels are listed up to a bound; the counts are of all of them.
+ * cost states what a view of the share needs: memory for decoding, memory of the decoded profile,
+ * the number of frames of all stacks with inlined calls. totals are sums per sample type, whole
+ * numbers in its own unit, null if reports refuse to add them (profile_can_add). top_function has
+ * the largest self value of the default sample type among the functions that the profile itself
+ * names; it is absent if there is none. unnamed are the binaries with addresses that came without a
+ * name. Comments, build ids, unnamed binaries and names of labels are listed up to a bound; the
+ * counts are of all of them.
  */
 #ifndef API_SHARE_SHARE_SUMMARY_H
 #define API_SHARE_SHARE_SUMMARY_H
@@ -72,11 +74,12 @@ enum err_code share_summary_read_total(const char *summary, struct span wanted, 
  * total is not known. */
 const char *share_summary_describe(const char *summary, struct arena *arena);
 
-/* The binaries in unnamed, in arena, and how many more there were. */
+/* Reads the list unnamed into arena; *ret_unlisted is the number of further binaries that it does
+ * not contain. */
 void share_summary_read_unnamed(const char *summary, struct arena *arena,
                                 const struct symbolize_binary **ret_binaries, uint32_t *ret_count,
                                 uint32_t *ret_unlisted);
-/* Whether it lists build ids. */
+/* Whether the summary lists build ids. */
 bool share_summary_has_build_ids(const char *summary);
 
 /* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */

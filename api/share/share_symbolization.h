@@ -12,15 +12,17 @@
 struct flight_entry;
 struct share;
 
-/* *ret_generation distinguishes names of different times: 0 if no symbol table can matter.
- * *ret_json is {"complete","pending","missing"} of all shares together, in the request's arena;
- * NULL: it would be too long. Handles: ERR_DATABASE, ERR_BUSY. */
+/* *ret_generation is the sum of the generations of the symbol tables of these shares, which changes
+ * when their names may have changed; 0 if no symbol table can matter. *ret_json is
+ * {"complete","pending","missing"} of all shares together, in the request's arena; NULL: it would
+ * be too long. Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
                                            size_t count, uint64_t *ret_generation,
                                            const char **ret_json, struct err *err) MUST_USE;
 
-/* The share's decoded profile, for facts that need no report: takes a slot and memory of the gate
- * as reports do (profile_cache_ref). Handles: ERR_BUSY, ERR_GONE, ERR_TOO_LARGE. */
+/* As profile_cache_ref, for a request that needs the decoded profile and makes no report: takes a
+ * concurrency slot and memory of the gate first, as a report does. Handles: ERR_BUSY, ERR_GONE,
+ * ERR_TOO_LARGE. */
 enum err_code share_symbolization_ref_profile(struct request *request, const struct share *share,
                                               struct flight_entry **ret_entry,
                                               struct err *err) MUST_USE;

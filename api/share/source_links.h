@@ -11,12 +11,12 @@
  *   audience     team: links are shown to the team only; everyone: also to others who may see a
  *                share
  *
- * If several rules match, one with a build id precedes one with a label and that precedes one with
- * neither, then the longest prefix, then the newest rule.
+ * If several rules match, a rule with a build id takes precedence over one with a label, and that
+ * over one with neither; among equals the one with the longest prefix, then the newest one.
  *
  *   GET, POST /api/v1/source-links     read with SCOPE_READ, written with SCOPE_ADMIN
  *   DELETE /api/v1/source-links/{id}
- *   GET /api/v1/shares/{id}/source-links   the rules that match the share, for whoever may see
+ *   GET /api/v1/shares/{id}/source-links   the rules that match the share, for anyone who may see
  *               it: with revisions filled in, and the binaries selected by build ids
  *
  * The page fills in the other parts and escapes each part of a path

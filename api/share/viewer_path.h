@@ -23,8 +23,8 @@ struct viewer_path {
 enum err_code viewer_path_parse(struct span text, struct viewer_path *ret_path,
                                 struct err *err) MUST_USE;
 
-/* Whether query, without its "?", is such a query; name is the field that an error names. Handles:
- * ERR_INVALID. */
+/* Checks that query, without its "?", has the form described above. name is the name of the field
+ * in the text of an error. Handles: ERR_INVALID. */
 enum err_code viewer_path_check_query(const char *name, struct span query,
                                       struct err *err) MUST_USE;
 

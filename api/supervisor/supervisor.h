@@ -11,9 +11,9 @@
  *   postgres.log  PostgreSQL's messages; restarted at 16 MiB, the last part is in postgres.log.old
  *   lock          held by the supervisor and the server; contains the supervisor's pid
  *
- * One thread. What must run as another user or with a library that creates threads runs in a child:
- * this executable again, with a subcommand that ends in "-child" and settings in the environment. A
- * child dies with the supervisor.
+ * One thread. Work that must run as another user, or that uses a library which creates threads,
+ * runs in a child process: this executable again, with a subcommand that ends in "-child" and the
+ * settings in the environment. A child dies with the supervisor.
  */
 #ifndef API_SUPERVISOR_SUPERVISOR_H
 #define API_SUPERVISOR_SUPERVISOR_H
@@ -22,7 +22,7 @@
 
 struct settings;
 
-/* Serves until SIGTERM or SIGINT. settings are completed (public_url, absolute paths). */
+/* Serves until SIGTERM or SIGINT. Completes settings: sets public_url and makes paths absolute. */
 enum err_code supervisor_run(struct settings *settings, struct err *err) MUST_USE;
 
 /*

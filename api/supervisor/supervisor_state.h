@@ -24,8 +24,8 @@ struct settings;
 
 struct supervisor {
     struct settings *settings;
-    char *custom_cert; /* the values of --tls-cert and --tls-key; settings name our copies */
-    char *custom_key;
+    char *custom_cert; /* the value of --tls-cert; settings name the copy in D/tls */
+    char *custom_key;  /* likewise of --tls-key */
     struct data_folder folder;
     struct postgres postgres;
     bool has_cluster;

@@ -23,7 +23,8 @@ struct upload {
     int64_t expires_ms;   /* since 1970 */
 };
 
-/* objects[n] is part n, its key is NULL if it is missing; part_count entries. */
+/* The parts of an upload: upload.part_count entries. objects[n].key is NULL if part n is missing.
+ */
 struct upload_parts {
     struct integrity_object *objects;
 };

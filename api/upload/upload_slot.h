@@ -1,11 +1,11 @@
 /*
  * upload_slot: how many uploads are decoded at a time.
  *
- * Decoding a profile or a symbol table takes seconds of processor time and much memory for a small
- * body that expands well, and the rate of uploads does not limit that. So it needs a concurrency
- * slot (api/http/concurrency_limit.h): clients without credentials share a quarter of the workers,
- * one upload of an address at a time, and each tenant has a quarter. Other requests wait without a
- * worker. Threads: any.
+ * A small compressed body may take seconds of processor time and much memory to decode, so a limit
+ * on the rate of uploads does not suffice. A request therefore takes a concurrency slot
+ * (api/http/concurrency_limit.h) before it decodes a profile or a symbol table. All clients without
+ * credentials together have slots for a quarter of the workers, and each address among them has
+ * one; each tenant has slots for a quarter. Further requests wait without a worker. Threads: any.
  */
 #ifndef API_UPLOAD_UPLOAD_SLOT_H
 #define API_UPLOAD_UPLOAD_SLOT_H
