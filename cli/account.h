@@ -3,8 +3,8 @@
  *
  * PERFOLIO_URL, PERFOLIO_TOKEN and PERFOLIO_CA_FILE take precedence over the settings that
  * `perfolio login` stores in $XDG_CONFIG_HOME/perfolio/config.ini ([server] url, token, ca_file). A
- * stored token and CA file belong to the stored server; they are not used if PERFOLIO_URL is
- * another one.
+ * stored token and CA file belong to the stored server; they are not used if PERFOLIO_URL names
+ * another server. client_create (cli/client.h) sends the token only to the server of the account.
  */
 #ifndef CLI_ACCOUNT_H
 #define CLI_ACCOUNT_H
@@ -23,7 +23,8 @@ struct account {
     bool is_readable_by_others; /* the settings file contains a token and others can read it */
 };
 
-/* Texts are in arena. Handles: ERR_INVALID (settings file or URL), ERR_IO. */
+/* Reads the environment and the settings file. Texts are in arena. Handles: ERR_INVALID (the
+ * settings file or the URL is malformed), ERR_IO. */
 enum err_code account_load(struct arena *arena, struct account *ret_account,
                            struct err *err) MUST_USE;
 

@@ -43,8 +43,8 @@ struct command {
     const char *summary; /* one line */
     const struct argp *argp;
     enum command_arguments arguments;
-    const char *const *words; /* of ARGUMENTS_WORDS; NULL-terminated */
-    bool ends_at_word;        /* options after the first argument belong to that */
+    const char *const *words; /* the possible arguments with ARGUMENTS_WORDS; NULL-terminated */
+    bool ends_at_word;        /* the first argument is a command, to which later options belong */
     /* argv[0] is "perfolio <name>". */
     enum err_code (*run)(struct cli *cli, int argc, char **argv, struct err *err);
 };
@@ -83,7 +83,8 @@ void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text);
 /* Ends the process with a usage error that suggests an option if argv contains a misspelt long
  * option. Call it before argp_parse, which only reports an unknown option. */
 void cli_check_options(const struct argp *argp, int argc, char **argv, bool is_in_order);
-/* "; did you mean NAME?" if the word is similar to one of the names (NULL-terminated); else "". */
+/* Returns "; did you mean NAME?" if typed is similar to one of names (NULL-terminated), else "". In
+ * the process's arena. */
 const char *cli_did_you_mean(struct cli *cli, const char *typed, const char *const *names);
 
 /* Parses with command->argp; input is passed to the parser. Ends the process on a usage error. */
@@ -93,7 +94,7 @@ void cli_parse(const struct command *command, int argc, char **argv, void *input
 enum err_code cli_usage(struct cli *cli, struct err *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-/* client_create, with ERR_INVALID (no server set) as a usage error. base may be NULL. */
+/* As client_create for the account of cli; ERR_INVALID (no server is set) becomes a usage error. */
 struct client;
 enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
                           struct err *err) MUST_USE;
@@ -105,9 +106,9 @@ enum err_code cli_flush(struct err *err) MUST_USE;
  * reader closed it. Returns the code. */
 enum err_code cli_check_reader(int fd, struct err *err) MUST_USE;
 
-/* Reads a secret, the first line of a file, or of standard input if it is "-". In the arena.
- * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, of more than 4 KiB, or with a control
- * character). */
+/* Reads a secret: the first line of file, or of standard input if file is "-". *ret_secret is in
+ * the process's arena. Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, of more than 4 KiB, or
+ * with a control character). */
 enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,
                               struct err *err) MUST_USE;
 

@@ -4,9 +4,10 @@
  *
  * Temporary failures (429, 502, 503, 504, failed connections) are retried with doubling, jittered
  * pauses. Requests of an upload are retried up to CLIENT_PATIENT_RETRIES times. All other requests
- * are interactive: they are retried once after at most 500 ms, and not after a timeout, which was a
- * long wait already. Both kinds obey Retry-After as often as CLIENT_PATIENT_RETRIES; a value of
- * more than two minutes ends the retries. PERFOLIO_RETRIES overrides the number for every request.
+ * are interactive: they are retried once after at most 500 ms, and not after a timeout, because the
+ * user has waited long already. If the server sends Retry-After, requests of both kinds are retried
+ * up to CLIENT_PATIENT_RETRIES times after that pause; a pause of more than two minutes ends the
+ * retries. PERFOLIO_RETRIES overrides the number for every request.
  * A request that is not repeatable is sent again only if it had no effect: no byte of it was sent,
  * or the server returned 429 or 503.
  *
@@ -37,8 +38,9 @@ struct client_request {
 };
 
 /*
- * For base, or the account's server if it is NULL. Handles: ERR_INVALID (no server is set, or a
- * token would be sent unencrypted), ERR_NOT_FOUND, ERR_IO (CA file).
+ * Creates a client for the server base, or for the account's server if base is NULL. The client
+ * sends the token only if base is the account's server (link_is_same_server). Handles: ERR_INVALID
+ * (no server is set, or the token would be sent unencrypted), ERR_NOT_FOUND, ERR_IO (CA file).
  */
 enum err_code client_create(const struct account *account, const char *base,
                             struct terminal *terminal, struct client **ret_client,
@@ -47,7 +49,7 @@ void client_destroy(struct client *client); /* NULL is a no-op */
 
 /* The server's URL without "/" at its end. */
 const char *client_base(const struct client *client);
-/* Returns true if a token for this server is known. */
+/* Whether the client sends a token. */
 bool client_has_token(const struct client *client);
 
 /* GET, HEAD, PUT and DELETE are repeatable, others not; path starts with "/". */
@@ -68,10 +70,10 @@ enum err_code client_send(struct client *client, const struct client_request *re
 enum err_code client_send_json(struct client *client, const struct client_request *request,
                                json_t **ret_json, struct err *err) MUST_USE;
 
-/* GET path. */
+/* Sends a GET request for path and parses the response, as client_send_json. */
 enum err_code client_get_json(struct client *client, const char *path, json_t **ret_json,
                               struct err *err) MUST_USE;
-/* method with a JSON body; *ret_json is NULL after 204. */
+/* Sends a request with body as JSON; *ret_json is the response, NULL after 204. */
 enum err_code client_call_json(struct client *client, const char *method, const char *path,
                                const json_t *body, json_t **ret_json, struct err *err) MUST_USE;
 

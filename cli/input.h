@@ -27,11 +27,11 @@ struct input {
 };
 
 /*
- * argument is a path, "-" or a URL; seconds > 0 replaces the parameter "seconds" of a URL, the time
- * for which a pprof endpoint measures. User name and password of a URL are sent to its server only;
- * name and filename do not contain them. The caller closes *ret_input. Handles: ERR_NOT_FOUND,
- * ERR_INVALID (a folder, empty, or the URL has no profile), ERR_TOO_LARGE, ERR_NETWORK,
- * ERR_TIMEOUT, ERR_IO.
+ * Opens an input. argument is a path, "-" (standard input) or a URL. seconds > 0 replaces the
+ * parameter "seconds" of a URL, the time for which a pprof endpoint measures. User name and
+ * password of a URL are sent to its server only; name and filename do not contain them. The caller
+ * closes *ret_input. Handles: ERR_NOT_FOUND, ERR_INVALID (a folder, empty, or the URL has no
+ * profile), ERR_TOO_LARGE, ERR_NETWORK, ERR_TIMEOUT, ERR_IO.
  */
 enum err_code input_open(const char *argument, int seconds, struct terminal *terminal,
                          struct arena *arena, struct input *ret_input, struct err *err) MUST_USE;

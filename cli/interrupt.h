@@ -6,8 +6,9 @@
  * process then ends with EXIT_ERROR and a message.
  *
  * The handler cleans up and ends the process with the same signal, so that a shell sees the cause.
- * A signal that was ignored at the start, as under nohup, stays ignored. Each setter replaces the
- * previous value; NULL or false clears it. Texts are borrowed until then. Threads: one.
+ * A signal that was ignored at the start, as under nohup, stays ignored. Each function
+ * interrupt_set_… replaces the value that it set before; NULL or false clears it. A text is
+ * borrowed until it is replaced. Threads: one.
  */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
@@ -16,17 +17,19 @@
 
 void interrupt_install(void);
 
-/* path is removed when interrupted. */
+/* Names a file that is removed when the process is interrupted. */
 void interrupt_set_file(const char *path);
-/* Written to standard error unchanged; it contains no control characters but its line break. */
+/* Sets the text that is written to standard error, unchanged, when the process is interrupted. It
+ * must contain no control characters except line breaks. */
 void interrupt_set_text(const char *text);
-/* Set while the progress bar is visible. */
+/* Sets whether the progress bar is visible and must be cleared. */
 void interrupt_set_bar(bool is_shown);
 
 /* Declares that the whole screen is in use. *before (copied) is the previous terminal mode; it is
  * restored also when SIGQUIT or a crash ends the process. */
 struct termios;
 void interrupt_set_screen(int terminal_fd, const struct termios *before);
+/* Leaves the full screen and restores the mode of the terminal from before interrupt_set_screen. */
 void interrupt_give_screen_back(void);
 /* Handles signal number as if it had arrived now; for other signal handlers. */
 void interrupt_end(int number);

@@ -2,7 +2,7 @@
  * link: parses links and ids of a share, or of a diff of two shares, on any server.
  *
  *   <id>                                          22 characters of 0-9A-Za-z
- *   https://host/p/<id>[.svg|/raw|?view|…]        a share's page and what is below it
+ *   https://host/p/<id>[.svg|/raw|?view|…]        the page of a share, its pictures and files
  *   https://host/p/<id>/delete#<delete token>
  *   https://host/api/v1/shares/<id>[/…]
  *   <id>..<id>, https://host/d/<id>..<id>         a diff
@@ -19,8 +19,8 @@ enum { LINK_ID_LENGTH = 22 };
 struct link {
     bool is_diff;
     const char *base;         /* "https://host" without "/" at its end; NULL for a bare id */
-    const char *a;            /* the share's id, or side a's */
-    const char *b;            /* side b's; NULL unless a diff */
+    const char *a;            /* the id of the share, or of side a of the diff */
+    const char *b;            /* the id of side b; NULL unless a diff */
     const char *delete_token; /* NULL: the link has none */
 };
 

@@ -17,8 +17,8 @@ struct progress {
     uint64_t total;  /* of an upload: bytes of all requests */
 };
 
-/* Shows the bytes sent or received; progress must live as long as the request. The caller clears
- * the bar (terminal_progress_end). */
+/* Makes the request show the bytes that it has sent (upload) or received (download). progress must
+ * live as long as the request. The caller clears the bar (terminal_progress_end). */
 void progress_of_upload(struct progress *progress, struct http_client_request *request);
 void progress_of_download(struct progress *progress, struct http_client_request *request);
 

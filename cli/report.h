@@ -17,12 +17,13 @@ struct view;
 struct report_row {
     struct span name;
     struct span file;
-    int64_t line;                /* 0: unknown; as struct frame has it */
+    int64_t line;                /* 0: unknown; see struct frame of lib/profile/report/view.h */
     int64_t flat, cum;           /* of side b in a diff */
     int64_t base_flat, base_cum; /* of side a; 0 unless a diff */
 };
 
-/* In an arena, or valid as long as the JSON it was read from. */
+/* Its texts and rows are in the arena of the function that makes it, or borrowed from the view or
+ * the JSON. */
 struct report {
     bool is_diff;
     bool is_normalised;
@@ -35,16 +36,16 @@ struct report {
     int64_t base_total;
     struct report_row *rows; /* in the order of output */
     size_t row_count;
-    uint64_t function_count; /* of all functions, also those without a row */
-    /* functions whose values a normalised diff all rounded to 0; from a response with a limit, only
-     * those that it contains */
+    uint64_t function_count; /* all functions, also those without a row */
+    /* The number of functions of which a normalised diff rounded all values to 0; in a report of
+     * the server with a limit, only of the functions that it contains. */
     uint64_t rounded_count;
 };
 
 /* Makes the report of a view, with at most limit rows; 0: all. */
 void report_from_view(const struct view *view, uint64_t limit, struct arena *arena,
                       struct report *ret_report);
-/* Of the API's top or diff/top. Handles: ERR_NETWORK (an response that is neither). */
+/* Reads a response of the API's /top or /diff/top. Handles: ERR_NETWORK (json is neither). */
 enum err_code report_from_json(const json_t *json, struct arena *arena, struct report *ret_report,
                                struct err *err) MUST_USE;
 

@@ -12,9 +12,8 @@
 
 struct arena;
 
-/*
- * A temporary file beside path, which save_commit renames, or standard output for "-". save_open
- * handles: ERR_CONFLICT (path exists and is_forced is not set), ERR_IO.
+/* A temporary file beside path, which save_commit renames to path; with the path "-", standard
+ * output.
  */
 struct save {
     const char *path;
@@ -22,14 +21,18 @@ struct save {
     int fd;
     bool is_forced;
 };
+/* Creates the temporary file. The caller writes to ret_save->fd. Handles: ERR_CONFLICT (path exists
+ * and is_forced is false), ERR_IO. */
 enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
                         struct save *ret_save, struct err *err) MUST_USE;
-/* Handles: ERR_CONFLICT, ERR_IO. Call save_close in any case. An interrupt before that
- * (cli/interrupt.h) removes the temporary file. */
+/* Syncs the temporary file and renames it to its path. Handles: ERR_CONFLICT (the path exists by
+ * now), ERR_IO. Call save_close in any case. If the process is interrupted before
+ * (cli/interrupt.h), the temporary file is removed. */
 enum err_code save_commit(struct save *save, struct err *err) MUST_USE;
 /* Removes a file that was not committed; safe to repeat. */
 void save_close(struct save *save);
 
+/* Writes bytes to path: save_open, save_commit and save_close. */
 enum err_code save_bytes(struct span bytes, const char *path, bool is_forced,
                          struct err *err) MUST_USE;
 

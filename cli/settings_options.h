@@ -17,7 +17,7 @@ struct settings_options {
     enum share_output output;
 };
 
-/* Its input is a struct settings_options. */
+/* The input of this parser is a struct settings_options. */
 extern const struct argp settings_options_argp;
 /* For a command's array of children: the group's heading is part of it. */
 #define SETTINGS_OPTIONS_CHILD                                                                     \

@@ -14,8 +14,9 @@ struct cli;
 bool source_is_link(const char *text, struct cli *cli, struct link *ret_link);
 
 /*
- * As input_open; of a link the original bytes are downloaded, with password unless that is NULL.
- * The caller closes *ret_input. Handles the errors of input_open and client_send.
+ * As input_open; if text is a link or an id, downloads the original bytes of the share. password is
+ * the share's, or NULL. The caller closes *ret_input. Handles: the codes of input_open and
+ * client_send.
  */
 enum err_code source_open(struct cli *cli, const char *text, int seconds, const char *password,
                           struct input *ret_input, struct err *err) MUST_USE;

@@ -17,17 +17,18 @@ struct arena;
 struct stored_share {
     const char *id;
     const char *url;
-    const char *delete_token; /* this and the rest: "" if unknown */
+    const char *delete_token; /* "" if unknown, as are the members below */
     const char *filename;
     const char *title;
     const char *created_at; /* RFC 3339 */
     const char *expires_at; /* "" for never */
 };
 
-/* share is the response of the server. Handles: ERR_IO, ERR_INVALID. */
+/* Stores a share that was just created; share is the response of the server. Handles: ERR_IO,
+ * ERR_INVALID. */
 enum err_code stored_share_add(const json_t *share, const char *filename, const char *title,
                                struct err *err) MUST_USE;
-/* Texts in arena. Handles: ERR_NOT_FOUND, ERR_IO, ERR_INVALID. */
+/* Reads the file of a share; texts are in arena. Handles: ERR_NOT_FOUND, ERR_IO, ERR_INVALID. */
 enum err_code stored_share_find(const char *id, struct arena *arena, struct stored_share *ret_share,
                                 struct err *err) MUST_USE;
 void stored_share_remove(const char *id);

@@ -12,10 +12,10 @@
 #include "lib/symbols/symbol_table.h"
 
 /*
- * ret_report of all functions is the builder's report of the file, with id and debug link also of a
- * file without symbols; zeros if no table was built. If it is not NULL, no warning is printed, so
- * that any thread may call the function, and symbols_warn prints them later. NULL: warnings are
- * printed.
+ * The parameter ret_report of the functions below: *ret_report is the report of perfolio-symbolize
+ * about the file; it contains id and debug link also if the file has no symbols, and zeros if no
+ * table was built. NULL: the function prints warnings about the report. Not NULL: it prints none,
+ * so any thread may call it, and the caller prints them later with symbols_warn.
  */
 void symbols_warn(struct cli *cli, const char *path, const struct symbol_builder_report *report);
 
@@ -46,7 +46,7 @@ enum err_code symbols_open(struct cli *cli, const char *path, const char *altern
                            struct symbol_builder_report *ret_report,
                            struct symbol_table **ret_table, struct err *err) MUST_USE;
 
-/* As symbols_open, for an open file that is not a table; name is for messages. */
+/* As symbols_open, for an open file that is not a table. name names the file in messages. */
 enum err_code symbols_open_program(struct cli *cli, int fd, const char *name,
                                    struct symbol_builder_report *ret_report,
                                    struct symbol_table **ret_table, struct err *err) MUST_USE;

@@ -22,10 +22,10 @@ enum err_code target_open(struct cli *cli, const char *text, struct target *ret_
 void target_close(struct target *target); /* safe to repeat */
 
 /*
- * Downloads path, with the password if there is one, to fd; name is for the progress bar. On a
- * terminal text is printed without control characters; elsewhere bytes are unchanged. Handles the
- * errors of client_send, ERR_TOO_LARGE (above max_bytes), and ERR_INVALID (fd is a terminal, and
- * the response is not text).
+ * Downloads path of the target's server to fd, with the password of the share if there is one. name
+ * is shown in the progress bar. If fd is a terminal, text is printed without control characters;
+ * otherwise the bytes are unchanged. Handles: the codes of client_send, ERR_TOO_LARGE (more than
+ * max_bytes), ERR_INVALID (fd is a terminal, and the response is not text).
  */
 enum err_code target_download(const struct target *target, const char *path, const char *name,
                               uint64_t max_bytes, int fd, struct terminal *terminal,

@@ -48,19 +48,19 @@ void terminal_note(struct terminal *terminal, const char *format, ...) PRINTF_LI
 void terminal_warn(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 void terminal_fail(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Draws or redraws the bar, at most ten times per second; total 0: unknown. what may be any text.
- * At the end of an upload the bar states that it waits for the response. Does nothing unless
- * standard error is a terminal. */
+/* Draws or redraws the bar, at most ten times per second. what is the text before the bar; it may
+ * contain any bytes. total 0: unknown. At the end of an upload the bar states that it waits for the
+ * response. Does nothing unless standard error is a terminal. */
 void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total);
-/* The same for counted items: "12 of 57 files". */
+/* As terminal_progress for counted items, such as "12 of 57 files", where things is "files". */
 void terminal_progress_count(struct terminal *terminal, const char *what, const char *things,
                              uint64_t done, uint64_t total);
-/* Clears the bar. Messages do it themselves. */
+/* Clears the bar. The functions that print messages clear it, too. */
 void terminal_progress_end(struct terminal *terminal);
 
 /* Appends text; characters that are not plain (lib/base/plain_text.h) become "?". */
 void terminal_append_clean(struct buf *text, struct span from);
-/* Prints text in the same way, at most the first 64 KiB. */
+/* Prints text as terminal_append_clean appends it, at most the first 64 KiB. */
 void terminal_print_clean(FILE *file, struct span text);
 /* Prints text of several lines: cleaned except for tabs and line ends if file is a terminal, else
  * unchanged. */

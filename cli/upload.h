@@ -25,7 +25,7 @@ struct terminal;
 
 #define UPLOAD_PART_BYTES UINT64_C(4194304)
 
-/* NULL: the server's default. */
+/* The settings of a new share; NULL: the server's default. */
 struct upload_settings {
     const char *title;
     const char *description;
@@ -38,9 +38,9 @@ struct upload_settings {
 };
 
 /*
- * The caller owns *ret_share, the response of the server including delete_token; its id is a valid
- * id of a share, and its url is an ASCII web address. Handles the errors of client_send, and
- * ERR_IO.
+ * Uploads input and creates a share. The caller owns *ret_share, the response of the server
+ * including delete_token; its id is a valid id of a share, and its url is an ASCII web address.
+ * Handles: the codes of client_send, ERR_IO.
  */
 enum err_code upload_share(struct client *client, struct terminal *terminal,
                            const struct input *input, const struct upload_settings *settings,

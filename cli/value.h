@@ -1,5 +1,6 @@
 /*
- * value: formats numbers and times for people. All functions return text.
+ * value: formats numbers and times for people. Each function writes to its parameter text and
+ * returns it.
  */
 #ifndef CLI_VALUE_H
 #define CLI_VALUE_H
@@ -15,6 +16,7 @@ enum { VALUE_TEXT_BYTES = 64 };
 const char *value_format(double value, struct span unit, char text[VALUE_TEXT_BYTES]);
 /* The same with a sign, also for positive values: "+1.28 s". */
 const char *value_format_delta(double value, struct span unit, char text[VALUE_TEXT_BYTES]);
+/* "3.40 MiB" */
 const char *value_bytes(uint64_t bytes, char text[VALUE_TEXT_BYTES]);
 /* "12,345" */
 const char *value_count(int64_t count, char text[VALUE_TEXT_BYTES]);

@@ -27,7 +27,7 @@ struct view_options_input {
     size_t rule_count;
 };
 
-/* Its input is a struct view_options_input. */
+/* The input of this parser is a struct view_options_input. */
 extern const struct argp view_options_argp;
 /* For a command's array of children: the group's heading is part of it. */
 #define VIEW_OPTIONS_CHILD                                                                         \
@@ -37,7 +37,8 @@ extern const struct argp view_options_argp;
 
 /* Appends "?sample_type=…&focus=…&limit=…" for the API. */
 void view_options_append_query(struct buf *text, const struct view_options_input *input);
-/* For view_create, in the process's arena. Handles: ERR_INVALID (an expression). */
+/* Makes the options for view_create; they are in the process's arena. Handles: ERR_INVALID (an
+ * expression is malformed). */
 enum err_code view_options_make(const struct view_options_input *input,
                                 struct view_options *ret_options, struct err *err) MUST_USE;
 

@@ -36,7 +36,7 @@ struct admin {
 extern const struct argp_option admin_options[];
 
 /* Looks the noun and verb up in the table and makes the call. Handles: ERR_INVALID as a usage
- * error, and what client_send does. */
+ * error, the codes of client_send. */
 enum err_code admin_call(struct admin *admin, struct err *err) MUST_USE;
 /* Finds the call that noun and verb name, and removes the verb from the arguments; NULL: none. */
 const struct admin_call *admin_find_call(struct admin *admin);
@@ -45,7 +45,8 @@ const struct admin_call *admin_find_call(struct admin *admin);
  * "help" alone all of them. Handles: ERR_INVALID as a usage error (no such call), ERR_IO. */
 enum err_code admin_help(struct admin *admin, struct err *err) MUST_USE;
 
-/* A usage error for a noun or verb that does not exist, with the closest one that does. */
+/* Sets a usage error for a noun or verb that does not exist, and names the closest one that does.
+ */
 enum err_code admin_refuse(struct admin *admin, struct err *err) MUST_USE;
 
 /* Whether admin_exec handles this noun. */

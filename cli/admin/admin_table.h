@@ -11,11 +11,11 @@ enum { ADMIN_MAX_COLUMNS = 8 };
 
 enum admin_uses {
     TAKES_ID = 1 << 0,        /* the first argument goes into the path */
-    TAKES_LINK = 1 << 1,      /* the same, but the argument is a link of a share */
+    TAKES_LINK = 1 << 1,      /* the first argument is a link or id of a share; the id goes there */
     NEEDS_TENANT = 1 << 2,    /* --tenant goes into the path */
     MAY_HAVE_TENANT = 1 << 3, /* with --tenant, tenant_path is used */
     TAKES_PAIRS = 1 << 4,     /* KEY=VALUE … become the body */
-    TAKES_ROLE = 1 << 5,      /* --role, a member of the body, as are the next ones */
+    TAKES_ROLE = 1 << 5,      /* --role becomes a member of the body; likewise the next four */
     TAKES_SCOPES = 1 << 6,
     TAKES_EXPIRES = 1 << 7,
     TAKES_REASON = 1 << 8,
@@ -34,12 +34,13 @@ struct admin_call {
     const char *arguments; /* for help; NULL: none */
     const char *summary;
     const char *method;
-    const char *path;                       /* with one %s for the id or the tenant */
-    const char *tenant_path;                /* the tenant's %s comes first */
-    const char *field;                      /* of the body, which the (next) argument becomes */
-    unsigned uses;                          /* enum admin_uses */
-    const char *result;                     /* the only member to print on standard output */
-    const char *columns[ADMIN_MAX_COLUMNS]; /* of a list; "outer.inner" for a member's member */
+    const char *path;        /* with one %s for the id or the tenant */
+    const char *tenant_path; /* with --tenant; the %s of the tenant comes first */
+    const char *field;  /* the member of the body that the argument after those above becomes */
+    unsigned uses;      /* enum admin_uses */
+    const char *result; /* the only member to print on standard output */
+    const char *columns[ADMIN_MAX_COLUMNS]; /* members of a list's rows to print as a table;
+                                               "outer.inner" is a member of a member */
 };
 
 extern const struct admin_call admin_calls[];

@@ -15,8 +15,8 @@ struct debuginfo_upload {
     bool is_json;
 };
 
-/* Uploads a file or its table. Handles: the errors of symbols_open and client_send, and ERR_INVALID
- * (the file has no build id). */
+/* Uploads the file at path, or a symbol table built from it (raw_kind). Handles: the codes of
+ * symbols_open and client_send, ERR_INVALID (the file has no build id). */
 enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const char *path,
                                     struct err *err) MUST_USE;
 

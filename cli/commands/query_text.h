@@ -43,7 +43,7 @@ struct query_text_labels {
  * @. */
 bool query_text_is(const char *text, struct cli *cli);
 
-/* Handles: ERR_INVALID (invalid window). */
+/* Splits text into selector and window. Handles: ERR_INVALID (the window is invalid). */
 enum err_code query_text_parse(const char *text, struct cli *cli, struct query_text *ret_query,
                                struct err *err) MUST_USE;
 
@@ -51,14 +51,16 @@ enum err_code query_text_parse(const char *text, struct cli *cli, struct query_t
  * hour before the end. Handles: ERR_INVALID. */
 enum err_code query_text_window(const struct query_text *query_text, int64_t now_ns,
                                 struct query_text_window *ret_window, struct err *err) MUST_USE;
-/* A note on standard error: "before: 2026-11-26 18:34:05 to 19:34:05 UTC  SELECTOR". */
+/* Prints a note on standard error: "before: 2026-11-26 18:34:05 to 19:34:05 UTC  SELECTOR", where
+ * name is "before". */
 void query_text_print_window(struct cli *cli, const char *name, const struct query_text *query_text,
                              const struct query_text_window *window);
 
-/* "?query=…&start=…&end=…", or "&query=…" where path has parameters. */
+/* Appends "?query=…&start=…&end=…", or "&query=…" if path has parameters. */
 void query_text_append(struct buf *path, const struct query_text *query_text);
 
-/* The merged profile, as pprof; the caller closes *ret_input. Handles the errors of client_send. */
+/* Downloads the merged profile of the query as pprof; the caller closes *ret_input. Handles: the
+ * codes of client_send. */
 enum err_code query_text_download(struct cli *cli, struct client *client,
                                   const struct query_text *query_text, struct input *ret_input,
                                   struct err *err) MUST_USE;

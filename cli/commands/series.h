@@ -28,8 +28,9 @@ struct series_settings {
     bool is_json;      /* print JSON */
 };
 
-/* Prints what was added, and warns about data that the server ignored. Handles the errors of
- * client_send, ERR_INVALID (neither a profile nor a batch), ERR_TOO_LARGE, ERR_IO. */
+/* Sends input, prints the number of values that were added, and warns about data that the server
+ * ignored. Handles: the codes of client_send, ERR_INVALID (neither a profile nor a batch),
+ * ERR_TOO_LARGE, ERR_IO. */
 enum err_code series_push(struct cli *cli, struct client *client, struct input *input,
                           const struct series_settings *settings, struct err *err) MUST_USE;
 

@@ -14,7 +14,7 @@ struct empty_recording {
     bool is_unprivileged;
 };
 
-/* Returns ERR_NOT_FOUND. */
+/* Sets the error that explains the recording, and returns ERR_NOT_FOUND. */
 enum err_code empty_recording_explain(const struct empty_recording *recording,
                                       struct err *err) MUST_USE;
 

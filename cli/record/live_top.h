@@ -19,7 +19,8 @@ struct mapped_files;
 struct live_top;
 struct window_result;
 
-/* files is borrowed and is an additional source of names; NULL: none. Handles: ERR_IO. */
+/* Begins to show the table. files, an additional source of names, is borrowed; NULL: none. Handles:
+ * ERR_IO. */
 enum err_code live_top_start(const struct cli *cli, struct mapped_files *files,
                              struct live_top **ret_live, struct err *err) MUST_USE;
 /* Restores the screen and prints the final table. NULL is a no-op. */

@@ -30,7 +30,7 @@ enum local_names_use {
     LOCAL_NAMES_LIVE,     /* repeatedly during a recording */
 };
 
-/* Both are borrowed; files may be NULL. */
+/* Borrows cli and files; files may be NULL. */
 struct local_names *local_names_create(struct cli *cli, struct mapped_files *files,
                                        enum local_names_use use);
 void local_names_destroy(struct local_names *names); /* NULL is a no-op */
@@ -40,8 +40,8 @@ struct local_names_counts {
     uint32_t unknown_count;
 };
 
-/* *ret_named lives in arena and refers to profile. A binary that cannot be read is
- * reported as a note and its addresses stay without names. No error has special handling. */
+/* Makes a profile with names. *ret_named lives in arena and refers to profile. If a binary cannot
+ * be read, a note reports it and its addresses remain without names; that is not an error. */
 enum err_code local_names_give(struct local_names *names, const struct profile *profile,
                                struct arena *arena, struct profile *ret_named,
                                struct local_names_counts *ret_counts, struct err *err) MUST_USE;

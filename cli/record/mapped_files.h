@@ -15,7 +15,8 @@
 
 struct mapped_files;
 
-/* Raises the descriptor limit of this process; start child processes before, as they inherit it. */
+/* Also raises the descriptor limit of this process. Start child processes before: they would
+ * inherit the raised limit. */
 struct mapped_files *mapped_files_create(void);
 void mapped_files_destroy(struct mapped_files *files); /* NULL is a no-op */
 
@@ -30,6 +31,7 @@ enum mapped_file_state {
     MAPPED_FILE_CHANGED, /* modified, or closed and its path leads to another file */
     MAPPED_FILE_SEVERAL, /* no build id, and several files were at that path */
 };
+/* Finds the recorded file with this build id or, if build_id is empty, with this path. */
 enum mapped_file_state mapped_files_find(struct mapped_files *files, struct span build_id,
                                          struct span path, int *ret_fd);
 

@@ -1,5 +1,6 @@
 /*
- * record_summary: prints at the end of a recording its size, and which data is missing and why.
+ * record_summary: prints, at the end of a recording, its size and which of its data are missing and
+ * why.
  * Threads: one.
  */
 #ifndef CLI_RECORD_RECORD_SUMMARY_H
@@ -12,8 +13,8 @@ struct terminal;
 struct record_summary {
     const struct agent_counts *counts;
     uint32_t frequency_hz;
-    bool has_waits;
-    bool is_full; /* it ended early */
+    bool has_waits; /* waits were recorded (--off-cpu or --wall) */
+    bool is_full;   /* the recording ended early, because it reached its limit of memory */
 };
 
 void record_summary_print(struct terminal *terminal, const struct record_summary *summary);
