@@ -210,7 +210,8 @@ static void print_columns(const struct cli *cli, const char *text, const struct 
     printf("%s\n", terminal_style(&cli->terminal, stdout, STYLE_RESET));
 }
 
-/* States what the table leaves out. */
+/* Prints how many functions the table leaves out: those that round to 0, and those beyond its
+ * limit. */
 static void print_count(const struct cli *cli, const struct report *report, uint64_t row_count)
 {
     char count[VALUE_TEXT_BYTES], all[VALUE_TEXT_BYTES];

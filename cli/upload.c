@@ -67,7 +67,7 @@ static void add_password(struct client_request *request, const struct upload_set
         client_request_add(request, "X-Perfolio-Password", settings->password);
 }
 
-/* Requests of an upload are retried patiently, because giving up wastes what was sent. */
+/* Requests of an upload are retried patiently: after a failure all bytes would be sent again. */
 static void request_init(struct client_request *request, const char *method, const char *path)
 {
     client_request_init(request, method, path);

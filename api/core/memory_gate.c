@@ -147,9 +147,10 @@ struct attempt {
     bool is_last;
 };
 
-/* The limits for a number of expanded bytes, never beyond those of the server and what the budget
- * can hold. Uncompressed input needs no memory of its own: it is in memory already. A JSON tree
- * takes about twelve times its text, and is freed before the profile is full. */
+/* The limits for decoding up to raw_bytes expanded bytes, at most those of the server and at most
+ * what fits into the budget. Uncompressed input needs no memory of its own: it is in memory
+ * already. A JSON tree takes about twelve times its text, and is freed before the profile is full.
+ */
 static struct attempt plan_attempt(const struct memory_gate *gate,
                                    const struct profile_limits *most, bool is_compressed,
                                    uint64_t raw_bytes)
@@ -167,7 +168,7 @@ static struct attempt plan_attempt(const struct memory_gate *gate,
     return attempt;
 }
 
-/* Reduces the slot to what the profile takes. */
+/* Reduces the slot to the memory of the decoded profile. */
 static void shrink_slot(struct memory_gate *gate, uint64_t slot, const struct profile *profile,
                         struct memory_gate_slot *ret_slot)
 {

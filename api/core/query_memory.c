@@ -191,7 +191,8 @@ static uint64_t needed_beside(const struct query_memory_slot *slot)
     return bytes;
 }
 
-/* A query with such results does not wait: it takes what is free, or nothing. */
+/* A query of a request that still uses other results does not wait: it takes the bytes that are
+ * free, or none. */
 static bool take_what_is_free(const struct query_memory_slot *slot, size_t needed, uint64_t *wanted)
 {
     const struct query_memory *memory = slot->memory;

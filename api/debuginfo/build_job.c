@@ -190,7 +190,7 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
                               bool *ret_is_built, struct err *err)
 {
     *ret_is_built = false;
-    /* It was claimed too often without an end: each time the process died. */
+    /* The job was claimed too often and never ended: the server died each time. */
     if (job->try_count > DEBUGINFO_BUILD_MAX_TRIES)
         return fail_job(server, job, "the server stopped each time while it built the symbol table",
                         false, arena, err);

@@ -119,8 +119,8 @@ static enum err_code take_job(struct pg_connection *connection, const struct pg_
         PG_TEXT(pg_get_text(due, 0, 1)), PG_I64(LEASE_S));
 }
 
-/* Whether it is still due: another server may have fetched it and ended its job since find_due. Now
- * that the job is this server's, no other can. */
+/* Whether the need is still due: another server may have fetched the file and ended its job since
+ * find_due. As this server has the job now, no other server can. */
 static enum err_code check_still_due(struct pg_connection *connection, const struct pg_result *due,
                                      struct arena *arena, bool *ret_is_due, struct err *err)
 {
@@ -408,8 +408,9 @@ static enum err_code fetch_any_file(struct fetch_task *task,
     " build_id = $1 AND (tenant_id = $2 OR ($3 AND coalesce((SELECT mode FROM debuginfo_policy p"  \
     "  WHERE p.tenant_id = symbol_need.tenant_id), 'public') = 'public'))"
 
-/* A table of symbols only does not end the need, but is not retried every hour; nor does one
- * without dwz's shared file, which is retried like a missing one. */
+/* A good table ends the need. A table of symbols only does not, and is retried after
+ * SYMBOLS_ALONE_S. A table made without the shared file of dwz does not end it either, and is
+ * retried as if the file were missing. */
 static enum err_code settle_found(struct fetch_task *task, struct pg_connection *connection,
                                   struct err *err)
 {
@@ -438,7 +439,8 @@ static enum err_code settle_found(struct fetch_task *task, struct pg_connection 
                            PG_BOOL(task->is_public), PG_TEXT(reason), PG_I64(later_s));
 }
 
-/* is_final: until the team's servers change. */
+/* Stores the outcome and the time of the next attempt. is_final: there is no further attempt until
+ * the team's servers change. */
 static enum err_code settle_need(struct fetch_task *task, bool is_final, struct err *err)
 {
     const int64_t later_s =

@@ -65,8 +65,8 @@ static uint64_t hash_of(int64_t tenant_id, const char *id)
     return hash ^ hash >> 32;
 }
 
-/* The last FILE_BYTES of a path, without a truncated character and without what the database's JSON
- * cannot contain. */
+/* The last FILE_BYTES of a path, without a truncated character and without the characters that JSON
+ * in the database cannot contain. */
 static void copy_file(struct span file, char ret_file[FILE_BYTES + 1])
 {
     size_t skipped = file.size > FILE_BYTES ? file.size - FILE_BYTES : 0;
@@ -170,8 +170,8 @@ enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
 
 /* ---- status ---- */
 
-/* is_behind: reporting it as ready would make the client take a response without it for complete.
- */
+/* is_behind: this process has not used the present tables yet. A table is then not reported as
+ * ready, because the client would take a response without its names for complete. */
 static void fill_status(const struct pg_result *rows, int row, bool is_behind,
                         struct symbol_tables_status *state)
 {
@@ -199,7 +199,7 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
          * made. */
         "SELECT a.i, t.is_there AND (t.is_good OR NOT j.is_working AND NOT t.is_lacking),"
         " j.is_working OR coalesce(n.next_try_at <= now() AND n.reason = '', false),"
-        /* What the table lacks and, if servers are contacted, the result of that. */
+        /* The reason: the data that the table lacks and, if servers were contacted, the result. */
         " CASE WHEN t.is_lacking THEN concat_ws('; ', t.lacks,"
         "   CASE WHEN n.next_try_at IS NOT NULL THEN nullif(n.reason, '') END)"
         "  WHEN EXISTS (SELECT FROM symbol_table d WHERE d.tenant_id = $1 AND d.build_id = a.b"

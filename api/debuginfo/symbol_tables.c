@@ -431,7 +431,7 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
     found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
     const struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
     enum err_code code = ref_found(server, &search, key, ret_ref, err);
-    /* It was just replaced, and this process does not know yet. */
+    /* The table was replaced a moment ago, and this process has the earlier row. */
     if (code == ERR_NOT_FOUND)
         code = ref_found(server, &search, key, ret_ref, err);
     return code == ERR_NOT_FOUND ? ERR_NONE : code;

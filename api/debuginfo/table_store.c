@@ -153,7 +153,7 @@ void debuginfo_discard(struct server *server, const char *object_key)
 static enum err_code find_old(struct pg_connection *connection, const struct debuginfo_table *table,
                               struct arena *arena, struct pg_result **ret_rows, struct err *err)
 {
-    /* Locks the gate_bytes first, since two that find no table would both insert one. */
+    /* Locks the build id first: two transactions that find no table would both insert one. */
     enum err_code code = pg_queue_values(
         connection, table->tenant_id,
         "SELECT pg_advisory_xact_lock(hashtextextended('symbol table ' || $1 || ' ' || $2, 0))",

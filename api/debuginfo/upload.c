@@ -91,7 +91,7 @@ static enum err_code put_object(struct request *request, struct incoming *incomi
     return object_put(request->server->objects, incoming->object_key, request->body, err);
 }
 
-/* It may have failed before anything was put. */
+/* The upload may have failed before its object was written. */
 static void discard_incoming(struct request *request, const struct incoming *incoming)
 {
     if (incoming->object_key[0])

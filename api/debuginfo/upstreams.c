@@ -330,7 +330,7 @@ static enum err_code put_upstreams(struct pg_connection *connection, struct requ
                            request->arena, err, PG_I64(tenant_id));
 }
 
-/* The new servers may have what the old ones did not. */
+/* The new servers may have files that the old ones did not. */
 static enum err_code retry_needs(struct pg_connection *connection, struct request *request,
                                  const char *build_id, struct pg_result **ret_rows, struct err *err)
 {

@@ -146,7 +146,8 @@ void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id
     pthread_mutex_unlock(&memory->mutex);
 }
 
-/* The first caller that finds them old reads them again; others use the old ones meanwhile. */
+/* Returns the cached limits. The first caller that finds them too old gets false and reads them
+ * again; meanwhile other callers use the old ones. */
 static bool find_fresh(struct tenant_limits_memory *memory, int64_t tenant_id,
                        struct tenant_limits *limits, bool *ret_has_any, uint64_t *ret_version)
 {

@@ -47,7 +47,7 @@ enum {
     TYPE_PART_BYTES_MAX = 512
 };
 
-/* What one tenant has sent recently. */
+/* The counts of one tenant's recent requests. */
 struct sent {
     struct sent *next;
     int64_t tenant_id;
@@ -247,7 +247,7 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
     ingest_limits->request = request;
     ingest_limits->memory = request->server->ingest_limits;
     ingest_limits->limits = limits;
-    /* Before anything is decoded: a client far over the limit costs little. */
+    /* Checked before anything is decoded, so that a client far over its limit costs little. */
     code = take_samples(ingest_limits, 1, err);
     if (code) {
         ingest_limits_close(ingest_limits);
@@ -448,8 +448,8 @@ static void note_pending(struct ingest_limits *ingest_limits, uint64_t hash)
     ingest_limits->pending[ingest_limits->pending_count++] = hash;
 }
 
-/* Adds the series of these hashes, in their order, as far as there is room. Returns the number
- * without room. */
+/* Adds the series of these hashes to the tenant's active series, in this order, until the limit is
+ * reached. ret_has_room[i]: series i is active. Returns the number of series that are not. */
 static uint32_t see_series(struct ingest_limits *ingest_limits, const uint64_t *hashes,
                            uint32_t count, bool *ret_has_room)
 {
@@ -495,7 +495,7 @@ static struct span service_of(const struct batch *batch, const struct batch_seri
     return SPAN_LITERAL("");
 }
 
-/* The first profile_count profiles of the batch count for their services. */
+/* Adds the first profile_count profiles of the batch to the counts of their services. */
 static void note_services(struct ingest_limits *ingest_limits, const struct batch *batch,
                           uint32_t profile_count)
 {

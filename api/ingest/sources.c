@@ -28,8 +28,8 @@ enum {
     PRUNE_S = 600
 };
 
-/* A count that exceeds the column would prevent all tenants' sources from being written; many of
- * this size fit. */
+/* The maximum of one count. A sum that exceeds the column would prevent the sources of all tenants
+ * from being written; the column can hold the sum of many counts of this size. */
 #define COUNT_MAX (UINT64_C(1) << 48)
 
 struct counts {
@@ -142,8 +142,8 @@ static struct sender *find_sender(struct team *team, const uint8_t key[KEY_BYTES
     return NULL;
 }
 
-/* An error that came before the service was known is recorded for the only sender that it can be
- * of; NULL if there are several, or none. */
+/* Finds the sender of a request that failed before its service was known: the only one with the
+ * request's token, user, program, protocol and address. NULL if there are several, or none. */
 static struct sender *find_only(struct team *team, const struct identity *identity)
 {
     struct sender *only = NULL;
@@ -161,7 +161,8 @@ static struct sender *find_only(struct team *team, const struct identity *identi
     return only;
 }
 
-/* The written sender that was not seen for longest; NULL: none is written. */
+/* The sender that was not seen for longest; with is_written, among those whose changes are written.
+ * NULL: there is none. */
 static struct sender *find_oldest(struct team *team, bool is_written)
 {
     struct sender *oldest = NULL;
@@ -174,8 +175,8 @@ static struct sender *find_oldest(struct team *team, bool is_written)
     return oldest;
 }
 
-/* NULL if there are too many. Senders that are not written yet stay until there are far too many.
- */
+/* Returns an entry for a new sender, or replaces the oldest one at the limit; NULL if there are too
+ * many in total. Senders that are not written yet are replaced only when there are far too many. */
 static struct sender *take_sender(struct sources *sources, struct team *team)
 {
     struct sender *oldest = NULL;
@@ -468,8 +469,8 @@ static void subtract_counts(uint64_t *count, uint64_t written)
     *count -= *count < written ? *count : written;
 }
 
-/* Counts added meanwhile stay to be written; so does everything of a sender that was replaced
- * meanwhile and added again. */
+/* Subtracts the counts that were written; those added meanwhile are written later. A sender that
+ * was replaced meanwhile and added again keeps all its counts. */
 static void settle_row(struct sources *sources, const struct written *row)
 {
     struct team *team = find_team(sources, row->tenant_id, false);

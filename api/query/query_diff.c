@@ -26,7 +26,7 @@ static const char *const parameter_names[] = {"a",     "b",       "mode",    "a_
 
 static const struct report_source_names source_names = {.single = parameter_names};
 
-/* Two shares, or a query in gate_bytes of one or of both. */
+/* Two sides, each of which is a share or a query. */
 struct query_diff {
     struct share_report pair;
     const struct store_query *queries[SIDES]; /* NULL: that side is a share */

@@ -366,7 +366,7 @@ static void print_longer(const struct store_range *result, struct buf *note)
     buf_printf(note, ": %s values are even within it.", is_one ? "its" : "their");
 }
 
-/* What a reader of the values must know, as sentences. */
+/* Appends notes about the values, as sentences for the reader of the graph. */
 static void append_notes(const struct range_request *range_request,
                          const struct store_range *result, struct buf *json)
 {

@@ -12,8 +12,8 @@
 
 enum { KEY_MAX_BYTES = 1 << 20 };
 
-/* The reason why addresses have no names may change without a change of a table; for this long the
- * cached one is used. */
+/* The reasons that a report states for missing names may change without a change of a table. A
+ * cached report with such reasons is used for this long. */
 static const int64_t status_age_ns = 10 * CLOCK_NS_PER_S;
 
 struct report_cache {
@@ -34,7 +34,7 @@ struct report_request {
     struct request *request;
     const struct report *report;
     bool is_zstd;
-    const struct store_result *result; /* that the report is computed from */
+    const struct store_result *result; /* the result that the report is computed from */
     bool has_begun;             /* the report is being computed; other requests may do the same */
     struct flight_entry *entry; /* of the cached report */
 };

@@ -306,8 +306,8 @@ static enum err_code check_is_new(const struct rule_input *input, const struct k
                    strlen(known->selector) > AUDIT_SELECTOR_BYTES / 2 ? "..." : "");
 }
 
-/* Limits what a team sets itself; the team may still move a rule that an operator set beyond that.
- */
+/* Limits the times that a team sets itself. The team may still move a rule with longer times that
+ * an operator has set. */
 static enum err_code check_length(const struct rule_input *input, const struct known_rule *known,
                                   const struct tenant_limits *limits, struct err *err)
 {

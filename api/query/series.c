@@ -10,7 +10,7 @@
 
 enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000 };
 
-/* A list to be shown in pages: texts in order, and what is written for each. */
+/* A list that is returned in pages: texts in order, and the JSON to write for each. */
 struct rows {
     const struct store_series_list *list;
     const struct span *texts;

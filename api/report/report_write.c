@@ -357,7 +357,7 @@ static struct span describe_zoom(struct arena *arena, const struct flame *flame,
                                   quantity_format_percent(percent, share)));
 }
 
-/* The parts of the address that the picture does not show. */
+/* Describes the parts of the page's address that the picture does not show. */
 static struct span describe_left_out(const struct report *report, struct arena *arena,
                                      bool lacks_zoom)
 {
@@ -369,7 +369,7 @@ static struct span describe_left_out(const struct report *report, struct arena *
                                   count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "", zoom));
 }
 
-/* In the form of the pages. */
+/* Describes the two sides of a comparison, as the pages do. */
 static struct span describe_sides(const struct report *report, struct arena *arena)
 {
     const char *names[2] = {"", ""};

@@ -251,13 +251,14 @@ static void resolve_address(struct resolution *resolution, uint32_t count,
 }
 
 /*
- * Finds the address in the binary of an offset as in struct symbolize_query.
+ * Converts an offset of struct symbolize_query to an address in the binary.
  *
- * - A share whose mapping has a range: the offset is turned into the process's address, which the
- *   mapping translates. False: the table has no such address.
- * - The store: the offset is one in the file, which is taken as mapped from 0.
- * - A share without a range, and an offset of the store that the table does not have: it is an
- *   address of the binary already, as in programs that are not relocated.
+ * - In a share whose mapping has a range, the offset is converted to the address in the process,
+ * and that with the mapping to the address in the binary. Returns false if the table has no such
+ *   address.
+ * - In the store, the offset is one in the file, as if the file were mapped from 0.
+ * - In a share whose mapping has no range, and for an offset of the store that the table does not
+ *   have, the offset is taken as the address in the binary, as in programs that are not relocated.
  */
 static bool find_address(const struct resolution *resolution, const struct profile_mapping *mapping,
                          uint64_t offset, uint64_t *ret_address)
@@ -291,8 +292,8 @@ static void resolve_addresses(struct resolution *resolution, const struct symbol
     }
 }
 
-/* A page of the table could not be read during the lookups, so that names may be wrong: the binary
- * has none in this result, and no names of it stay in the caches. */
+/* If a page of the table could not be read during the lookups, the names may be wrong. The binary
+ * then gets no names in this result, and its names are removed from the caches. */
 static void discard_if_unreadable(struct resolution *resolution,
                                   const struct symbolize_query *query, const char *names_key,
                                   struct symbolize_frames *ret_frames)

@@ -61,7 +61,7 @@ static bool is_frame_group(struct span group)
            span_equal_text(group, "line") || span_equal_text(group, "address");
 }
 
-/* The filter has the same first four actions. */
+/* The first four actions of a chain are those of the filter. */
 static bool find_filter_action(enum chain_action action, enum filter_action *ret_action)
 {
     static const enum filter_action actions[] = {[CHAIN_FOCUS] = FILTER_FOCUS,
@@ -74,7 +74,8 @@ static bool find_filter_action(enum chain_action action, enum filter_action *ret
     return true;
 }
 
-/* Whether the filter gives the rule's result after the rules that it has already. */
+/* Whether the filter can apply a rule with this action: whether the result after the rules that the
+ * filter has already is the same as in the page. */
 static bool is_filter(const struct viewer_url_state *state, enum filter_action action)
 {
     bool is_lookup = action == FILTER_FOCUS || action == FILTER_IGNORE;
@@ -108,7 +109,8 @@ bool viewer_url_state_has_no_functions(struct span group_by)
     return span_equal_text(group_by, "file") || span_equal_text(group_by, "binary");
 }
 
-/* A focus or ignore may move past others of its kind, which match whole stacks, too. */
+/* A focus or ignore may be applied before other rules of these two kinds, because all of them match
+ * whole stacks. */
 size_t viewer_url_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
                                    struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count)
 {

@@ -91,8 +91,7 @@ static size_t sum_buffered(struct http_loop *loop)
 }
 
 /* The wait counts from the first pause, even if the upload continued for short times while the
- * buffers were just below the mark, unless it has progressed since as fast as it must under
- * pressure. */
+ * buffers were just below the mark. It starts anew if the upload has brought 8 KiB/s since then. */
 static void pause_reading(struct http_connection *connection)
 {
     size_t bytes = connection->sock->input->size;
@@ -116,7 +115,7 @@ void http_buffers_resume(struct http_connection *connection)
     h2o_socket_read_start(connection->sock, on_read);
 }
 
-/* Whether its request has begun and is still being read. */
+/* Whether the connection's request has begun and is still being read. */
 static bool is_pausable(const struct http_connection *connection)
 {
     return !connection->is_http2 && !connection->is_cut &&
@@ -213,8 +212,8 @@ static size_t free_room(struct line *line, const struct upload *upload, size_t f
     return free_bytes;
 }
 
-/* The same for the first upload of an address that lacks room in another loop: all uploads of one
- * address may be in this loop. */
+/* Refuses uploads of this loop in favour of the first upload of an address in another loop that
+ * lacks room: all uploads of the address with the most may be in this loop. */
 static void free_room_for_others(struct http_loop *loop, struct line *line)
 {
     size_t freed_bytes = 0;

@@ -216,7 +216,8 @@ static void adopt_socket(struct http_connection *connection, h2o_accept_ctx_t *a
     h2o_accept(accept, connection->sock);
 }
 
-/* Reads and sends nothing: under a flood this must cost less than the flood. */
+/* Closes the connection without reading or sending anything: during a flood of connections, a
+ * refusal must cost the server less than the connection costs the client. */
 static void refuse_connection(struct http_connection *connection, enum http_refusal reason)
 {
     struct http_server *http = connection->loop->http;
@@ -356,8 +357,8 @@ static bool is_request_coming(struct http_connection *connection)
     return connection->sock->input->size > 0 && h2o_linklist_is_empty(&connection->jobs);
 }
 
-/* The bytes of the request: without TLS records, with which 23 bytes would be counted for a record
- * of one byte. HTTP/2 is counted less exactly. */
+/* The bytes of the request after decryption: with the framing of TLS, a record of one byte would
+ * count as 23. HTTP/2 is counted less exactly, including its framing. */
 static uint64_t request_bytes(const struct http_connection *connection)
 {
     return connection->is_http2 ? connection->received_bytes : connection->sock->input->size;

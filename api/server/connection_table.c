@@ -15,14 +15,14 @@ struct connection_address {
     uint64_t subscriber;
     int entry_count;
     int counted;                  /* entries that are not evicted */
-    struct entry_list waiting[2]; /* as in the table, without those that are receiving */
+    struct entry_list waiting[2]; /* as waiting of the table, without the receiving entries */
 };
 
 struct connection_table {
     pthread_mutex_t mutex;
     struct connection_limits limits;
     int counted;
-    struct entry_list waiting[2]; /* by is_authenticated; longest first */
+    struct entry_list waiting[2]; /* indexed by is_authenticated; longest waiting first */
     uint64_t factor;              /* of the hash, odd and random */
     unsigned bucket_bits;
     struct connection_address **buckets;

@@ -178,9 +178,9 @@ static void fill_address(struct request *request, h2o_conn_t *conn, bool trust_f
 
 /*
  * Large bodies are not copied: the job takes h2o's input buffer and leaves an empty one that claims
- * the same size, which h2o consumes (and frees) as a whole when the response is sent. Only if the
- * buffer contains nothing of a next request, and never for HTTP/2, whose reset frees the stream's
- * buffer while a worker reads.
+ * the same size, which h2o consumes (and frees) as a whole when the response is sent. This is not
+ * done if the buffer contains bytes of a next request, and never for HTTP/2: a reset would free the
+ * buffer of the stream while a worker reads it.
  */
 static bool steal_body(struct http_job *job, h2o_req_t *req)
 {
@@ -203,7 +203,7 @@ static bool steal_body(struct http_job *job, h2o_req_t *req)
 
 static void take_body(struct http_job *job, h2o_req_t *req)
 {
-    if (job->connection->streams_base > 0) /* HTTP/2: no longer among what its streams hold */
+    if (job->connection->streams_base > 0) /* HTTP/2: the bytes are not in its streams any more */
         job->connection->streams_base += req->entity.len;
     if (req->entity.len > 0 && !steal_body(job, req))
         job->request.body = copy_span(job->request.arena, req->entity);

@@ -184,7 +184,7 @@ static void send_piece(struct http_job *job, const void *data, size_t size)
     h2o_send(job->req, &piece, 1, state);
 }
 
-/* In pieces: TLS copies what it is given at once. */
+/* Sends the bytes in pieces, because TLS copies each piece as a whole. */
 static void send_bytes(struct http_job *job)
 {
     size_t size = job->response.bytes.size - job->sent_bytes;
@@ -398,7 +398,7 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     struct http_connection *connection = http_connection_of(req);
     arena_auto arena = arena_create();
     struct request request = {.arena = arena, .server = connection->loop->http->server};
-    /* As h2o has it; it may be empty if the head itself is malformed. */
+    /* The path that h2o has read; empty if the head itself is malformed. */
     struct span target = span_of(req->input.path.base, req->input.path.len);
     span_split(target, '?', &request.path, &target);
     http_method_parse(span_of(req->input.method.base, req->input.method.len), &request.method);
@@ -484,7 +484,8 @@ void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **sl
     h2o_setup_next_ostream(req, slot);
 }
 
-/* Quotes, backslashes and what is not printable ASCII as \xHH, as other servers do. */
+/* Writes quotes, backslashes and bytes that are not printable ASCII as \xHH, as other servers do.
+ */
 static void append_escaped(struct buf *line, struct span text)
 {
     for (size_t i = 0; i < text.size; i++) {

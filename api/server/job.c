@@ -9,9 +9,9 @@
  *            again when another job passes its slot on; the loop ends it when its client has gone,
  *            it has waited for too long, or the server stops
  *
- * A job that was put aside belongs to no thread. Whoever removes its slot from the waiting list
- * owns it from then on: concurrency_limit_give, which calls rerun_job, or the loop, for which
- * concurrency_limit_leave has returned true.
+ * A job that was put aside belongs to no thread until its slot is removed from the waiting list.
+ * Then it belongs to the thread that removed it: the one that calls concurrency_limit_give, which
+ * calls rerun_job, or the loop, if concurrency_limit_leave has returned true.
  */
 #include "api/server/http_internal.h"
 
@@ -141,10 +141,9 @@ static void name_user(struct http_job *job)
 }
 
 /*
- * Charges what stays in memory while the peer reads slowly: the body, the one from which it was
- * compressed, which the request's arena may contain, and the piece that TLS has copied. A cached
- * report that many responses read counts once. False beyond the cap; a single response always
- * passes.
+ * Counts the memory that is held while the peer reads the response: the body; the uncompressed
+ * body, which the request's arena may contain; and the piece that TLS has copied. A cached report
+ * that many responses send counts once. Returns false if a limit is exceeded (response_memory.h).
  */
 static enum err_code charge_response(struct http_job *job, size_t plain_bytes, struct err *err)
 {
@@ -231,10 +230,10 @@ static struct concurrency_limit *limit_of(const struct http_job *job)
 }
 
 /*
- * A tenant has at most half of the threads for agents, since decoding what its agents send may take
- * all processors, and a flush may be slow. Its other requests are put aside, and those of other
- * tenants find a thread. A request is put aside before its body is decoded, so it can be handled
- * again from the start.
+ * A tenant has at most half of the threads for agents, because decoding the bodies of its agents
+ * may take all processors, and a flush may be slow. Further requests of the tenant are put aside,
+ * so that requests of other tenants find a thread. A request is put aside before its body is
+ * decoded, so it can be handled again from the start.
  */
 static enum err_code take_agent_slot(struct http_job *job, struct err *err)
 {
@@ -314,9 +313,9 @@ static void fail_stopping(struct http_job *job)
     http_job_fail(job, 0, &err);
 }
 
-/* Requests that wait for the same slow resource, such as a locked table, occupy all workers of a
- * pool. The others would be handled long after their clients have gone, and each would wait again.
- */
+/* If requests that wait for the same slow resource, such as a locked table, occupy all workers of a
+ * pool, the queued requests would be handled long after their clients have gone, and each would
+ * wait again. */
 static bool has_queued_too_long(const struct http_job *job)
 {
     return !job->request.concurrency_slot.is_held &&
@@ -429,7 +428,7 @@ static bool handle_with_slot(struct http_job *job)
     do {
         struct err err = {0};
         outcome = CONCURRENCY_LIMIT_REFUSED;
-        begin_response_again(job); /* it may contain what was added before it had no slot */
+        begin_response_again(job); /* the handler may have added fields before it lacked a slot */
         enum err_code code = handle_with_retries(job, &err);
         bool lacks_slot = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
         if (lacks_slot && (only_reads(&job->request) || job->request.may_run_again))

@@ -279,7 +279,8 @@ static struct span pair_title(struct request *request, const struct pair *pair)
         arena_printf(request->arena, "%s → %s · Perfolio", pair->a.title, pair->b.title));
 }
 
-/* A plain text, since the page's scripts would show what must not be shown. */
+/* Responds with a plain text without scripts: the viewer would show a profile that must not be
+ * shown in a frame. */
 static enum err_code respond_not_embeddable(struct request *request, struct response *response)
 {
     response_add(request, response, "cache-control", "no-cache");
@@ -292,7 +293,8 @@ static enum err_code respond_not_embeddable(struct request *request, struct resp
     return ERR_NONE;
 }
 
-/* In a frame of another site none of our cookies is sent: only what anyone may see can be shown. */
+/* In a frame of another site the browser sends none of our cookies, so only shares that anyone with
+ * the link may see can be shown. */
 static enum err_code get_embed_page(struct request *request, struct response *response,
                                     struct err *err)
 {

@@ -86,7 +86,8 @@ static struct response_holder **find_holder(struct response_memory *memory, cons
     return link;
 }
 
-/* Why a client may not hold bytes more; NULL: it may. The caller holds the mutex. */
+/* Names the limit that forbids a client to hold that many more bytes; NULL: none does. The caller
+ * holds the mutex. */
 static const char *find_limit(const struct response_memory *memory, const char *name, size_t held,
                               size_t bytes)
 {
@@ -119,7 +120,7 @@ static struct shared **find_shared(struct response_holder *holder, const void *r
     return link;
 }
 
-/* Returns how many bytes a client holds more with this response. */
+/* Returns the number of bytes that this response adds to those of its client. */
 static size_t count_new(struct response_holder *holder, const struct response_bytes *bytes)
 {
     const bool is_known = holder && bytes->readers && *find_shared(holder, bytes->readers);
@@ -142,7 +143,7 @@ static void hold(struct response_memory *memory, struct response_holder *holder,
     (*link)->response_count++;
 }
 
-/* Returns what the client no longer holds. */
+/* Returns the number of bytes that the client no longer holds. */
 static size_t release(struct response_holder *holder, const struct response_bytes *bytes)
 {
     size_t removed = bytes->own;
@@ -157,7 +158,8 @@ static size_t release(struct response_holder *holder, const struct response_byte
     return removed;
 }
 
-/* Adds the bytes to those of all responses; returns the sum before and what was added. */
+/* Adds the bytes of a response to the total. Returns the total before, and the number of bytes that
+ * were added to it. */
 static size_t add_to_all(struct response_memory *memory, const struct response_bytes *bytes,
                          size_t *ret_added)
 {

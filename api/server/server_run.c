@@ -170,7 +170,7 @@ static void jobs_stop(struct jobs *jobs)
     pthread_cond_signal(&jobs->wake);
     pthread_mutex_unlock(&jobs->mutex);
     pthread_join(jobs->thread, NULL);
-    /* A last time, for what is counted in memory. */
+    /* Once more at the end, to write the counts that are only in memory. */
     run_job(jobs, "views", write_views);
     run_job(jobs, "senders", write_senders);
     pthread_cond_destroy(&jobs->wake);

@@ -88,12 +88,14 @@ struct share_cost profile_cache_cost(const struct share *share)
                                .sample_count = share->raw_bytes / 8};
 }
 
-/* Never more than the upload took, for which the caller holds memory of the gate. */
+/* The limits for decoding a share again: at most the memory that decoding took at the upload, which
+ * the caller has taken from the memory gate. */
 static struct profile_limits limits_of(const struct server *server, const struct share *share)
 {
     struct profile_limits limits =
         memory_gate_profile_limits(server->memory_gate, server->settings);
-    /* It was accepted before: a lower setting or a stricter rule since then hides no share. */
+    /* The profile was accepted at its upload. A setting that was lowered or a rule that became
+     * stricter since then must not hide a share. */
     limits.expansion_ratio = 0;
     limits.was_accepted = true;
     uint64_t peak = profile_cache_cost(share).decode_bytes;

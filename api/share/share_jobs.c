@@ -69,7 +69,8 @@ static enum err_code write_views(struct job *job, const struct view_count *count
     buf_append_byte(&ids, '}');
     buf_append_byte(&numbers, '}');
     struct pg_result *result;
-    /* expires_at is indexed, so it moves only if the move is worth a new index entry. */
+    /* expires_at is indexed: it changes only by at least a day, or a tenth of the expiry, so that
+     * not every view costs a new index entry. */
     return pg_query_values(
         job->connection, PG_NO_TENANT,
         "WITH held AS (SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"

@@ -168,7 +168,7 @@ static enum err_code merge_and_share(struct request *request, struct share_setti
     enum err_code code = read_ids(request, &ids, &id_count, err);
     if (code)
         return code;
-    /* The rate is taken first: a merge that is refused afterwards would have cost as much. */
+    /* The rate limit comes first: a merge costs the same whether its result is refused or not. */
     code = quota_take_completion(request, err);
     if (code)
         return code;

@@ -20,7 +20,7 @@ enum { ID_HASH_BYTES = 16, ID_ATTEMPTS = 4 };
 
 struct link {
     struct span path;
-    struct share share; /* for a comparison, what is compared with the base */
+    struct share share; /* in a comparison, the share that is compared with the base */
     const char *base_id;
     char id[SHORT_LINK_LENGTH + 1];
 };

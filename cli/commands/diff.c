@@ -343,7 +343,8 @@ static enum err_code read_side(struct cli *cli, struct side *side, struct err *e
     return ERR_NONE;
 }
 
-/* Finds all problems before anything is uploaded. Of a link or a query only the types are known. */
+/* Finds all problems before anything is uploaded. If a side is a link or a query, only its types
+ * are known. */
 static enum err_code check_sides(const struct diff *diff, struct client *client,
                                  struct side sides[2], struct err *err)
 {
