@@ -77,7 +77,7 @@ export interface ViewState {
   /** The path hash of the zoomed node; "" is the root. */
   zoom: string;
   /**
-   * The path hash of the node whose "other" boxes were opened: the tree is computed for what is
+   * The path hash of the node whose "other" boxes were opened: the tree contains only the nodes
    * below it.
    */
   root: string;

@@ -63,7 +63,7 @@ export interface RangeResponse {
   /** Notes on the meaning of the values, such as how profiles without a duration are counted. */
   notes?: string[];
 }
-/** `warning` states what is missing; "" if the result is complete. */
+/** `warning` describes the data that the result lacks; "" if it is complete. */
 export type Range = RangeResponse & { warning: string };
 
 export interface StoredProfile {
@@ -165,8 +165,8 @@ export const listStored = (request: QueryRequest, after: string, signal?: AbortS
 /* ---- trees ---- */
 
 /**
- * What the panes show: all selected profiles merged, one of them, or the difference of two
- * selections.
+ * The profile that the panes show: all selected profiles merged, one of them, or the difference of
+ * two selections.
  */
 export type Source =
   | { kind: "merged"; request: QueryRequest }

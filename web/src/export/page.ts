@@ -55,7 +55,10 @@ async function readFrame(): Promise<string> {
   return response.text();
 }
 
-/** The view without what the trees already contain: labels, rules, zoom and sample type. */
+/**
+ * The view without the settings that the trees already contain: labels, rules, zoom and sample
+ * type.
+ */
 export const ownState = (state: ViewState): ViewState => ({
   ...state,
   labels: [],

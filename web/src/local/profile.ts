@@ -59,7 +59,7 @@ export interface LocalProfile extends Stacks {
   /** values[i * sampleTypes.length + type]. */
   values: Float64Array;
   labels: LocalLabels;
-  /** What was skipped or could not be stored exactly, as text for the user. */
+  /** Describes data that was skipped or could not be stored exactly, as text for the user. */
   notes: string[];
 }
 

@@ -236,7 +236,10 @@ class Redactor {
   }
 }
 
-/** Collects what is needed before rewriting: strings may follow the fields that refer to them. */
+/**
+ * Collects the strings, the keys of labels and the binary of the program before the file is
+ * rewritten: strings may follow the fields that refer to them.
+ */
 function survey(data: Uint8Array) {
   const strings: Uint8Array[] = [];
   const labelKeys = new Set<number>();

@@ -1,8 +1,8 @@
 /*
- * missing_names: lists the binaries with addresses without names, the causes and what to do, and
- * notifies the page when names arrive. It occupies a line that the page reserves, and opens over
- * the content below. It polls after a few seconds, later less often, and at once when the page
- * becomes visible.
+ * missing_names: lists the binaries that have addresses without names, with the causes and the
+ * commands to run, and notifies the page when names arrive. It occupies a line that the page
+ * reserves, and opens over the content below. It polls after a few seconds, later less often, and
+ * at once when the page becomes visible.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getJson, queryOf } from "../api/api.ts";

@@ -2,8 +2,8 @@
  * panes: the ways to show a tree, one entry each: icicle, flame, table, sandwich, and those that
  * load with a later chunk. The viewer shows one pane or two side by side.
  *
- * Every pane gets the same context. Whatever a link should restore belongs to the state, not to a
- * pane.
+ * Every pane gets the same context. Settings that a link should restore belong to the state, not to
+ * a pane.
  */
 import type { ComponentChildren, ComponentType, VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -100,7 +100,7 @@ export interface PaneContext {
   pinned: ReadonlySet<number>;
   /** Increases with each request to open the comment form. */
   commenting: number;
-  /** A pane that shows no tree stores its function here that goes to the next match. */
+  /** A pane that shows no tree stores here its function that goes to the next match. */
   seek: { current: ((step: 1 | -1) => void) | null };
 }
 

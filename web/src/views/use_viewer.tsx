@@ -64,7 +64,7 @@ const useFrameColours = (source: Flame | null, { isDiff, hues }: ViewerProps, st
     [source, state.colour],
   );
 
-/** Replaces what a link from before symbolization names by the current names and paths. */
+/** Replaces the names and paths in a link from before symbolization by the current ones. */
 function useOldLink(
   { texts, link, shown, isCurrent }: ReturnType<typeof useViewerTree>,
   state: ViewState,

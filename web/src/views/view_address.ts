@@ -44,7 +44,10 @@ export function writeAddress(address: string, how: How, tries = mostTries): void
     };
 }
 
-/** For another file in the same page: the view of one file does not apply to the next. */
+/**
+ * Resets the view, for another file in the same page: the view of one file does not apply to the
+ * next.
+ */
 export const forgetView = () => writeAddress(location.pathname, "replace");
 
 /** The query of a link to the current view. */

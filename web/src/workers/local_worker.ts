@@ -29,7 +29,9 @@ export type LocalRequest =
   | { id: number; sampleType: string; labelsRequest: LabelsRequest; isNormalised: boolean }
   /** Folded stacks with two values each. */
   | { id: number; paired: Blob }
-  /** redaction: what to remove from it; null: report what can be removed. */
+  /**
+   * redaction: the parts to remove from the file; null: only report the parts that can be removed.
+   */
   | { id: number; source: Blob; redaction: Redaction | null }
   | { id: number; seen: ExportRequest };
 

@@ -1,5 +1,5 @@
 /*
- * runtime: what runs a frame: the kernel, a virtual machine, or compiled code of a language.
+ * runtime: the runtime of a frame: the kernel, a virtual machine, or compiled code of a language.
  *
  * Detected by, in this order: the kernel flag, an interpreter's name as the binary, the extension
  * of the source file, the naming convention of a language, and the binary. C++ and Rust share some

@@ -1,7 +1,7 @@
 /*
  * plot_data: series of points in the form that the plot needs: one list of times, and for each
- * series a value per time: undefined if it has no value of its own and the line continues, null if
- * the line is interrupted.
+ * series a value per time: undefined if the series has no value at that time and its line
+ * continues, null if its line is interrupted there.
  */
 import { contrast, oklch } from "../colours/colour.ts";
 import type { Span } from "./time_window.ts";

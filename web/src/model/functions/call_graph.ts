@@ -2,11 +2,12 @@
  * call_graph: computes a graph of functions and their calls from a tree, small enough to be drawn,
  * like pprof.
  *
- * Numbers do not depend on what is left out: the values of a function are those of the table, and
- * an edge counts each stack with the call once. An edge may skip functions that are left out;
- * `direct` is the part without such functions. A call of a function by itself is not an edge. Names
- * are not needed, so this runs in graph_worker.ts, which has only the tree. It takes three passes
- * and no object per node: 0.3 s of CPU for a million nodes, cold, on a busy machine with two cores.
+ * Numbers do not depend on the functions that are left out: the values of a function are those of
+ * the table, and an edge counts each stack with the call once. An edge may skip functions that are
+ * left out; `direct` is the part without such functions. A call of a function by itself is not an
+ * edge. Names are not needed, so this runs in graph_worker.ts, which has only the tree. It takes
+ * three passes and no object per node: 0.3 s of CPU for a million nodes, cold, on a busy machine
+ * with two cores.
  */
 import { sizeOf, type Pair } from "./call_pair.ts";
 import { sumUp, type Columns } from "../tree/flame.ts";

@@ -3,9 +3,10 @@
  * page would miss what was merged into "other" boxes; for a frame with several files or binaries,
  * it knows only the first.
  *
- * These are the leading rules of the chain that mean the same to both. Link previews of the server
- * cut the chain at the same rule (api/report/viewer_url_state.h). By file and binary, a tree has no
- * functions: a rule that matches nothing in such a tree is applied by the server too.
+ * These are the rules at the start of the chain that have the same meaning in the page and in the
+ * server. Link previews of the server cut the chain at the same rule
+ * (api/report/viewer_url_state.h). By file and binary, a tree has no functions: a rule that matches
+ * nothing in such a tree is applied by the server too.
  */
 import type { Rule } from "./chain.ts";
 import type { Bounds, Flame } from "../tree/flame.ts";
@@ -25,9 +26,10 @@ const groupsByFrame = ["function", "line", "address"];
 export const hasNoFunctions = (group: string): boolean => group === "file" || group === "binary";
 
 /**
- * Focus and ignore test whole stacks: those after a hide or show cannot be served, and their own
- * order does not matter. All rules must be active. ofFunctions tells for each rule whether it names
- * functions, if the grouping has none.
+ * Splits the chain into the rules that the server applies and the rest. Focus and ignore test whole
+ * stacks: after a hide or show the server cannot apply them, and their order among themselves does
+ * not matter. All rules must be active. ofFunctions: if the grouping has no functions, whether each
+ * rule refers to functions.
  */
 export function splitRules(
   rules: readonly Rule[],

@@ -1,9 +1,9 @@
 /*
  * undo: undo and redo of rules and label filters, which also change with the address bar's history.
  *
- * A change made here is pushed. A change from elsewhere (back, forward, a link within the page) is
- * followed: a step to the previous or next known filters is an undo or a redo. If the history of
- * the filters is unknown, as after a reload, undo removes the last filter.
+ * A change made here is pushed. After a change from elsewhere (back, forward, a link within the
+ * page), a step to the previous or next known filters counts as an undo or a redo. If the history
+ * of the filters is unknown, as after a reload, undo removes the last filter.
  */
 import { formatChain, type Rule } from "./chain.ts";
 

@@ -1,9 +1,10 @@
 /*
  * regex: regular expressions with the syntax and meaning of the server's (lib/base/regex.h).
  *
- * An expression is parsed into a small tree, which refuses what the server refuses, and translated
- * for the browser's engine: "." excludes only a line feed, \s is ASCII, characters are code points.
- * Only whether a name matches is needed, so laziness and capturing groups are dropped.
+ * An expression is parsed into a small tree, where the expressions that the server refuses are
+ * refused, and translated for the browser's engine: "." excludes only a line feed, \s is ASCII,
+ * characters are code points. Only whether a name matches is needed, so laziness and capturing
+ * groups are dropped.
  *
  * The expression may come from a link, and the browser's engine backtracks and cannot be stopped:
  * without nested repetition, it takes at most about length^(repetitions + 1) steps. If that is too

@@ -119,8 +119,8 @@ export function formatExact(value: number, unit: string): string {
 const nothing = "–";
 
 /**
- * `nothing` if the part is not between 0 and the whole: with values below zero, a part may be below
- * zero or exceed the total.
+ * The percentage that the part is of the whole. Returns `nothing` if the part is not between 0 and
+ * the whole: with values below zero, a part may be below zero or exceed the total.
  */
 export function formatPercent(part: number, whole: number): string {
   const percent = (100 * part) / whole;
@@ -135,8 +135,8 @@ export function formatSigned(value: number, unit: string): string {
 }
 
 /**
- * How much more the second side of a comparison has. Integers are exact. Values of a side that was
- * scaled are not, so a difference below a billionth is rounding and counts as 0.
+ * The value of the second side of a comparison minus that of the first. Integers are exact. Values
+ * of a scaled side are not, so a difference below a billionth is a rounding error and counts as 0.
  */
 export function changeOf(before: number, after: number): number {
   const change = after - before;

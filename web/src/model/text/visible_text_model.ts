@@ -1,9 +1,9 @@
 /*
  * visible_text_model: makes external text safe to show. Characters that change the direction of the
  * following text (embeddings, overrides, isolates) are written as escapes, because with them one
- * name could imitate another. So are control characters except tabs and line breaks, which would be
- * invisible. Letters of right-to-left scripts and their marks stay; lists put names into <bdi>, so
- * that they do not affect their surroundings.
+ * name could imitate another. Control characters except tabs and line breaks are written as escapes
+ * too, because they would be invisible. Letters of right-to-left scripts and their marks stay;
+ * lists put names into <bdi>, so that they do not affect their surroundings.
  */
 const turning = /[\u202a-\u202e\u2066-\u2069]/g;
 const invisible = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;

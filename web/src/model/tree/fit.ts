@@ -1,6 +1,6 @@
 /*
- * fit: adapts a view of one profile to another profile: what the other one missing falls back to a
- * default and is reported.
+ * fit: adapts a view of one profile to another profile: a part of the view that the other profile
+ * lacks is replaced by a default and reported.
  */
 import { groups, type ViewState } from "../../url_state.ts";
 import { parseLabelRule } from "../rules/labels.ts";
@@ -18,7 +18,7 @@ export interface ProfileProperties {
 const hasType = (types: readonly SampleType[], word: string) =>
   types.some(({ type }) => type === word) || (/^\d+$/.test(word) && Number(word) < types.length);
 
-/** missing: a sentence for each thing that the other profile missing. */
+/** missing: a sentence for each part of the view that the other profile lacks. */
 export function fitView(
   state: ViewState,
   { sampleTypes, defaultType, labels }: ProfileProperties,

@@ -3,9 +3,9 @@
  *
  * The binary form (application/vnd.perfolio.flame, little-endian, sections 8-byte aligned;
  * sections: lib/profile/report/flame_binary.h) is used in place where it is an array in the form
- * that the page needs. What it leaves out (parents, subtree ends, positions, sums, and zero self
- * values) is derived here in linear loops without recursion, so the depth does not matter. Values
- * are f64, exact to 2^53. Strings are decoded on first use.
+ * that the page needs. The columns that it leaves out (parents, subtree ends, positions, sums, and
+ * zero self values) are derived here in linear loops without recursion, so the depth does not
+ * matter. Values are f64, exact to 2^53. Strings are decoded on first use.
  *
  *   0 magic "PFFLAME2"   8 u32 flags   12 u32 nodes   16 u32 frames   20 u32 strings   24 f64 total
  *   32 f64 base total    40 u32 sections   64 table of {u32 id, u32 0, u64 offset, u64 length}
@@ -87,7 +87,7 @@ export interface FlameMetadata {
   root?: string;
   /** Some addresses got names after the upload, so links may contain older ones. */
   named_later?: boolean;
-  /** Some of these addresses had a name in the upload. */
+  /** Some of the addresses that got names after the upload had another name in it. */
   sent_names_replaced?: boolean;
   /**
    * The current names of the functions that a focus names as `app+0x2a10`, or with the sender's

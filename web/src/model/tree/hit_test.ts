@@ -1,5 +1,5 @@
 /*
- * hit_test: the node under the pointer, for the window of values that the picture shows.
+ * hit_test: finds the node under the pointer, for the window of values that the picture shows.
  */
 import type { Flame } from "./flame.ts";
 import { beginOf, firstEndingAfter } from "./row_layout.ts";

@@ -12,8 +12,8 @@
  * written as 16 hexadecimal digits, high half first. lib/profile/report/path_hash.h computes the
  * same.
  *
- * Links of earlier versions contain hashes of names alone; of a name like "0x4f2a10 main.run" only
- * the address counted. They mean the first node with that hash.
+ * Links of earlier versions contain hashes of names alone; for a name like "0x4f2a10 main.run", of
+ * the address alone. Such a link refers to the first node with that hash.
  *
  * Links may also be from before symbolization: then the frame of an address in a file was named
  * "[app]" or by the address, and had no inlined calls, which now are on the path of their caller.

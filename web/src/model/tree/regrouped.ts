@@ -2,11 +2,11 @@
  * regrouped: finds a node of a tree in another tree of the same samples, whose frames have other
  * names or another grouping.
  *
- * Both trees are descended at once. Frames are compared by what both trees know: the name, the
- * file, the binary, the place, and last the words of the name (for `shop::add` in
- * `_ZN4shop3addIiEET_S1_`), the most reliable first, until the nodes found sum to the value of the
- * node: the samples are the same, so equal values show that nothing else is meant. One node may
- * correspond to several, and several to one.
+ * Both trees are descended at once. Frames are compared by properties that both trees have, the
+ * most reliable first: the name, the file, the binary, the place, and last the words of the name
+ * (for `shop::add` in `_ZN4shop3addIiEET_S1_`). The search ends when the nodes found sum to the
+ * value of the node: both trees have the same samples, so no other node belongs to it then. One
+ * node may correspond to several, and several to one.
  */
 import { plainName } from "../search/escape_regex.ts";
 import { FrameFlag, type Flame } from "./flame.ts";
@@ -108,7 +108,7 @@ export function findRegrouped(
   const isInBinary = (one: number, frame: number) =>
     one > 0 && to.frames.mapping(to.frame[one]) === from.frames.mapping(frame);
   let effort = 0;
-  /** Chooses among the candidates, the more reliable likeness first. */
+  /** Chooses among the candidates: a match by a more reliable comparison comes first. */
   const choose = (candidates: readonly number[], step: number) => {
     let found: number[] = [];
     for (const isLike of tests) {
@@ -127,8 +127,8 @@ export function findRegrouped(
   };
   let isFound = false;
   /**
-   * The nodes before a step of the path was not found: a rule may have removed it, and then its
-   * caller has its callees.
+   * The nodes of the last step that was found. If a step of the path is not found, a rule may have
+   * removed its frame, and then the callees belong to its caller.
    */
   let sure: number[] | null = null;
   for (const step of path) {
@@ -149,8 +149,8 @@ export function findRegrouped(
 }
 
 /**
- * More places add no information about the new name; if nodes have a hundred thousand children,
- * fewer places must do.
+ * The maximum number of places of a function that are searched: more places add no information
+ * about its new name. Fewer are searched if nodes have a hundred thousand children.
  */
 const maxPlaces = 50;
 const maxEffort = 5e5;

@@ -25,7 +25,10 @@ function firstAbove(ends: Float64Array, low: number, high: number, value: number
   return low;
 }
 
-/** The same if the result is near `low`: doubles the step until it is passed. */
+/**
+ * Like the function above, but faster if the result is near `low`: doubles the step until it is
+ * passed.
+ */
 function firstAboveNear(ends: Float64Array, low: number, high: number, value: number): number {
   let next = low;
   for (let step = 1; next < high && ends[next] <= value; step *= 2) {
@@ -42,7 +45,7 @@ export function firstEndingAfter(flame: Flame, low: number, high: number, value:
   return firstAbove(flame.rowEnds, low, high, value);
 }
 
-/** The same if the result is near low; and the end and the start of the node at a position. */
+/** The same search for a result near low, and the end and the start of the node at a position. */
 export const firstEndingNear = (flame: Flame, low: number, high: number, value: number): number =>
   firstAboveNear(flame.rowEnds, low, high, value);
 export const endOf = (flame: Flame, at: number): number => flame.rowEnds[at];

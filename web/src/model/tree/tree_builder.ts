@@ -46,9 +46,10 @@ class ChildTable {
 
 /**
  * A tree under construction. Node 0 is the root, and a parent has a lower number than its children.
- * Most nodes of the new tree represent one node of the old one, whose children differ anyway. Only
- * if a node represents several (it is shared, as is the root), its children are looked up by frame.
- * A node that child() returns a second time is shared from then on.
+ * Most nodes of the new tree represent one node of the old one; its children have different frames,
+ * so they are added without a look-up. If a node represents several nodes of the old tree (it is
+ * shared, as is the root), its children are looked up by frame. A node that child() returns a
+ * second time is shared from then on.
  */
 export class Builder {
   count = 1;
@@ -91,8 +92,8 @@ export class Builder {
   }
 
   /**
-   * From now on the node represents one more node of the old tree, whose children may equal its
-   * own.
+   * Marks a node as shared: it represents one more node of the old tree, whose children may have
+   * the same frames as its own.
    */
   share(node: number): void {
     if (this.isShared[node]) return;

@@ -2,8 +2,9 @@
  * use_part: a part of the settings that several people may change (team_api.ts), shared by all
  * sections that show it. It is loaded once and again after each change. A change names the version
  * that is shown. If it is refused because someone else was faster, the other changes are listed,
- * and the typed text stays. Changes requested meanwhile wait, unless the one before them is
- * refused: then the user has not seen why and they are discarded.
+ * and the typed text stays. Changes that are requested while one is being sent wait for its end. If
+ * it is refused, they are discarded, because the user requested them without seeing the changes of
+ * others.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../../api/api.ts";
@@ -28,7 +29,7 @@ class PartStore<T> {
     for (const redraw of this.watchers) redraw();
   }
 
-  /** Loads it again and describes what others changed. */
+  /** Loads the part again and describes the changes of others. */
   async catchUp(): Promise<string[]> {
     const before = this.value;
     await this.load();
@@ -45,7 +46,7 @@ function storeOf<T>(part: Part<T>): PartStore<T> {
   return stores.get(part.path) as PartStore<T>;
 }
 
-/** Why a change was refused, and what others changed meanwhile. */
+/** The reason why a change was refused, and the changes of others meanwhile. */
 export interface Refusal {
   problem: Problem;
   changes: string[];

@@ -275,7 +275,7 @@ function NewComment({
   );
 }
 
-/** Why the reader cannot write, and what to do. */
+/** Explains why the reader cannot write, and how to change that. */
 function ReaderNote({ session }: { session: Session }) {
   if (isSignedIn(session))
     return (

@@ -6,7 +6,7 @@ import { asProblem, Button, ErrorLine, Loading, ProblemView, useTitle } from "..
 import { isSignedIn, Shell, signInLink } from "../../ui/shell.tsx";
 import { nameOf, useShare } from "./share.tsx";
 
-/** Explains to a user who cannot delete it what is needed. */
+/** Explains to a user who may not delete the share what is needed for that. */
 function WhatIsNeeded({ id, session }: { id: string; session: Session | null }) {
   return (
     <>

@@ -91,8 +91,8 @@ export function useIncoming(onFiles: (files: File[]) => void): boolean {
 }
 
 /**
- * The name of a chosen file; if others have it too, also what distinguishes it ("cpu.pb.gz (2 MiB,
- * …)").
+ * The name of a chosen file; if others have the same name, followed by a distinction ("cpu.pb.gz (2
+ * MiB, …)").
  */
 export function nameAmong(files: readonly File[], index: number): string {
   const { name, size, lastModified } = files[index];

@@ -52,7 +52,7 @@ interface ChosenFilesProps {
   redactionProblem: Problem | null;
   onRedaction: (redaction: Redaction) => void;
   session: Session | null;
-  /** What the preview expects the server to refuse. */
+  /** The part of the upload that the preview expects the server to refuse. */
   expectedRefusal: ExpectedRefusal;
   onFiles: (files: File[]) => void;
   onSent: (outcome: Outcome) => void;
@@ -62,7 +62,9 @@ interface ChosenFilesProps {
   readyCount: number;
 }
 
-/** Sends the files, and deletes what was sent if a file is removed or the form is left. */
+/**
+ * Sends the files, and deletes the shares made of them if a file is removed or the form is left.
+ */
 function useSending(
   files: File[],
   redaction: Redaction,

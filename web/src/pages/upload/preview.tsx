@@ -56,8 +56,8 @@ async function splitFile(file: File): Promise<File[]> {
 }
 
 /**
- * What the server is expected to refuse: everything that needs one of these files, or the
- * comparison; "unknown" while they are being read.
+ * The part of the upload that the server is expected to refuse: everything that needs one of these
+ * files, or only their comparison; "unknown" while they are being read.
  */
 export type ExpectedRefusal = "" | "file" | "comparison" | "unknown";
 

@@ -53,7 +53,7 @@ export class Sending {
 
   /**
    * In the order of the files. Throws the signal's reason when aborted, even at the last moment;
-   * then deleteSent() deletes what was sent.
+   * then deleteSent() deletes the shares that were created.
    */
   async sendAll(
     files: readonly File[],

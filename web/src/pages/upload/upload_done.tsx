@@ -34,7 +34,7 @@ export function outcomeOf(together: Together, shares: Sent[]): Outcome {
   return { together, shares, url, markdown: `[${name}](${url})`, expiresAt: first.expires_at };
 }
 
-/** The link is to what the preview showed. */
+/** The link leads to the view that the preview showed. */
 export function UploadDone({
   outcome,
   query,

@@ -38,11 +38,14 @@ const fontFamily =
   '"Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans Condensed", ' +
   "system-ui, sans-serif";
 
-/** The colours of a picture, and what high contrast adds (ui/contrast.ts). */
+/** The colours of a picture, and the additions for high contrast (ui/contrast.ts). */
 export interface Look extends Palette {
   /** The fills of the minimap, with the same indexes as fills, if they differ. */
   overview?: string[];
-  /** Draws what distinguishes boxes without colours, between the boxes and their names. */
+  /**
+   * Draws edges and marks that distinguish boxes without colours. Called after the boxes and before
+   * their names.
+   */
   paintEdges?: (context: CanvasRenderingContext2D, picture: Picture) => void;
 }
 

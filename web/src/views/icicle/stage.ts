@@ -31,7 +31,7 @@ const leastEdgedPx = 8;
 const sliverPx = 5;
 const pinPx = 10;
 
-/** What to show; the stage keeps the last scene. */
+/** The properties of a picture; the stage keeps the last scene. */
 export interface Scene {
   flame: Flame;
   colours: FrameColours;

@@ -1,5 +1,5 @@
 /*
- * use_viewer_tree: the tree that the viewer shows and what a search marks in it.
+ * use_viewer_tree: the tree that the viewer shows and the frames that a search marks in it.
  *
  * Steps: load the tree of the state, translate names of older links, apply the page's rules in a
  * worker, search the result.

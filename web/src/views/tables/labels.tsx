@@ -459,7 +459,7 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
 
 /* ---- the pane ---- */
 
-/** Describes how the views beside this pane differ from what is counted here. */
+/** Describes how the samples of the views beside this pane differ from the samples counted here. */
 function difference({ response }: Counted, context: PaneContext): string {
   const { flame, source, state } = context;
   const kept = response.kept ?? response.kept_b ?? 0;
