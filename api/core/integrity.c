@@ -94,7 +94,8 @@ void integrity_destroy(struct integrity *integrity)
     mem_free(integrity);
 }
 
-/* Limits the writes for a damaged object that many requests read. */
+/* Whether the object may be entered in the list now: at most once in LISTED_S, since many requests
+ * may read it. */
 static bool is_to_be_listed(struct integrity *integrity, const char *key)
 {
     const int64_t now_ns = clock_monotonic_ns();

@@ -14,7 +14,7 @@ struct record_summary {
     const struct agent_counts *counts;
     uint32_t frequency_hz;
     bool has_waits; /* waits were recorded (--off-cpu or --wall) */
-    bool is_full;   /* the recording ended early, because it reached its limit of memory */
+    bool is_full;   /* the recording ended early: the profile reached its maximum size */
 };
 
 void record_summary_print(struct terminal *terminal, const struct record_summary *summary);
