@@ -1,7 +1,9 @@
 /*
  * Two lists under one mutex: held contains the slots of requests that a worker is handling, waiting
- * those of requests that were put aside, in order of arrival. A slot is free for a request if three
- * counts allow it: all held slots, those with its key, and those with its source.
+ * those of requests that were put aside, in order of arrival. A slot is free for a request if the
+ * counts of held slots allow it: of all, and of those with its key, its source and its client, and
+ * if it has no credentials, of all such clients. The same counts of the waiting list limit what is
+ * put aside.
  *
  * concurrency_limit_give passes the returned slot on: it scans the waiting list from the front,
  * skips requests whose key or source is still at its limit, and wakes the first other one outside
@@ -21,6 +23,7 @@ struct concurrency_limit {
     pthread_mutex_t mutex; /* guards the members below, and the fields of all slots in a list */
     int max_held;
     int max_held_of_one;
+    int max_held_of_team;
     int max_waiting;
     int held_count;
     int waiting_count;
@@ -35,6 +38,7 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
     int reserve = (worker_count + 3) / 4;
     concurrency->max_held = worker_count - reserve > 1 ? worker_count - reserve : 1;
     concurrency->max_held_of_one = worker_count / 4 > 1 ? worker_count / 4 : 1;
+    concurrency->max_held_of_team = worker_count / 2 > 1 ? worker_count / 2 : 1;
     concurrency->max_waiting = max_waiting;
     return concurrency;
 }
@@ -48,24 +52,47 @@ void concurrency_limit_destroy(struct concurrency_limit *concurrency)
     mem_free(concurrency);
 }
 
-static int count_source(const struct concurrency_slot *list, const char *source)
+/* The slots of a list that have the same key, source or client as a wanted one, and those of
+ * clients without credentials. */
+struct slot_counts {
+    int key, source, client, anonymous;
+};
+
+static bool is_same(const char *a, const char *b)
 {
-    int count = 0;
-    for (const struct concurrency_slot *slot = list; slot && source; slot = slot->next)
-        count += slot->source && strcmp(slot->source, source) == 0;
-    return count;
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* Called with the lock held. */
+static struct slot_counts count_slots(const struct concurrency_slot *list,
+                                      const struct concurrency_slot *wanted)
+{
+    struct slot_counts counts = {0};
+    for (const struct concurrency_slot *slot = list; slot; slot = slot->next) {
+        counts.key += is_same(slot->key, wanted->key);
+        counts.source += is_same(slot->source, wanted->source);
+        counts.client += is_same(slot->client, wanted->client);
+        counts.anonymous += slot->is_anonymous;
+    }
+    return counts;
+}
+
+static int half_of(int count)
+{
+    return (count + 1) / 2;
 }
 
 /* Called with the lock held. Few slots are held, so a scan is cheap. */
 static bool is_free(const struct concurrency_limit *concurrency,
                     const struct concurrency_slot *wanted)
 {
-    int count = 0;
-    for (const struct concurrency_slot *slot = concurrency->held; slot; slot = slot->next)
-        count += strcmp(slot->key, wanted->key) == 0;
-    return concurrency->held_count < concurrency->max_held &&
-           count_source(concurrency->held, wanted->source) == 0 &&
-           count < (wanted->most ? wanted->most : concurrency->max_held_of_one);
+    const struct slot_counts counts = count_slots(concurrency->held, wanted);
+    const int max_of_client =
+        wanted->is_anonymous ? concurrency->max_held_of_one : concurrency->max_held_of_team;
+    return concurrency->held_count < concurrency->max_held && counts.source == 0 &&
+           counts.key < (wanted->most ? wanted->most : concurrency->max_held_of_one) &&
+           counts.client < max_of_client &&
+           (!wanted->is_anonymous || counts.anonymous < half_of(concurrency->max_held));
 }
 
 static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
@@ -92,12 +119,13 @@ bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concur
 static bool is_crowded(const struct concurrency_limit *concurrency,
                        const struct concurrency_slot *wanted)
 {
-    int count = 0;
-    for (const struct concurrency_slot *slot = concurrency->waiting; slot; slot = slot->next)
-        count += strcmp(slot->key, wanted->key) == 0;
-    return count >= (concurrency->max_waiting + 1) / 2 ||
-           count_source(concurrency->waiting, wanted->source) >=
-               CONCURRENCY_LIMIT_WAITING_OF_SOURCE;
+    const struct slot_counts counts = count_slots(concurrency->waiting, wanted);
+    const int half = half_of(concurrency->max_waiting);
+    const int max_of_client = wanted->is_anonymous && half > CONCURRENCY_LIMIT_WAITING_OF_SOURCE
+                                  ? CONCURRENCY_LIMIT_WAITING_OF_SOURCE
+                                  : half;
+    return counts.key >= half || counts.source >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE ||
+           counts.client >= max_of_client || (wanted->is_anonymous && counts.anonymous >= half);
 }
 
 enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,

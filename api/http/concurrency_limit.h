@@ -1,14 +1,21 @@
 /*
  * concurrency_limit: how many workers may be busy for one share, and for slow work altogether.
  *
- * A request takes a slot before it computes a report or a result. A slot has a key, the share or
- * tenant for which the work is done, and each key may hold a limited number of slots at a time: a
- * share a quarter of the workers, the queries of a tenant half of them (its lists of labels, series
- * and types have another key). All slots together are fewer than the workers, so that other
- * requests are always handled. A slot may also name its source, such as the address of the client;
- * a source holds one slot at a time. A request that gets no slot waits without a worker: it is put
- * aside, and handled again from the start when a slot is passed to it. The first in the list that
- * may have a free slot gets it. Threads: any.
+ * A request takes a slot before it computes a report or a result. Five rules bound the slots, so
+ * that neither one share nor one client keeps them from others:
+ *
+ *   - all together leave a quarter of the workers free for other requests;
+ *   - a key, which names a share or a tenant, has a quarter of the workers, or as many as the slot
+ *     states (queries of a tenant: half; its lists of labels, series and types have a key of their
+ *     own);
+ *   - a client has a quarter of the workers if it is an address without credentials, and half of
+ *     them if it is a team, whatever the number of its shares;
+ *   - all clients without credentials together have half of the slots;
+ *   - a source, such as an address for generated files, has one slot.
+ *
+ * A request that gets no slot waits without a worker: it is put aside, and handled again from the
+ * start when a slot is passed to it. The first in the list that may have a free slot gets it.
+ * Threads: any.
  */
 #ifndef API_HTTP_CONCURRENCY_LIMIT_H
 #define API_HTTP_CONCURRENCY_LIMIT_H
@@ -24,7 +31,9 @@ enum { CONCURRENCY_LIMIT_WAITING_OF_SOURCE = 16 }; /* more are refused */
 struct concurrency_slot {
     const char *key;    /* the share or tenant that the work is for; NULL: no slot is needed */
     int most;           /* slots that this key may have at a time; 0: a quarter of the workers */
-    const char *source; /* NULL: none; set it before key */
+    const char *source; /* NULL: none; set it before key, as the next two */
+    const char *client; /* an address or a team; NULL: none, then its two rules do not apply */
+    bool is_anonymous;  /* client is an address without credentials */
     bool is_held;
     atomic_bool is_waiting; /* for concurrency_limit.c, as is next */
     struct concurrency_slot *next;

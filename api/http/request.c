@@ -1,19 +1,37 @@
 #include "api/http/request.h"
 
 #include "api/core/integrity.h"
+#include "api/http/rate_limiter.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
+
+/* The client of the request's slot: an address without credentials, or a team. */
+static void name_client(struct request *request)
+{
+    struct concurrency_slot *slot = &request->concurrency_slot;
+    slot->is_anonymous = request->principal.kind == PRINCIPAL_ANONYMOUS;
+    if (slot->is_anonymous) {
+        char *client = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
+        rate_limiter_subscriber(span_text(request->address), client);
+        slot->client = client;
+    } else {
+        slot->client = arena_printf(request->arena, "team %" PRId64, request->principal.tenant_id);
+    }
+}
 
 enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
                                 const char *key, const char *busy_message, struct err *err)
 {
     struct concurrency_slot *slot = &request->concurrency_slot;
-    if (!slot->key) /* other threads read it as soon as the slot is held or waited for */
+    if (!slot->key) { /* other threads read them as soon as the slot is held or waited for */
+        name_client(request);
         slot->key = key;
+    }
     if (concurrency_limit_take(limit, slot))
         return ERR_NONE;
     err_set(err, ERR_BUSY, "%s", busy_message);

@@ -88,9 +88,9 @@ struct request {
                                             (api/core/query_memory.h), until it has been handled */
 };
 
-/* Takes request->concurrency_slot of limit for key, which must live as long as the request. If the
- * request already has a key because it waited for a slot, that key counts. Handles: ERR_BUSY, with
- * retry_after_s and busy_message as the text of the error. */
+/* Takes the request's slot of the limit, for key and for the request's client. If the request is
+ * handled again, the first key counts; it must live as long as the request. Handles: ERR_BUSY with
+ * retry_after_s and busy_message. */
 enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
                                 const char *key, const char *busy_message,
                                 struct err *err) MUST_USE;

@@ -360,19 +360,12 @@ enum err_code report_write_profiles(const struct report *report,
 
 enum err_code report_take_slot(struct request *request, const char *share_id, struct err *err)
 {
-    if (!request->concurrency_slot
-             .key) /* other threads read it as soon as the slot is held or waited for */
-        request->concurrency_slot.key = share_id;
-    if (concurrency_limit_take(request->server->concurrency, &request->concurrency_slot))
-        return ERR_NONE;
-    if (request->concurrency_slot.source)
-        err_set(err, ERR_BUSY,
-                "without credentials an address can generate one file at a time, and %d of its "
-                "requests can wait: sign in, or try again in a few seconds",
-                CONCURRENCY_LIMIT_WAITING_OF_SOURCE);
-    else
-        err_set(err, ERR_BUSY,
-                "too many slow reports are being computed; try again in a few seconds");
-    err->retry_after_s = 5;
-    return ERR_BUSY;
+    const char *message =
+        request->concurrency_slot.source
+            ? arena_printf(request->arena,
+                           "without credentials an address can generate one file at a time, and %d "
+                           "of its requests can wait: sign in, or try again in a few seconds",
+                           CONCURRENCY_LIMIT_WAITING_OF_SOURCE)
+            : "too many slow reports are being computed; try again in a few seconds";
+    return request_take_slot(request, request->server->concurrency, share_id, message, err);
 }

@@ -108,6 +108,34 @@ def test_waiting_reports_of_disconnected_clients_are_dropped(stall):
     assert waiting(server) == 0
 
 
+def test_an_address_with_many_shares_leaves_slots_to_others(stall):
+    """Six shares of one address wait for their profiles. A quarter of the workers waits; reports
+    of a team are computed meanwhile."""
+    stalled = stall("--worker-threads", "8")
+    server, team = stalled.server, stalled.server.api()
+    stalled.release()
+    stalled.first.response()
+    shares = [
+        team.post("/api/v1/shares", samples.FOLDED + b"other%d 1\n" % number).json()["id"]
+        for number in range(6)
+    ]
+    server.restart()
+    own = f"/api/v1/shares/{stalled.id}/top"
+    assert team.get(own).status == 200  # its profile is in memory from here on
+    stalled.flag.touch()
+    wires = [
+        Wire(server).send(get(f"/api/v1/shares/{share}/top?limit={limit}"))
+        for limit in (1, 2)
+        for share in shares
+    ]
+    assert wait_until(lambda: waiting(server) == len(wires) - 2)
+    assert metric(server, "perfolio_reports_running") == 2
+    for limit in range(1, 5):
+        assert team.get(own, query={"limit": limit}).status == 200
+    stalled.release()
+    assert [wire.response()[0] for wire in wires] == [200] * len(wires)
+
+
 def test_a_report_waits_no_longer_than_report_wait(stall):
     stalled = stall("--worker-threads", "4", "--report-wait", "1s")
     server = stalled.server

@@ -63,6 +63,92 @@ static void a_higher_limit_per_key_is_respected(void **state)
         concurrency_limit_give(*state, &slow[i]);
 }
 
+static struct concurrency_slot slot_of_client(const char *key, const char *client,
+                                              bool is_anonymous)
+{
+    struct concurrency_slot slot = turn_of(key);
+    slot.client = client;
+    slot.is_anonymous = is_anonymous;
+    return slot;
+}
+
+static void give_all(struct concurrency_limit *concurrency, struct concurrency_slot *slots,
+                     int count)
+{
+    for (int i = 0; i < count; i++)
+        if (slots[i].is_held)
+            concurrency_limit_give(concurrency, &slots[i]);
+}
+
+static void a_client_with_many_shares_has_a_part_of_the_slots(void **state)
+{
+    static const char *const keys[] = {"a", "b", "c", "d", "e", "f"};
+    struct concurrency_slot address[6], team[6];
+    for (int i = 0; i < 6; i++) {
+        address[i] = slot_of_client(keys[i], "192.0.2.1", true);
+        assert_int_equal(concurrency_limit_take(*state, &address[i]), i < 2); /* a quarter of 8 */
+    }
+    for (int i = 0; i < 6; i++) {
+        team[i] = slot_of_client(keys[5 - i], "team 1", false);
+        assert_int_equal(concurrency_limit_take(*state, &team[i]), i < 4); /* a half of 8 */
+    }
+    give_all(*state, address, 6);
+    give_all(*state, team, 6);
+}
+
+static void all_anonymous_clients_have_half_of_the_slots(void **state)
+{
+    static const char *const keys[] = {"a", "b", "c", "d", "e"};
+    struct concurrency_slot addresses[5], team = slot_of_client("f", "team 1", false);
+    for (int i = 0; i < 5; i++) {
+        addresses[i] = slot_of_client(keys[i], keys[i], true);
+        assert_int_equal(concurrency_limit_take(*state, &addresses[i]), i < 3); /* a half of 6 */
+    }
+    assert_true(concurrency_limit_take(*state, &team));
+    concurrency_limit_give(*state, &team);
+    /* A waiting team passes anonymous clients that came before it. */
+    assert_int_equal(concurrency_limit_take_or_wait(*state, &addresses[3]),
+                     CONCURRENCY_LIMIT_WAITING);
+    struct concurrency_slot others[4];
+    for (int i = 0; i < 4; i++) {
+        others[i] = slot_of_client(i < 2 ? "g" : "h", i < 2 ? "team 2" : "team 3", false);
+        assert_int_equal(concurrency_limit_take_or_wait(*state, &others[i]),
+                         i < 3 ? CONCURRENCY_LIMIT_TAKEN : CONCURRENCY_LIMIT_WAITING);
+    }
+    concurrency_limit_give(*state, &others[0]);
+    assert_int_equal(woken_count, 1);
+    assert_true(others[3].is_held && !addresses[3].is_held);
+    assert_true(concurrency_limit_leave(*state, &addresses[3]));
+    give_all(*state, addresses, 3);
+    give_all(*state, others, 4);
+}
+
+static void clients_do_not_fill_the_waiting_list(void **state)
+{
+    static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    struct concurrency_slot slots[8], team[2];
+    for (int i = 0; i < 2; i++) { /* a team's slots, so that the others wait for their client */
+        team[i] = slot_of_client("x", "team 1", false);
+        assert_true(concurrency_limit_take(*state, &team[i]));
+    }
+    for (int i = 0; i < 8; i++)
+        slots[i] = slot_of_client(keys[i], "192.0.2.1", true);
+    for (int i = 0; i < 2; i++)
+        assert_true(concurrency_limit_take(*state, &slots[i]));
+    for (int i = 2; i < 8; i++) /* 3 of 5 places */
+        assert_int_equal(concurrency_limit_take_or_wait(*state, &slots[i]),
+                         i < 5 ? CONCURRENCY_LIMIT_WAITING : CONCURRENCY_LIMIT_REFUSED);
+    struct concurrency_slot other = slot_of_client("a", "192.0.2.2", true);
+    assert_true(concurrency_limit_take(*state, &other));
+    struct concurrency_slot third = slot_of_client("a", "192.0.2.3", true);
+    assert_int_equal(concurrency_limit_take_or_wait(*state, &third), CONCURRENCY_LIMIT_REFUSED);
+    for (int i = 2; i < 5; i++)
+        assert_true(concurrency_limit_leave(*state, &slots[i]));
+    give_all(*state, slots, 2);
+    give_all(*state, team, 2);
+    concurrency_limit_give(*state, &other);
+}
+
 static void all_shares_together_leave_workers_free(void **state)
 {
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g"};
@@ -227,6 +313,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_share_does_not_block_other_shares, start, stop),
         cmocka_unit_test_setup_teardown(a_higher_limit_per_key_is_respected, start, stop),
+        cmocka_unit_test_setup_teardown(a_client_with_many_shares_has_a_part_of_the_slots, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(all_anonymous_clients_have_half_of_the_slots, start, stop),
+        cmocka_unit_test_setup_teardown(clients_do_not_fill_the_waiting_list, start, stop),
         cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
         cmocka_unit_test_setup_teardown(a_key_has_at_most_half_of_the_waiting_places, start, stop),
         cmocka_unit_test_setup_teardown(waiting_requests_are_woken_in_order, start, stop),
