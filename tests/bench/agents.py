@@ -5,8 +5,13 @@
   BENCH_QUERIES                   20 per second
   BENCH_FLAGS                     settings of the server, such as "--block-cache-bytes 512MiB"
 
-Afterwards every acknowledged batch is looked up by host, service and time, its total is compared,
-and nothing else may be stored. build/bench/agents-memory.csv contains memory over time.
+Afterwards every acknowledged profile (a batch has four) is looked up by host, service and time, and
+its total is compared. A stored profile that no agent sent is an error. A batch that was refused but
+is stored nevertheless shows only in the row "ids of batches less batches acknowledged".
+build/bench/agents-memory.csv contains memory over time.
+
+The parameter `bench` of the functions is the module tests/bench/run.py: its row() adds a row to the
+table of results, and Running starts a server.
 """
 
 import collections
@@ -52,9 +57,9 @@ def cpu_with_children(pids):
 class Watch(threading.Thread):
     """Samples the memory of server and database every few seconds."""
 
-    def __init__(self, run, server, path):
+    def __init__(self, bench, server, path):
         super().__init__(daemon=True)
-        self.run_, self.server, self.path = run, server, path
+        self.bench, self.server, self.path = bench, server, path
         self.child, self.postmaster = server.child_pid(), server.postgres_pid()
         self.database = server.database()
         self.is_over = threading.Event()
@@ -67,7 +72,7 @@ class Watch(threading.Thread):
             self.rows.append(
                 (
                     round(time.monotonic() - begin),
-                    self.run_.status_kib(self.child, "VmRSS") // 1024,
+                    self.bench.status_kib(self.child, "VmRSS") // 1024,
                     pss_kib(postgres) // 1024,
                     len(postgres) - 1,
                     len(os.listdir(f"/proc/{self.child}/fd")),
@@ -106,10 +111,11 @@ class Watch(threading.Thread):
         self.join()
 
 
-def generate(run, server, seconds, log):
-    """Runs bench_agents. Returns its latencies by kind, its counts and its CPU time."""
+def generate(bench, server, seconds, log):
+    """Runs bench_agents. Returns its latencies {kind: [count, p50, p99, max]} in ms, its counts
+    {name: number} and its CPU time in seconds."""
     command = [
-        run.BENCH / "bench_agents",
+        bench.BENCH / "bench_agents",
         "--url",
         server.url,
         "--ca",
@@ -133,6 +139,7 @@ def generate(run, server, seconds, log):
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, "bench_agents failed"
     latencies, numbers = {}, {}
+    # Rows of five are kind,count,p50,p99,max, rows of two are name,number (bench_agents.c).
     for row in list(csv.reader(output.splitlines()))[1:]:
         if len(row) == 5:
             latencies[row[0]] = [float(field) for field in row[1:]]
@@ -161,8 +168,9 @@ def stored_profiles(api, begin_s):
 
 
 def compare(log, found):
-    """Returns how many profiles were lost, were changed, or are stored although no agent sent
-    them."""
+    """Compares the log of bench_agents with `found`, from which it removes the profiles of the log.
+    Returns the numbers of acknowledged profiles that are not stored, of profiles stored with
+    another total or more than once, and of stored profiles that no agent sent."""
     lost = wrong = 0
     for host, service, time_ns, total, is_acknowledged in csv.reader(open(log)):
         totals = found.pop((host, service, int(time_ns)), [])
@@ -181,11 +189,12 @@ def count_rows(server):
         return cursor.fetchone()
 
 
-def work_left(run, server):
+def report_catalogue(bench, server):
+    """Adds the rows about the catalogue. Returns the number of batch ids in it."""
     batches, segments, blocks = count_rows(server)
-    run.row("agents: ids of batches in the catalogue", batches, "")
-    run.row("agents: segments at the end", segments, "")
-    run.row("agents: blocks at the end", blocks, "")
+    bench.row("agents: ids of batches in the catalogue", batches, "")
+    bench.row("agents: segments at the end", segments, "")
+    bench.row("agents: blocks at the end", blocks, "")
     return batches
 
 
@@ -194,75 +203,76 @@ def stored_bytes(server):
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def report(run, seconds, latencies, numbers):
+def report(bench, seconds, latencies, numbers):
     ack, query = latencies["ack"], latencies["query"]
-    run.row(
+    bench.row(
         "agents: batches acknowledged",
         numbers["acknowledged"],
         "",
         f"all of {numbers['batches']}",
         numbers["acknowledged"] == numbers["batches"],
     )
-    run.row("agents: samples", numbers["samples"] / seconds, "/s")
-    run.row("agents: bytes, compressed", numbers["bytes"] / seconds / 1e6, "MB/s")
+    bench.row("agents: samples", numbers["samples"] / seconds, "/s")
+    bench.row("agents: bytes, compressed", numbers["bytes"] / seconds / 1e6, "MB/s")
     for name in (
         "refused with Retry-After",
         "sent again",
         "transport errors",
-        "queries not asked",
+        "queries skipped (all connections busy)",
         "batches made late",
     ):
-        run.row(f"agents: {name}", numbers[name], "")
-    failed = numbers["refused"] + numbers["queries that failed"]
-    run.row("agents: requests that failed", failed, "", "0", failed == 0)
-    run.row("agents: batch to response, p50", ack[1], "ms")
-    run.row("agents: batch to response, p99", ack[2], "ms", "<= 500", ack[2] <= 500)
-    run.row("agents: query, p50", query[1], "ms")
-    run.row("agents: query, p99", query[2], "ms", "<= 1000", query[2] <= 1000)
+        bench.row(f"agents: {name}", numbers[name], "")
+    failed = numbers["refused for good"] + numbers["queries that failed"]
+    bench.row("agents: requests that failed", failed, "", "0", failed == 0)
+    bench.row("agents: batch to response, p50", ack[1], "ms")
+    bench.row("agents: batch to response, p99", ack[2], "ms", "<= 500", ack[2] <= 500)
+    bench.row("agents: query, p50", query[1], "ms")
+    bench.row("agents: query, p99", query[2], "ms", "<= 1000", query[2] <= 1000)
     for kind, (count, p50, p99, _) in latencies.items():
         if kind not in ("ack", "query"):
-            run.row(f"agents: {kind}, p50 of {count:.0f}", p50, "ms")
-            run.row(f"agents: {kind}, p99", p99, "ms")
+            bench.row(f"agents: {kind}, p50 of {count:.0f}", p50, "ms")
+            bench.row(f"agents: {kind}, p99", p99, "ms")
 
 
-def part(run):
+def part(bench):
     seconds = float(os.environ.get("BENCH_SECONDS", "600"))
-    log = run.WORK / "agents.log"
-    with run.Running(flags=os.environ.get("BENCH_FLAGS", "").split()) as server:
+    log = bench.WORK / "agents.log"
+    with bench.Running(flags=os.environ.get("BENCH_FLAGS", "").split()) as server:
         begin_s = int(time.time()) - 60
         postmaster = server.postgres_pid()
-        watch = Watch(run, server, run.WORK / "agents-memory.csv")
+        watch = Watch(bench, server, bench.WORK / "agents-memory.csv")
         watch.start()
         cpu = server.cpu_seconds(), cpu_with_children(descendants(server, postmaster))
-        latencies, numbers, own_cpu = generate(run, server, seconds, log)
+        latencies, numbers, own_cpu = generate(bench, server, seconds, log)
         cpu = (
             server.cpu_seconds() - cpu[0],
             cpu_with_children(descendants(server, postmaster)) - cpu[1],
         )
         watch.stop()
-        report(run, seconds, latencies, numbers)
+        report(bench, seconds, latencies, numbers)
         for name, used in (("server", cpu[0]), ("PostgreSQL", cpu[1]), ("generator", own_cpu)):
-            run.row(f"agents: processors used by {name}", used / seconds, "cores")
-        peak = run.status_kib(server.child_pid(), "VmHWM") / 1024
-        run.row("agents: server RSS peak", peak, "MiB", "<= 512", peak <= 512)
-        run.row("agents: PostgreSQL PSS at the end", watch.rows[-1][2] if watch.rows else 0, "MiB")
-        run.row(
-            "agents: bytes stored per sample, uncompacted included",
+            bench.row(f"agents: processors used by {name}", used / seconds, "cores")
+        peak = bench.status_kib(server.child_pid(), "VmHWM") / 1024
+        bench.row("agents: server RSS peak", peak, "MiB", "<= 512", peak <= 512)
+        pss = watch.rows[-1][2] if watch.rows else 0
+        bench.row("agents: PostgreSQL PSS at the end", pss, "MiB")
+        bench.row(
+            "agents: bytes stored per sample, unmerged segments included",
             stored_bytes(server) / max(numbers["samples"], 1),
             "bytes",
         )
-        batches = work_left(run, server)
+        batches = report_catalogue(bench, server)
         api = server.api()
         found = stored_profiles(api, begin_s)
         lost, wrong, foreign = compare(log, found)
-        run.row(
+        bench.row(
             "agents: ids of batches less batches acknowledged",
             batches - numbers["acknowledged"],
             "",
             "0",
             batches == numbers["acknowledged"],
         )
-        run.row("agents: acknowledged profiles lost", lost, "", "0", lost == 0)
-        run.row("agents: profiles changed or doubled", wrong, "", "0", wrong == 0)
-        run.row("agents: profiles that no agent sent", foreign, "", "0", foreign == 0)
+        bench.row("agents: acknowledged profiles lost", lost, "", "0", lost == 0)
+        bench.row("agents: profiles changed or doubled", wrong, "", "0", wrong == 0)
+        bench.row("agents: profiles that no agent sent", foreign, "", "0", foreign == 0)
         api.close()

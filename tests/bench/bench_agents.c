@@ -28,7 +28,7 @@
 
 enum {
     AGENTS_MAX = 5000,
-    ASKERS = 200, /* maximum number of requests in flight */
+    ASKERS = 200, /* connections for queries; a query that is due while all are busy is skipped */
     PROGRAMS = 20,
     PROGRAMS_OF_AGENT = 4,
     STACKS_OF_PROGRAM = 5000,
@@ -444,10 +444,10 @@ static void print_results(struct bench *bench)
                    {"acknowledged", bench->acknowledged},
                    {"sent again", bench->resent},
                    {"refused with Retry-After", bench->limited},
-                   {"refused", bench->refused},
+                   {"refused for good", bench->refused},
                    {"transport errors", bench->transport_errors},
                    {"queries that failed", bench->query_errors},
-                   {"queries not asked", bench->not_sent},
+                   {"queries skipped (all connections busy)", bench->not_sent},
                    {"batches made late", bench->late}};
     printf("kind,count,p50_ms,p99_ms,max_ms\n");
     print_latencies("ack", &bench->latencies[OF_ACKS]);

@@ -36,6 +36,7 @@ static void lines_go_to_the_new_file_after_a_reopen(void **state)
     do
         read_file(old, text, sizeof(text));
     while (!strstr(text, "two"));
+    /* Twice: the second call replaces a descriptor that the writer may not have taken yet. */
     assert_int_equal(access_log_reopen(log, &err), ERR_NONE);
     assert_int_equal(access_log_reopen(log, &err), ERR_NONE);
     access_log_append(log, SPAN_LITERAL("three\n"));
@@ -63,7 +64,7 @@ static void drops_lines_rather_than_grow(void **state)
 {
     (void)state;
     int ends[2];
-    assert_int_equal(pipe(ends), 0); /* no reader: the writer blocks once the pipe is full */
+    assert_int_equal(pipe(ends), 0); /* nobody reads: the writer blocks once the pipe is full */
     char path[64];
     snprintf(path, sizeof(path), "/dev/fd/%d", ends[1]);
     struct access_log *log;
@@ -71,6 +72,8 @@ static void drops_lines_rather_than_grow(void **state)
     assert_int_equal(access_log_create(path, &log, &err), ERR_NONE);
     static char line[1 << 16];
     memset(line, 'x', sizeof(line));
+    /* 12.5 MiB: more than fit into the queue (4 MiB), the lines that the writer is writing (4 MiB)
+     * and the pipe together. */
     for (int i = 0; i < 200; i++)
         access_log_append(log, span_of(line, sizeof(line)));
     assert_true(access_log_dropped(log) > 0);
