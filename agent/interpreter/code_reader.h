@@ -1,10 +1,12 @@
 /*
- * code_reader: reads the functions of scripts from the memory of a process, each once. The common
- * part of cpython_code.h and ruby_code.h, which know the objects of their interpreters.
+ * code_reader: reads the functions of scripts from the memory of a process and caches them. The
+ * common part of cpython_code.h and ruby_code.h, which know the objects of their interpreters. A
+ * function is read once, or at each use if the budget has no room for it (code_budget.h).
  *
- * A function is identified by the address of its code object and by a check of some fields of the
- * object, which the kernel program computed when the function ran (interpreter_check). The object
- * may be freed and another one may take its address: an entry with another check is read again.
+ * A function is identified by the address of its code object and by a checksum of some fields of
+ * the object (interpreter_check, bpf/interpreter_format.h). The kernel program computed the
+ * checksum when the function ran. The object may have been freed since, and another object may have
+ * its address: a cached entry with another checksum is read again.
  *
  * A process shares its reader with its children, because most children run the same code and may
  * end before their memory is read. Functions are read from the process of the sample or, if that
@@ -33,38 +35,44 @@ struct code_reader {
 
 /* The first member of the caller's type of an entry. */
 struct code_entry {
-    uint32_t check;
+    uint32_t check; /* the checksum of the function (struct interpreted_frame) */
 };
 
-/* Reads a function into entry, from reader->process_id. False: the code object does not exist any
- * more; the entry is valid nevertheless and says so. */
+/* Reads the function of the frame from the process reader->process_id. Fills the whole entry, check
+ * included. False: the code object cannot be read, is another one by now, or has an unexpected
+ * layout; the entry must then contain a name that tells this to the reader of a profile. After
+ * false it is called once more for the same entry, with the process of code_reader_init. */
 typedef bool code_reader_function(void *context, const struct interpreted_frame *frame,
                                   struct code_entry *entry);
 
-/* share: of the budget; nothing may be used of it yet. entry_max_bytes: the most that the texts and
- * tables of one function take. The reader has one reference and must not be moved. */
+/* share: this process's part of the budget; it is copied and must have 0 bytes. entry_bytes: the
+ * size of the caller's type of an entry. entry_max_bytes: the caller promises that the texts and
+ * tables of one function take no more. The reader has one reference and must not be moved. */
 void code_reader_init(struct code_reader *reader, uint32_t process_id,
                       const struct code_share *share, size_t entry_bytes, uint32_t entry_max_bytes);
 void code_reader_ref(struct code_reader *reader);
 /* True: it was the last reference, and the reader's memory is freed. */
 bool code_reader_unref(struct code_reader *reader);
 
-/* The entry of the frame's function; good until the next call. */
+/* The entry of the frame's function. If it is not cached, `read` reads it from process_id and, if
+ * that fails, from the process that the reader was created for; context is passed to `read`. Never
+ * NULL; borrowed until the next call. */
 const struct code_entry *code_reader_find(struct code_reader *reader, uint32_t process_id,
                                           const struct interpreted_frame *frame,
                                           code_reader_function *read, void *context);
 
 /* ---- for a code_reader_function ---- */
 
-/* The 8 bytes at offset. */
+/* The 8 bytes at offset of a copied object, which must contain them. */
 uint64_t code_reader_word(const uint8_t *object, uint32_t offset);
-/* Whether a copied code object has the check. */
+/* Whether a copied code object has this checksum. */
 bool code_reader_is_same(const struct interpreter_layout *layout, const uint8_t *object,
                          uint32_t check);
 /* Copies a text to the memory of the entry that is being read. */
 struct span code_reader_keep_text(struct code_reader *reader, const struct buf *text);
-/* Reads a table from the process into that memory. A table that is larger than max_bytes is cut:
- * lines near its end are unknown then. Empty: it cannot be read. */
+/* Reads size bytes of a table at address of reader->process_id into the same memory. A table that
+ * is larger than max_bytes is cut: lines near its end are unknown then. Empty: it cannot be read.
+ */
 struct span code_reader_table(struct code_reader *reader, uint64_t address, uint64_t size,
                               uint64_t max_bytes);
 

@@ -13,20 +13,25 @@
 struct sample_event;
 struct off_cpu;
 
-/* Receives each interval that has ended or was cut, with its stack and the time since its begin or
- * the last cut. */
+/*
+ * Receives an interval that has ended or was cut, or the next part of it. event: the SAMPLE_WAIT
+ * record, with the stack; borrowed during the call. waited_ns: the time since the end of the part
+ * that was passed before; in the first call for an interval, since its begin.
+ */
 typedef void off_cpu_visit(void *context, const struct sample_event *event, int64_t waited_ns);
 
-/* Intervals shorter than min_ns are not passed to visit. */
+/* Intervals shorter than min_ns are not passed to visit, and of a longer one nothing is passed
+ * before it has lasted for min_ns. context is passed to visit. */
 struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context);
 void off_cpu_destroy(struct off_cpu *off_cpu); /* NULL is a no-op */
 
-/* Opens an interval; copies the SAMPLE_WAIT record. */
+/* Opens an interval; copies the SAMPLE_WAIT record, without a copied stack. */
 void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event);
-/* Ends the interval of a SAMPLE_RESUME record and reports it. */
+/* Ends the interval of a SAMPLE_RESUME record and passes the rest of it to visit. */
 void off_cpu_end(struct off_cpu *off_cpu, const struct sample_event *resume);
-/* Reports all open intervals as far as now_ns. Later calls report what follows, so that a window
- * has only the time inside of it. */
+/* Called at the end of a window: passes each open interval that has lasted for min_ns to visit, as
+ * far as now_ns. The next window gets the time from now_ns on. An interval that is still below
+ * min_ns belongs to the next window as a whole, with the time from before now_ns. */
 void off_cpu_cut(struct off_cpu *off_cpu, int64_t now_ns);
 /* The number of intervals for which there was no room. */
 uint64_t off_cpu_refused(const struct off_cpu *off_cpu);

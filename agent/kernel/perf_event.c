@@ -15,13 +15,14 @@ static int open_event(const struct perf_event_attr *attributes, int thread_id, u
 
 int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
 {
-    const bool is_counted = event_kind_is_thinned(kind);
+    const bool is_thinned = event_kind_is_thinned(kind);
     const struct perf_event_attr attributes = {
         .size = sizeof(attributes),
         .type = event_facts(kind)->perf_type,
         .config = event_facts(kind)->perf_config,
-        .sample_freq = is_counted ? 1 : hz,
-        .freq = !is_counted,
+        /* Without .freq this is sample_period (a union): 1 is every occurrence. */
+        .sample_freq = is_thinned ? 1 : hz,
+        .freq = !is_thinned,
         .exclude_idle = 1,
         .exclude_hv = 1,
     };
@@ -82,12 +83,14 @@ uint32_t perf_event_register(uint32_t i)
 
 uint32_t perf_event_register(uint32_t i)
 {
+    /* DWARF numbers, in the order of the mask. */
     static const uint32_t first[] = {0, 3, 2, 1, 4, 5, 6, 7, PERF_EVENT_REGISTER_PC};
     return i < 9 ? first[i] : i - 1;
 }
 #endif
 
-/* The size of a copied stack: a CPU writes at most about 4 MB a second. */
+/* The number of bytes to copy of each stack, so that a CPU writes at most about 4 MB a second. 0,
+ * above 1,000 Hz: no copies. */
 static uint32_t stack_bytes(uint32_t hz)
 {
     return hz <= 100 ? 16 << 10 : hz <= 500 ? 8 << 10 : hz <= 1000 ? 4 << 10 : 0;

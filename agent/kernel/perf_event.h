@@ -20,26 +20,35 @@ int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind);
  * CLOCK_MONOTONIC times. */
 int perf_event_open_side_band(uint32_t cpu, bool has_build_ids);
 
-/* Two events for users without privileges, who may sample only their own processes ("own").
- * perf_event_open_own_ring: an event of this process that never ticks and to whose ring the other
- * events write. perf_event_open_own: an event of a thread on a CPU. It ticks as
- * perf_event_open_sampler in user code, records frame-pointer stacks and process events, and is
- * inherited by new threads and processes. */
+/*
+ * Two events for users without privileges, who may sample only their own processes ("own"):
+ *
+ *   perf_event_open_own_ring   an event of this process that never ticks; the other events write to
+ *                              its ring (PERF_EVENT_IOC_SET_OUTPUT)
+ *   perf_event_open_own        an event of one thread on one CPU. It ticks about hz times a second
+ *                              while the thread runs user code, records frame-pointer stacks and
+ *                              process events, and is inherited by new threads and processes
+ *
+ * perf_event_open_own does not support kinds for which event_kind_is_thinned: they need a BPF
+ * program, and `perfolio record` refuses them without privileges (may_be_unprivileged).
+ */
 enum { PERF_EVENT_REGISTER_PC = UINT32_MAX >> 1 };
 #ifdef __aarch64__
 enum { PERF_EVENT_REGISTER_COUNT = 33 };
 #else
 enum { PERF_EVENT_REGISTER_COUNT = 17 };
 #endif
-/* The DWARF number of the i-th register in such a sample. */
+/* The DWARF number of the i-th register in a sample of perf_event_open_own, or
+ * PERF_EVENT_REGISTER_PC for the instruction pointer. i < PERF_EVENT_REGISTER_COUNT. */
 uint32_t perf_event_register(uint32_t i);
+/* Wakes the reader (poll) once watermark_bytes are in the ring. */
 int perf_event_open_own_ring(uint32_t cpu, uint32_t watermark_bytes);
 struct perf_event_own {
     uint32_t hz;
     enum event_kind kind;
     bool has_build_ids; /* since 5.12 */
-    bool has_no_stacks; /* false: up to 1,000 Hz, registers and the newest part of each stack are
-                           recorded */
+    bool has_no_stacks; /* false: up to 1,000 Hz, samples have registers and the newest 4 to 16 KiB
+                           of each stack */
 };
 int perf_event_open_own(uint32_t thread_id, uint32_t cpu, const struct perf_event_own *wanted);
 

@@ -4,7 +4,11 @@
  * that reads it in this process (agent/unwind/user_unwinder.h).
  *
  * The memory belongs to BPF maps (agent/kernel/kernel_program.h), or it is plain memory of this
- * process. Both structures are borrowed views: the owner of the memory outlives their users.
+ * process (user_unwinder). Both structures are borrowed views: the owner of the memory outlives
+ * their users. UNWIND_* are constants of bpf/unwind_format.h; a new shard contains zeros.
+ *
+ * Threads: one. The functions are called on the thread that calls unwind_maps or user_unwinder;
+ * only BPF programs read at the same time.
  */
 #ifndef AGENT_KERNEL_UNWIND_MEMORY_H
 #define AGENT_KERNEL_UNWIND_MEMORY_H
@@ -17,10 +21,10 @@ struct unwind_chunk;
 struct unwind_rule;
 
 struct unwind_memory {
-    struct unwind_rule *rules;   /* [UNWIND_RULE_COUNT + 1], zero */
-    struct unwind_chunk *chunks; /* [UNWIND_CHUNK_COUNT], zero */
-    /* Creates shard `index` of UNWIND_SHARD_BYTES, which the unwinder can read from then on. The
-     * caller passes the lowest number without a shard. False: there is no memory for the shard. */
+    struct unwind_rule *rules;   /* UNWIND_RULE_COUNT + 1 of them; all bytes are 0 at the start */
+    struct unwind_chunk *chunks; /* UNWIND_CHUNK_COUNT of them; all bytes are 0 at the start */
+    /* Creates the shard with this index, UNWIND_SHARD_BYTES long; the unwinder can read it from
+     * then on. The caller passes the lowest index without a shard. False: there is no memory. */
     bool (*shard_create)(void *context, uint32_t index);
     /* Frees a shard that contains nothing any more. NULL: all shards are kept. */
     void (*shard_destroy)(void *context, uint32_t index);
@@ -35,8 +39,11 @@ struct unwind_memory {
 struct unwind_memory_reader {
     const struct unwind_rule *rules;
     const struct unwind_chunk *chunks;
-    const uint8_t *(*shard)(void *context, uint32_t index); /* NULL: there is no such shard */
-    void *context;
+    /* The first byte of a shard; valid until the shard is destroyed or, with the memory of BPF
+     * maps, until kernel_program_unmap_shards. NULL: the shard does not exist or cannot be mapped.
+     */
+    const uint8_t *(*shard)(void *context, uint32_t index);
+    void *context; /* passed to shard */
 };
 
 #endif
