@@ -28,8 +28,8 @@ const char *catalogue_id_list(struct arena *arena, const struct catalogue_claim 
 
 /* ---- claims ---- */
 
-/* Parts that a deletion waits for come first. A part that is too large is left alone until it
- * shares an object or a deletion concerns it. */
+/* Parts that a deletion waits for come first. A part that is too large is claimed only if other
+ * tenants have parts in the same object or a deletion concerns it. */
 static enum err_code claim_segment(struct pg_connection *connection, struct arena *arena,
                                    int64_t writer_id, struct pg_result **ret_result,
                                    struct err *err)

@@ -1,5 +1,6 @@
 /*
- * batch: one upload: profiles of any number of series over one set of tables.
+ * batch: profiles of any number of series over one set of tables: the unit in which profiles are
+ * added to the store. A request contains one batch, or one for each of its profiles.
  *
  * Decoders of the wire formats make a batch (lib/profile/otlp/otlp.h; batch_from_profile for
  * pprof), and the store stores it. It is immutable once built and may then be read by any number of
