@@ -43,7 +43,7 @@ enum { AGENT_FREQUENCY_MAX_HZ = 10000 };
 struct agent_options {
     enum window_form form;
     uint32_t frequency_hz; /* 1 to AGENT_FREQUENCY_MAX_HZ */
-    enum event_kind event; /* of OTLP EVENT_CPU */
+    enum event_kind event; /* with WINDOW_FOR_OTLP: EVENT_CPU */
     /* The fraction of thread switches, from 0 (none) to 1, for which the off-CPU interval and its
      * stack are recorded. Values are scaled up to all switches. */
     double off_cpu_share;
@@ -57,15 +57,15 @@ struct agent_options {
     /* Without the right to load programs, sample only targets of this user, without kernel and
      * interpreted frames, instead of failing. */
     bool may_be_unprivileged;
-    bool is_forced; /* also on kernels that are known to hang (agent_check_kernel) */
-    /* Limit of this process's resident memory and the kernel memory of unwind tables. Above it
-     * windows are taken early, one a second, and no tables are built. Tables may use three quarters
-     * of what resident memory leaves. 0: no limit. */
+    bool is_forced; /* run even on kernels that can hang (agent_check_kernel) */
+    /* Limit of this process's resident memory and the kernel memory of unwind tables together.
+     * Above it windows are taken early, one a second, and no tables are built. Tables may use three
+     * quarters of (limit - resident memory). 0: no limit. */
     uint64_t memory_limit_bytes;
     const struct label_settings *label_settings; /* OTLP; borrowed */
     /* A binary was sampled or, with has_targets, mapped by a target, which may have ended when its
      * first sample is read. Called until it returns true, then not again as long as the binary is
-     * known. May be NULL, as the next ones. */
+     * known. This and the following callbacks may be NULL. */
     bool (*on_binary)(void *context, const struct agent *agent, const struct agent_binary *binary);
     /* There was no room, or no time, for the whole unwind table of a file; once per file. */
     void (*on_refusal)(void *context, const char *path);
@@ -74,7 +74,7 @@ struct agent_options {
     /* Names of a process were left out because its owner's quota of a window is used up; once for
      * each window and owner. */
     void (*on_left_out)(void *context, uint32_t process_id, const char *name);
-    void *context;
+    void *context; /* passed to all callbacks */
 };
 
 struct agent_counts {
@@ -110,7 +110,7 @@ struct agent_counts {
     enum event_kind event;             /* the sampled event */
     bool has_bounded_loops;            /* the kernel program for Linux before 5.17 is used */
     bool is_unprivileged;              /* see agent_options.may_be_unprivileged */
-    int loop_error; /* errno with which the kernel refused the other one; 0: it did not */
+    int loop_error; /* errno with which the kernel refused the program with bpf_loop; 0: none */
 };
 
 /* Handles: ERR_FORBIDDEN (the message says what to grant), ERR_UNSUPPORTED (the kernel cannot, or
@@ -119,20 +119,27 @@ enum err_code agent_open(const struct agent_options *options, struct agent **ret
                          struct err *err) MUST_USE;
 void agent_close(struct agent *agent); /* NULL is a no-op */
 
-/* Samples a process and its children; before agent_start or later. Handles: ERR_TOO_LARGE. */
+/* Samples a process and its children; before agent_start or later. Handles: ERR_TOO_LARGE (too many
+ * targets); without privileges the codes of perf_sideband_watch. */
 enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct err *err) MUST_USE;
 
+/* Publishes the running processes, which may take a while, and then starts sampling; the first
+ * window begins then. Handles: as kernel_program_open (agent/kernel/kernel_program.h). */
 enum err_code agent_start(struct agent *agent, struct err *err) MUST_USE;
+/* Ends sampling and the window, and reads the samples that are left; agent_take then returns them.
+ */
 void agent_stop(struct agent *agent);
 
-/* Waits for input up to timeout_ms and processes it. */
+/* Waits for input up to timeout_ms (less if an interpreter or a publication is due) and processes
+ * it. */
 void agent_poll(struct agent *agent, int timeout_ms);
 /* Whether no process has begun, mapped anything or ended for 5 s and none runs scripts, whose code
  * may disappear at any time. The agent may then be polled less often. */
 bool agent_is_settled(const struct agent *agent);
 /* Whether the window should be taken before its time. */
 bool agent_is_full(const struct agent *agent);
-/* Handles: ERR_TOO_LARGE. */
+/* Takes the window and begins the next one. The caller frees *ret_result with window_result_fini.
+ * Handles: ERR_TOO_LARGE (the window exceeded a limit of profiles and is lost). */
 enum err_code agent_take(struct agent *agent, struct window_result *ret_result,
                          struct err *err) MUST_USE;
 /* Takes the live window, which is independent of agent_take's. Handles: ERR_TOO_LARGE. */

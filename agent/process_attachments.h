@@ -1,6 +1,6 @@
 /*
- * process_attachments: what the modules above agent/process keep in struct process for the program
- * that it executes: labels, JIT symbols, interpreter.
+ * process_attachments: frees and inherits the data that modules above agent/process keep in struct
+ * process for the program that it executes: labels, JIT symbols, interpreter.
  *
  * agent/process may not call these modules, so these two functions are the callbacks on_program_end
  * and on_fork of processes_options. context is not used. One thread.

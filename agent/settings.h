@@ -44,8 +44,8 @@ struct settings {
     bool has_tallies;
     bool has_bounded_loops;
     bool is_forced;
-    bool is_json;     /* of show-unwind */
-    const char *file; /* likewise */
+    bool is_json;     /* show-unwind prints JSON */
+    const char *file; /* the file of which show-unwind prints the table */
     struct batch_text_label labels[SETTINGS_LABELS_MAX];
     size_t label_count;
     struct span environment[SETTINGS_VARIABLES_MAX]; /* names */
@@ -56,8 +56,8 @@ struct settings {
 };
 
 /* Reads the file and the command line; ends the process with status 2 on an invalid command line.
- * Texts live in arena or argv. Handles: ERR_INVALID (an invalid value in the file, no destination),
- * ERR_IO. */
+ * Texts live in arena or argv. Handles: ERR_INVALID (an invalid value in the file, or neither
+ * --server nor --offline-dir is given), ERR_IO. */
 enum err_code settings_read(int argc, char **argv, struct arena *arena,
                             struct settings *ret_settings, struct err *err) MUST_USE;
 

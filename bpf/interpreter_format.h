@@ -74,7 +74,7 @@ struct interpreter_layout {
     __u16 code_words[3];     /* offsets in that part of the words that are checked */
 };
 
-/* What the kernel program needs to know of the interpreter of a process. */
+/* The data about the interpreter of a process that the kernel program needs. */
 struct interpreter_process {
     struct interpreter_layout layout;
     /* From the thread pointer to the word that has the address of the thread's state; with
@@ -86,12 +86,14 @@ struct interpreter_process {
 struct interpreted_frame {
     __u64 code;
     __u64 place;
-    __u32 check;  /* interpreter_check() of the code object, by which user space recognises it */
+    __u32 check;  /* interpreter_check() of the code object: shows whether it is still the same */
     __u16 native; /* with INTERPRETED_LAST: the index of the native frame that the group replaces,
                    * or INTERPRETED_NOWHERE */
     __u16 flags;
 };
 
+/* A checksum of three words of a code object (code_words), by which user space detects that another
+ * object has its address. */
 static inline __attribute__((always_inline)) __u32 interpreter_check(__u64 a, __u64 b, __u64 c)
 {
     const __u64 mixed = (a ^ (b << 7) ^ (b >> 57) ^ (c << 19) ^ (c >> 45)) * 0x9e3779b97f4a7c15ULL;

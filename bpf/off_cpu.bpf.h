@@ -49,10 +49,11 @@ static void end_wait(__u32 number, __u64 since_ns, __u64 until_ns, struct task_s
     send(made);
 }
 
-/* Ends an interval whose end was missed. A kernel may run no BPF program while a process runs that
- * it hides, so that a switch from that process to the thread is not seen. If the thread has not
- * left its CPU in between, it returned as long ago as it has run since. Otherwise the time is
- * unknown and the interval is counted as lost. */
+/* Ends an interval whose end was missed, when its thread leaves the CPU again. Some kernels run no
+ * BPF program while certain processes run, so a switch from such a process to the thread is not
+ * seen. If the thread has not left its CPU in between, it has run without a pause since its return:
+ * the CPU time that it has used since gives the time of the return. Otherwise the time is unknown,
+ * and the interval is counted as lost. */
 static void end_missed_wait(__u32 number, const struct wait_begun *now, struct task_struct *task,
                             struct scratch *made)
 {

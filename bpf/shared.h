@@ -100,7 +100,7 @@ static inline __u64 sample_event_bytes(const struct sample_event *event)
 /* Scratch memory for records: one per kind of program, because one may interrupt the other. */
 enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
 
-/* What unwinding needs to know of a process; the key is process_id. */
+/* The data of a process that unwinding needs; the key is process_id. */
 struct sample_process {
     __u64 started_ns;   /* 0: the start time is not known, any is accepted */
     __u64 published_ns; /* CLOCK_MONOTONIC */

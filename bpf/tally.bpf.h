@@ -96,7 +96,8 @@ static __always_inline _Bool tally(struct sample_event *event, __u64 bytes, __u3
     return odd ? tally_in(&tallies_odd, event, key) : tally_in(&tallies_even, event, key);
 }
 
-/* The record of a first sample was lost, so the agent could not tell what its key counts. */
+/* Removes the key of a first sample whose record was lost: the agent does not know the stack that
+ * the key counts. */
 static __always_inline void tally_forget(const struct sample_event *event)
 {
     const __u64 key = event->key;

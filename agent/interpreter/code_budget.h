@@ -36,9 +36,9 @@ void code_budget_fini(struct code_budget *budget);
 /* An empty arena for a function without room; valid until the next call. */
 struct arena *code_budget_shared(struct code_budget *budget);
 
-/* Sets what the share has now. Must be set to 0 before its end. */
+/* Sets the number of bytes that the share uses. It must be set to 0 before the share is freed. */
 void code_share_set(struct code_share *share, uint64_t bytes);
-/* Whether the share may have bytes in all. */
+/* Whether the share may use this many bytes in total. */
 bool code_share_allows(const struct code_share *share, uint64_t bytes);
 
 #endif

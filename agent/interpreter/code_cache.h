@@ -3,8 +3,9 @@
  *
  * Entries have the caller's type (cpython_code.h, ruby_code.h); texts and tables that belong to
  * them are allocated from `into`. Limits: count, bytes, and a share of the budget of all processes
- * (code_budget.h). A function that exceeds them makes the cache forget all; if there is still no
- * room, it goes to shared memory until the next such function. Threads: one.
+ * (code_budget.h). If a function exceeds them, the cache first forgets all its entries. If there is
+ * still no room, the function is put into the budget's shared memory, which the next function
+ * without room overwrites. Threads: one.
  */
 #ifndef AGENT_INTERPRETER_CODE_CACHE_H
 #define AGENT_INTERPRETER_CODE_CACHE_H
@@ -25,7 +26,8 @@ struct code_cache {
     uint32_t capacity;
 };
 
-/* share is copied; nothing of it may be used yet. The cache must not be moved afterwards. */
+/* share is copied and must have 0 bytes. entry_bytes: size of the caller's type of an entry. The
+ * cache must not be moved afterwards. */
 void code_cache_init(struct code_cache *cache, const struct code_share *share, size_t entry_bytes,
                      uint32_t entry_max_bytes);
 void code_cache_fini(struct code_cache *cache);

@@ -1,8 +1,8 @@
 /*
  * cpython_code: the names, files and lines of code objects, read from a process and kept.
  *
- * Functions are read and kept as code_reader.h describes. A function whose code object no longer
- * exists has a name that says so. Threads: one.
+ * Functions are read and cached as code_reader.h describes. A function whose code object no longer
+ * exists gets the name "[Python function that is gone]". Threads: one.
  */
 #ifndef AGENT_INTERPRETER_CPYTHON_CODE_H
 #define AGENT_INTERPRETER_CPYTHON_CODE_H
@@ -11,7 +11,7 @@
 
 struct cpython_codes;
 
-/* share: of the budget for the functions; copied, nothing of it may be used yet. */
+/* share: the process's part of the budget for functions; it is copied and must have 0 bytes. */
 struct cpython_codes *cpython_codes_create(const struct cpython_layout *layout, uint32_t process_id,
                                            uint64_t code_type, const struct code_share *share);
 struct cpython_codes *cpython_codes_ref(struct cpython_codes *codes);

@@ -123,7 +123,8 @@ bool interpreter_is_call(const struct interpreter *interpreter, uint64_t address
  * contain frames at once: the kernel gives it the layout of its parent. False for NULL. */
 bool interpreter_is_ready(struct interpreter *interpreter);
 /* Names the function of a frame; the interpreter must be ready. False: the frame belongs to no
- * function and is left out. A function that no longer exists has a name that says so. */
+ * function and is left out. A function that no longer exists gets a name such as "[Python function
+ * that is gone]". */
 bool interpreter_find_name(struct interpreter *interpreter, const struct interpreted_frame *frame,
                            struct interpreter_name *ret_name);
 

@@ -22,7 +22,7 @@ struct ruby_layout {
     uint16_t version;        /* major << 8 | minor */
     uint16_t vm_main_thread; /* rb_vm_t: its main thread; 0 before 3.0 */
     uint16_t thread_state;   /* rb_thread_t: its execution context */
-    uint16_t thread_native;  /* rb_thread_t: what has the thread pointer; 0: rb_thread_t itself */
+    uint16_t thread_native;  /* rb_thread_t: the object that contains thread_pointer; 0: itself */
     uint16_t thread_pointer;
     uint16_t state_thread; /* execution context: its thread */
     uint16_t body_size;    /* body of an instruction sequence: its number of words */

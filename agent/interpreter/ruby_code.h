@@ -1,8 +1,8 @@
 /*
  * ruby_code: the names, files and lines of instruction sequences, read from a process and kept.
  *
- * Functions are read and kept as code_reader.h describes. A function whose sequence no longer
- * exists has a name that says so. Threads: one.
+ * Functions are read and cached as code_reader.h describes. A function whose sequence no longer
+ * exists gets the name "[Ruby function that is gone]". Threads: one.
  */
 #ifndef AGENT_INTERPRETER_RUBY_CODE_H
 #define AGENT_INTERPRETER_RUBY_CODE_H
@@ -11,7 +11,7 @@
 
 struct ruby_codes;
 
-/* share: of the budget for the functions; copied, nothing of it may be used yet. */
+/* share: the process's part of the budget for functions; it is copied and must have 0 bytes. */
 struct ruby_codes *ruby_codes_create(const struct ruby_layout *layout, uint32_t process_id,
                                      const struct code_share *share);
 struct ruby_codes *ruby_codes_ref(struct ruby_codes *codes);

@@ -2,9 +2,10 @@
  * stack_merge: merges the native frames and the interpreted frames of a stack into one.
  *
  * Each group of interpreted frames replaces the native frame that runs it
- * (bpf/interpreter_format.h). If the kernel did not find that frame by the group's anchor, it is
- * the next native frame in the interpreter's C function, except an innermost one that has no
- * interpreted frame yet or any more. Groups that are left at the end are placed above all frames.
+ * (bpf/interpreter_format.h). If the kernel program did not find that frame by the group's anchor,
+ * it is the next native frame in the interpreter's C function. The innermost such frame is skipped
+ * if it has no interpreted frame, because its call has just begun or is about to return. Groups for
+ * which no native frame is left are placed above all frames.
  * Threads: any.
  */
 #ifndef AGENT_INTERPRETER_STACK_MERGE_H

@@ -1,6 +1,7 @@
 /*
- * kernel_features: which kernel features that our programs need exist, found by trying them,
- * because distributions backport features to old versions and disable them in new ones.
+ * kernel_features: finds out which of the features that our BPF programs need the running kernel
+ * has. It tries each of them, because distributions backport features to old versions and disable
+ * them in new ones.
  *
  * Without the right to load programs all features seem to be missing; loading then reports the
  * missing right. Threads: any.

@@ -31,8 +31,9 @@ struct kernel_program_options {
                                this kernel has bpf_loop */
     bool has_tallies;       /* equal samples are counted in the kernel */
     uint32_t ring_bytes;    /* 0: chosen by CPUs and frequency */
+    /* Receives each record of the ring buffer, during kernel_program_read; event is borrowed. */
     void (*on_sample)(void *context, const struct sample_event *event);
-    void *context;
+    void *context; /* passed to on_sample */
 };
 
 /*
@@ -83,6 +84,7 @@ void kernel_program_remove_process(struct kernel_program *program, uint32_t proc
  */
 uint32_t kernel_program_turn_tallies(struct kernel_program *program);
 struct sample_tally;
+/* Calls take for each key that has counts in the map of an ended turn, and empties the map. */
 void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
                                  void (*take)(void *context, uint64_t key,
                                               const struct sample_tally *tally),

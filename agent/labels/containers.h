@@ -1,6 +1,6 @@
 /*
  * containers: name, image and pod of a container, from the state files of its runtime. No socket of
- * a runtime is used, because whoever may use that socket controls the host.
+ * a runtime is used, because access to that socket allows control of the host.
  *
  *   containerd      …/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json (below /run, k3s', …)
  *   CRI-O, Podman   …/overlay-containers/ID/userdata/config.json,

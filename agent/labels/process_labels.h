@@ -2,10 +2,11 @@
  * process_labels: the labels of a process, which are sent with its samples, as attributes of
  * OpenTelemetry:
  *
- *   service.name     the pod's label app.kubernetes.io/name, else the name of its container, else
- * the systemd unit without ".service", else the name of the program process.executable.name, .path,
- * .build_id.gnu, .compiler process.command                        the process's own name (comm)
- *   process.environment_variable.NAME      of the names in the settings
+ *   service.name     the pod's label app.kubernetes.io/name, else k8s.container.name, else the
+ *                    systemd unit without ".service", else process.executable.name
+ *   process.executable.name, .path, .build_id.gnu, .compiler
+ *   process.command                      the process's own name (comm)
+ *   process.environment_variable.NAME    for the names in the settings
  *   container.id, .name, .runtime, .image.name
  *   k8s.pod.name, k8s.pod.uid, k8s.namespace.name, k8s.container.name, k8s.node.name,
  *   k8s.pod.label.NAME
@@ -48,7 +49,7 @@ struct label_settings {
     const char *host_root;             /* NULL: the root of process 1 */
 };
 
-/* Holds the labels of the host and what is known of programs. settings NULL: no settings. */
+/* Holds the labels of the host and the program_info of each program. settings NULL: none. */
 struct label_source *label_source_create(const struct label_settings *settings,
                                          const struct binaries *binaries);
 void label_source_destroy(struct label_source *source); /* NULL is a no-op */
@@ -65,7 +66,8 @@ bool process_labels_are_wanted(const struct process_labels *labels);
 /* The labels, sorted by name; valid as long as labels live. */
 const struct batch_text_label *process_labels_get(const struct process_labels *labels,
                                                   size_t *ret_count);
-/* All names and values, with their lengths, as one key: equal for equal labels only. */
+/* All names and values, with their lengths, as one key: two keys are equal only if the labels are.
+ */
 struct span process_labels_key(const struct process_labels *labels);
 
 #endif

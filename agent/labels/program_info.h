@@ -10,8 +10,8 @@
 enum { PROGRAM_INFO_COMPILER_BYTES = 96 };
 
 struct program_info {
-    /* "go1.19.8" from Go's build information; otherwise from .comment the first found of "rustc
-     * version …", "clang version …" and "GCC: (…) …"; "": not known. */
+    /* "go1.19.8" from Go's build information. Otherwise the text in .comment that begins with
+     * "rustc version", else "clang version", else "GCC:". "": not known. */
     char compiler[PROGRAM_INFO_COMPILER_BYTES];
     bool is_static;   /* no dynamic linker (PT_INTERP) */
     bool is_stripped; /* no .symtab */

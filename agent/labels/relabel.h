@@ -30,8 +30,8 @@ enum err_code relabel_read(struct span text, struct arena *arena, struct relabel
                            struct err *err) MUST_USE;
 
 /*
- * Applies the rules; false: a rule drops what has these labels. A regex that takes too long on a
- * text counts as not matching. rules NULL: none.
+ * Applies the rules to labels. False: a rule drops the process that has these labels. A regex that
+ * takes too long on a text counts as not matching. rules NULL: no rules.
  */
 bool relabel_apply(const struct relabel_rules *rules, struct label_set *labels);
 

@@ -1,5 +1,6 @@
 /*
- * doctor: reports what this machine allows the agent to do, one line each, and how to fix the rest.
+ * doctor: checks permissions, kernel features, /proc, perf events and kernel symbols, and then
+ * whether the agent can start. Prints a line per check, and for a failed check how to fix it.
  */
 #ifndef AGENT_OPS_DOCTOR_H
 #define AGENT_OPS_DOCTOR_H

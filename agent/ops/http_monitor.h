@@ -3,9 +3,9 @@
  * delays a sample.
  *
  * It listens only on a loopback port or a unix socket, because it requires no token. /metrics
- * returns what was published last; /healthz is 200 as long as that is recent, so that a hanging
- * agent is detected. One connection at a time, one request per connection, with limits on size and
- * time. Threads: any.
+ * returns the text of the last http_monitor_publish. /healthz returns 200 if that call was less
+ * than 30 s ago, otherwise 503, so that a hanging agent is detected. One connection at a time, one
+ * request per connection, with limits on size and time. Threads: any.
  */
 #ifndef AGENT_OPS_HTTP_MONITOR_H
 #define AGENT_OPS_HTTP_MONITOR_H
@@ -16,8 +16,8 @@
 struct http_monitor;
 
 /* address: "127.0.0.1:PORT", "[::1]:PORT" (port 0: any, which is logged) or "unix:/PATH". A socket
- * that an earlier agent left is replaced. Handles: ERR_INVALID (another address), ERR_IO; the check
- * handles ERR_INVALID only. */
+ * that an earlier agent left is replaced. http_monitor_check only checks the form of the address.
+ * Handles: ERR_INVALID (an address of another form); http_monitor_start also ERR_IO. */
 enum err_code http_monitor_check(const char *address, struct err *err) MUST_USE;
 enum err_code http_monitor_start(const char *address, struct http_monitor **ret_monitor,
                                  struct err *err) MUST_USE;

@@ -18,8 +18,8 @@ struct metrics {
     const struct spool_counts *spool;
     const struct profile_uploader_counts *uploader;
     const struct symbol_uploader_counts *symbols;
-    uint64_t lost_batches;
-    bool is_offline; /* nothing is sent from the spool */
+    uint64_t lost_batches; /* that could not be encoded or added to the spool */
+    bool is_offline;       /* nothing is sent from the spool */
 };
 
 void metrics_append(const struct metrics *metrics, struct buf *text);

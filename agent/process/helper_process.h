@@ -7,9 +7,9 @@
  * seconds, it is abandoned, another one takes its place, and nothing is read for processes of the
  * same owner (process_file.h) for some minutes.
  *
- * The helper is a fork that shares a socket and a buffer with its parent and ends with it. Without
- * privileges the function is called directly: a user can then only block the own command. Threads:
- * any; one call at a time.
+ * The helper is a fork that shares a socket and a buffer with its parent and ends with it. If the
+ * agent has no privileges, the function is called directly: a user can then block only a command of
+ * their own. Threads: any; one call at a time.
  */
 #ifndef AGENT_PROCESS_HELPER_PROCESS_H
 #define AGENT_PROCESS_HELPER_PROCESS_H
@@ -20,9 +20,10 @@
 enum { HELPER_PROCESS_BYTES = 256 << 10 };
 
 /*
- * The buffer has HELPER_PROCESS_BYTES: it begins with the arguments, and receives what the function
- * reads. Returns the number of bytes in it, or a negative number. *ret_fd is -1 and may be set to
- * an open file. Must be async-signal-safe: no heap, no locks, no log.
+ * The buffer has HELPER_PROCESS_BYTES. It begins with the arguments of the call; the function
+ * writes its output to the begin of the same buffer and returns the number of bytes, or a negative
+ * number for a failure. *ret_fd is -1; the function may set it to an open descriptor. It must be
+ * async-signal-safe: no heap, no locks, no log.
  */
 typedef int64_t helper_process_function(void *buffer, int *ret_fd);
 
@@ -30,7 +31,8 @@ struct helper_process_call {
     helper_process_function *function;
     const void *arguments;
     size_t argument_bytes;
-    /* If the call does not end, the owner of this process is refused for a while; 0: user_id is. */
+    /* If the call does not end, later calls for the same owner are refused for some minutes. The
+     * owner is find_owner(process_id); if process_id is 0, it is user_id. */
     uint32_t process_id;
     uint32_t user_id;
     uint64_t (*find_owner)(uint32_t process_id); /* process_file_owner */
@@ -38,8 +40,8 @@ struct helper_process_call {
     size_t data_bytes;
 };
 
-/* Returns the result of the function; -1 also if it did not end, or if the owner is refused now.
- * The caller closes *ret_fd (-1: none). */
+/* Returns the result of the function, or -1 if it did not end or calls for the owner are refused at
+ * present. The caller closes *ret_fd (-1: none); ret_fd may be NULL. */
 int64_t helper_process_call(const struct helper_process_call *call, int *ret_fd);
 
 #endif

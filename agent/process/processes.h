@@ -7,8 +7,8 @@
  * samples of its last moments may still arrive.
  *
  * Limits on memory: the number of processes (65,536), the mappings of one (65,536), and all
- * mappings together (524,288). What exceeds them is counted as refused, and its addresses have no
- * binary.
+ * mappings together (524,288). Processes and mappings that exceed them are counted as refused, and
+ * their addresses have no binary.
  *
  * Limits on work: after 256 map events of one process in a second, further ones only mark the
  * process for a scan of /proc/PID. One process is scanned at most once a second and for a tenth of

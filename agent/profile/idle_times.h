@@ -1,10 +1,11 @@
 /*
- * idle_times: since when processes with equal labels, which have run before, are idle.
+ * idle_times: the times for which processes have been idle. Processes with equal labels that were
+ * sampled earlier share one idle time.
  *
- * A window in which none of them was sampled makes an idle time longer. An idle time is reported
- * when it ends, since one of them was sampled, all have ended or the clock was set, and otherwise
- * after six windows or a minute, so that a process which stays idle costs a sixth of a profile for
- * each window. Bounded: the caller reports idle times for which there is no room by itself.
+ * Each window in which none of these processes was sampled extends their idle time. An idle time is
+ * reported when it ends (one of them was sampled, all have ended, or the clock was set), and at the
+ * latest after six windows or a minute. So a process that stays idle costs a sixth of a profile per
+ * window. The number of idle times is bounded: the caller reports those without room itself.
  * Threads: one.
  */
 #ifndef AGENT_PROFILE_IDLE_TIMES_H

@@ -12,14 +12,14 @@
  * count, waits. As wall time they are added to processor time, and both are called wall.
  *
  * Labels of a sample: thread, process (names) and pid for people; thread.name and the number of the
- * process's label set for OTLP. Names that processes chose are cut after 512 bytes. For OTLP, idle
- * processes that were seen running earlier are resources with profiles without samples from time to
- * time (idle_times.h), as are sample types without samples of a resource; kernel threads are not.
+ * process's label set for OTLP. Names that processes chose are cut after 512 bytes. For OTLP, the
+ * window also contains profiles without samples: for processes that ran earlier and are idle now
+ * (idle_times.h; not for kernel threads), and for sample types of which a resource has no samples.
  *
- * For OTLP each owner (process_owner) has a quota of 6 MiB for names, paths, labels, functions,
- * locations and mappings (window_quota.h); what exceeds it is called WINDOW_NAME_LEFT_OUT. Memory
- * is bounded: window_is_full reports when to take the window early, for text after 10 seconds at
- * the earliest. Threads: one.
+ * For OTLP the names, paths, labels, functions, locations and mappings of all owners
+ * (process_owner) together are limited to 6 MiB, of which each owner has a quota (window_quota.h).
+ * Names that exceed the quota are replaced by WINDOW_NAME_LEFT_OUT. Memory is bounded:
+ * window_is_full reports when the window has to be taken before its time. Threads: one.
  */
 #ifndef AGENT_PROFILE_WINDOW_H
 #define AGENT_PROFILE_WINDOW_H
@@ -88,6 +88,9 @@ void window_add_off_cpu(struct window *window, struct process *process,
 /* Samples that relabelling rules dropped, in all windows. */
 uint64_t window_unwanted(const struct window *window);
 bool window_has_samples(const struct window *window);
+/* Whether the window should be taken before its time: it has too many entries, a limit of the
+ * profile was exceeded, or three quarters of the quotas for text are used and the window began more
+ * than 10 s ago. */
 bool window_is_full(const struct window *window);
 
 /* Set the begin or end of the window to now. By default a window lasts from its creation, or from

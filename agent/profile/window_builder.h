@@ -1,9 +1,9 @@
 /*
  * window_builder: the profile builder of one window, with a quota for each owner.
  *
- * What a process chooses goes into a window: names, paths and labels, and by where it runs also
- * functions, locations and mappings. window_builder_set_owner() names the owner (process_owner) of
- * the additions that follow. With is_charged, an addition that exceeds the owner's quota
+ * A process chooses much of the content of a window: names, paths and labels, and, by the code that
+ * it runs, functions, locations and mappings. window_builder_set_owner() sets the owner
+ * (process_owner) of the additions that follow. With is_charged, an addition that exceeds the quota
  * (window_quota.h) is replaced by the entry WINDOW_NAME_LEFT_OUT, of which a window has one.
  *
  * Texts are checked before they are added, because one text may be as long as the quota. Table

@@ -25,7 +25,7 @@ struct window_resources {
     struct otlp_resource *list;
     uint32_t count;
     uint32_t capacity;
-    uint32_t idle_types;      /* of a new resource: a bit for each value type */
+    uint32_t idle_types;      /* initial otlp_resource.idle_types of a new resource */
     uint32_t left_out;        /* the resource of processes without room; PROFILE_NONE: none yet */
     struct map_bytes numbers; /* from the key of labels to the index in list */
 };
@@ -38,8 +38,8 @@ void window_resources_end(struct window_resources *resources);
 /* The index of the resource with these labels, which is added if it is new. */
 uint32_t window_resources_add(struct window_resources *resources,
                               const struct process_labels *labels);
-/* Notes that a sample of the resource has these values, one per value type: the resource was not
- * idle by those that are not 0. */
+/* Notes that a sample of the resource has these values, one per value type. The resource was not
+ * idle for the types of values other than 0: it gets no idle profile of them. */
 void window_resources_note_busy(struct window_resources *resources, uint32_t number,
                                 const int64_t *values, uint32_t value_count);
 /* Sets the time for which the resource of time->key was idle. The resource is added if it is new

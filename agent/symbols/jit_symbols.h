@@ -44,13 +44,17 @@ struct jit_symbols *jit_symbols_create(struct jit_budget *budget, uint32_t proce
 struct jit_symbols *jit_symbols_keep(struct jit_symbols *names); /* adds a reference */
 void jit_symbols_release(struct jit_symbols *names);             /* NULL is a no-op */
 
-/* Looks an address up in what was read. Borrowed until the next read; false: not known yet. */
+/* Finds the function at an address among the names read so far. *ret_place is borrowed until the
+ * next read. False: the address has no name yet. */
 bool jit_symbols_look_up(const struct jit_symbols *names, uint64_t address,
                          struct jitdump_place *ret_place);
 /* Whether names were left out for lack of room. */
 bool jit_symbols_are_cut(const struct jit_symbols *names);
-/* Whether the files may be read again for code that was seen at now_ns (monotonic). */
+/* Whether the files may be read again for code that was seen at now_ns (monotonic): the last read
+ * of this process was at least a second before, and the shares of time allow it. */
 bool jit_symbols_is_due(const struct jit_symbols *names, int64_t now_ns);
+/* Reads the perf map and the jitdump, as far as the limits allow. source is needed only during the
+ * call; the path of the first jitdump is remembered. */
 void jit_symbols_read(struct jit_symbols *names, const struct jit_source *source);
 /* Reads once more unless the last read was after since_ns; continues until until_ns if one read
  * does not suffice. */

@@ -10,9 +10,8 @@
 
 #include <stdint.h>
 
-/* The function that contains the byte at offset in the vDSO; if it has several names, the kernel's
- * own
- * (__vdso_…, __kernel_…). Empty: none. The span is valid for ever. */
+/* The name of the function that contains the byte at offset in the vDSO. If it has several names,
+ * the kernel's own (__vdso_…, __kernel_…) is returned. Empty: none. The span is valid for ever. */
 struct span vdso_symbols_find(uint64_t offset);
 
 #endif

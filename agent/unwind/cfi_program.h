@@ -74,7 +74,7 @@ struct cfi_state {
     struct cfi_saved ra;
 };
 
-/* What is common to the functions of one CIE. */
+/* The data that all functions of one CIE share. */
 struct cfi_common {
     bool is_arm64;
     bool is_signal; /* the frame was made by the kernel for a signal handler */

@@ -44,8 +44,9 @@ void table_builder_destroy(struct table_builder *builder);
 void table_builder_set_host(struct table_builder *builder, const struct table_builder_host *host);
 
 /* The place of the table for a mapping of a binary; plans the table if it has none yet. Its
- * chunk_count is 0 while there is no place. Sets *needs_retry if the table may be better in a
- * second, so that the process has to be published again; leaves it as it is otherwise. */
+ * chunk_count is 0 while there is no place. Sets *needs_retry to true if the process should be
+ * published again in a second, because the table may get a place or more rules by then; otherwise
+ * *needs_retry keeps its value. */
 const struct unwind_table_ref *table_builder_request(struct table_builder *builder,
                                                      struct process *process,
                                                      const struct process_mapping *mapping,

@@ -1,7 +1,8 @@
 /*
- * unwind_failures: in which binaries stacks ended before their root, and why. It distinguishes a
- * fault of the unwinder from programs whose stacks cannot be unwound. Bounded: what does not fit is
- * counted as "elsewhere". Threads: one.
+ * unwind_failures: counts stacks that ended before their root, by binary and reason, so that a
+ * fault of the unwinder can be distinguished from programs whose stacks cannot be unwound. The
+ * number of binaries is bounded; the stacks of further ones are counted as "elsewhere". Threads:
+ * one.
  */
 #ifndef AGENT_UNWIND_UNWIND_FAILURES_H
 #define AGENT_UNWIND_UNWIND_FAILURES_H

@@ -75,19 +75,19 @@ enum err_code unwind_maps_add_table(struct unwind_maps *maps, const struct unwin
 void unwind_maps_remove_table(struct unwind_maps *maps, const struct unwind_table_ref *ref,
                               int64_t now_ns);
 
-/* Whether so much is used that unwind_maps_put_run needs the owner. */
+/* Whether so much is used that quotas apply: unwind_maps_put_run then needs the owner. */
 bool unwind_maps_is_counted(const struct unwind_maps *maps);
 /*
  * Copies the executable mappings of a process: starts ascending, no overlap. dropped: the number of
  * mappings in the owner's run that the new run replaces; these do not count against the quota.
- * Handles:
- * ERR_LIMIT (no room, or above the owner's quota), ERR_TOO_LARGE (more than UNWIND_RUN_MAX).
+ * Handles: ERR_LIMIT (no room, or above the owner's quota), ERR_TOO_LARGE (more than
+ * UNWIND_RUN_MAX).
  */
 enum err_code unwind_maps_put_run(struct unwind_maps *maps, uint64_t owner, uint32_t dropped,
                                   const uint64_t *starts, const struct unwind_mapping *mappings,
                                   uint32_t count, struct unwind_run *ret_run,
                                   struct err *err) MUST_USE;
-/* owner: as in unwind_maps_put_run. */
+/* Removes a run; the memory is kept for UNWIND_GRACE_NS. owner: as in unwind_maps_put_run. */
 void unwind_maps_drop_run(struct unwind_maps *maps, uint64_t owner, const struct unwind_run *run,
                           int64_t now_ns);
 

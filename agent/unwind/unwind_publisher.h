@@ -37,8 +37,8 @@ struct unwind_publisher_counts {
     uint64_t refused_tables; /* tables without room, or not built for lack of memory; each once */
 };
 
-/* program NULL: the unwinder is in this process; it reads memory and the runs in struct process.
- * All arguments are borrowed and outlive the publisher. */
+/* program NULL: the unwinder is user_unwinder in this process, which reads `memory` and the runs in
+ * struct process. All arguments are borrowed and outlive the publisher. */
 struct unwind_memory;
 struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
                                                  const struct unwind_memory *memory,

@@ -19,11 +19,11 @@
 
 struct unwind_rules;
 
-/* records: [UNWIND_RULE_COUNT + 1], zero; borrowed, outlives the rules. */
+/* records: UNWIND_RULE_COUNT + 1 of them, all bytes 0 at the start; borrowed, outlive the rules. */
 struct unwind_rules *unwind_rules_create(struct unwind_rule *records);
 void unwind_rules_destroy(struct unwind_rules *rules);
 
-/* What a table may add. */
+/* The number of records that a table may add. */
 struct unwind_rules_share {
     uint64_t owner; /* who is charged for its new rules; 0: nobody */
     uint32_t left;  /* number of records */

@@ -3,11 +3,11 @@
  *
  * OTLP over HTTPS: POST /v1development/profiles, zstd, with the token and the batch id, so that a
  * batch whose response was lost counts once when it is sent again. Temporary failures (no
- * connection, 429, 5xx) are retried with doubling, jittered pauses of at most a minute, or after
- * Retry-After. So are failures that a person can repair (401, 403, an unreadable token file), and a
- * 200 that is no OTLP response (such as a login page). Batches that the server refuses for good
- * (other 4xx) are dropped and counted. The token file is read for every batch, so it may be
- * replaced.
+ * connection, a redirect, 408, 429, 5xx; also 404, which a proxy may send while its server is
+ * replaced) are retried with doubling, jittered pauses of at most a minute, or after Retry-After.
+ * So are failures that a person can repair (401, 403, an unreadable token file), and a 200 that is
+ * no OTLP response (such as a login page). Batches that the server refuses for good (other 4xx) are
+ * dropped and counted. The token file is read for every batch, so it may be replaced.
  */
 #ifndef AGENT_UPLOAD_PROFILE_UPLOADER_H
 #define AGENT_UPLOAD_PROFILE_UPLOADER_H

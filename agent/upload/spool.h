@@ -6,11 +6,11 @@
  * added and its batch id, TIME-ID.otlp.zst, so that names sort by age and `perfolio push --format
  * otlp` can send it too. A file is renamed into place when it is complete and deleted when the
  * batch was accepted. If the batches exceed the limit, the oldest are deleted and counted. Without
- * a limit all are kept and none is read: such a folder is emptied by others. Other files in the
- * folder are ignored, as are names with a time of the next century. One process uses the folder at
- * a time (flock(2)). Nothing is synced, because a batch every 10 s must not wake a disk: SIGKILL
- * and a restart lose no batch, a power failure may lose those of the last half minute. Threads:
- * any.
+ * a limit (--offline-dir) all batches are kept and none is read; the user moves the files
+ * elsewhere. Files with other names, or with a time in the next century, are ignored. One process
+ * uses the folder at a time (flock(2)). Nothing is synced, because a batch every 10 s must not wake
+ * a disk: SIGKILL and a restart lose no batch, a power failure may lose those of the last half
+ * minute. Threads: any.
  */
 #ifndef AGENT_UPLOAD_SPOOL_H
 #define AGENT_UPLOAD_SPOOL_H

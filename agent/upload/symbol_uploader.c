@@ -101,7 +101,7 @@ struct symbol_uploader {
     bool has_forgotten;
     int64_t resume_ms; /* no query is sent before this time */
     struct candidate queue[QUEUE_MAX];
-    struct map_bytes known; /* build_table ids that were given */
+    struct map_bytes known; /* build ids that were given */
     struct arena *arena;    /* holds these build ids */
     struct symbol_uploader_counts counts;
     int64_t pause_ms; /* used by the thread only, as the following members */

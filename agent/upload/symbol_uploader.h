@@ -25,14 +25,18 @@ struct symbol_uploader;
 
 enum symbol_policy {
     SYMBOL_POLICY_OFF,
-    SYMBOL_POLICY_MISSING, /* binaries for which the server has no names and cannot get any */
-    SYMBOL_POLICY_ALL,     /* also if our table is better than the team's own, or it has none */
+    /* Tables of binaries for which the server has no names and cannot get any, or for which the
+     * team's own table has no lines. */
+    SYMBOL_POLICY_MISSING,
+    /* Tables of all binaries for which the team has no table of its own, or one without lines or
+     * from an older builder. */
+    SYMBOL_POLICY_ALL,
 };
 
 struct symbol_uploader_options {
     const struct server_config *access; /* borrowed; outlives the uploader */
     enum symbol_policy policy;
-    bool may_send_files;        /* debug files of tables that exceed their bounds */
+    bool may_send_files;        /* send the separate debug file if its table exceeds the bounds */
     uint64_t memory_bytes;      /* limit of the child's address space */
     const char *work_folder;    /* for tables that wait; used by the agent only */
     uint32_t pauses_divided_by; /* for tests; 0: 1 */
@@ -60,6 +64,7 @@ enum symbol_want {
     SYMBOL_WANT_LATER, /* too many wait, or the server accepts none now */
     SYMBOL_WANT_NOW,
 };
+/* Whether the caller should open this binary and pass it to symbol_uploader_give. */
 enum symbol_want symbol_uploader_wants(struct symbol_uploader *uploader, const char *build_id);
 /* True once after binaries were dropped because the server accepted none: sampled binaries have to
  * be offered again. */
