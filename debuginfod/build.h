@@ -30,7 +30,7 @@ struct build_inputs {
     uint32_t split_file_count;
     bool is_mapped;                        /* the spans are mappings of files */
     void (*begin)(enum build_phase phase); /* called at the begin of each phase; may be NULL */
-    bool is_first_names; /* only what takes milliseconds: Go's table and symbols, no DWARF */
+    bool is_first_names; /* read only Go's table and symbols, no DWARF: takes milliseconds */
 };
 
 struct build_report {

@@ -93,8 +93,8 @@ static struct dwarf_unit *referenced_unit(struct dwarf_unit *unit,
     return NULL;
 }
 
-/* What is known of one function from the entries read so far. The first value of each attribute
- * counts. */
+/* The attributes of one function from the entries read so far. If several entries have an
+ * attribute, the first value is used. */
 struct function {
     struct span linkage_name;
     struct span name;

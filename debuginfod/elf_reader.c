@@ -30,7 +30,8 @@ static bool is_inside(const struct elf_input *elf, uint64_t offset, uint64_t siz
     return offset <= elf->file.size && size <= elf->file.size - offset;
 }
 
-/* Distinguishes a truncated file from one without sections; libelf reads whatever is there. */
+/* Distinguishes a truncated file from one without sections: libelf returns the sections that it can
+ * read, without an error. */
 static enum err_code check_section_table(const struct elf_input *elf, const GElf_Ehdr *header,
                                          size_t count, struct err *err)
 {

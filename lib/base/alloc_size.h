@@ -1,6 +1,6 @@
 /*
- * alloc_size: the size of an allocation, and its failure. Private to mem.c, arena.c and
- * chunk_pool.c.
+ * alloc_size: computes the size of an allocation, and ends the process when memory runs out.
+ * Private to mem.c, arena.c and chunk_pool.c.
  */
 #ifndef LIB_BASE_ALLOC_SIZE_H
 #define LIB_BASE_ALLOC_SIZE_H

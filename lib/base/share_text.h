@@ -13,8 +13,8 @@
 enum { SHARE_TITLE_CHARACTERS = 200, SHARE_DESCRIPTION_CHARACTERS = 20000 };
 
 /* Checks that text is UTF-8 of at most max_characters characters without control characters;
- * line breaks and tabs are allowed unless is_one_line. Handles: ERR_INVALID (the message
- * contains name). */
+ * line breaks and tabs are allowed unless is_one_line. name is the name of the field, for the
+ * message. Handles: ERR_INVALID. */
 enum err_code share_text_check(const char *name, struct span text, size_t max_characters,
                                bool is_one_line, struct err *err) MUST_USE;
 

@@ -30,6 +30,8 @@ enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, int64_t own
 
 enum debuginfod_visit { DEBUGINFOD_VISIT_WELL, DEBUGINFOD_VISIT_FAILED, DEBUGINFOD_VISIT_GIVEN_UP };
 
+/* Ends a request that debuginfod_hosts_enter allowed, and records its result. GIVEN_UP: the request
+ * was cancelled or failed for a reason other than the host, which counts neither way. */
 void debuginfod_hosts_leave(struct debuginfod_hosts *hosts, struct debuginfod_host *host,
                             enum debuginfod_visit visit);
 

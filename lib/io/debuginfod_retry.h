@@ -32,8 +32,9 @@ enum {
  */
 int64_t debuginfod_later_s(enum debuginfod_outcome outcome, unsigned attempt, int retry_after_s);
 
-/* The pause before try number (from 2) of a request: 1 s, 3 s, 9 s, reduced by up to half at
- * random, so that many clients do not return at once. */
+/* The pause before an attempt at a request: 1 s before try_number 2, then 3 s, 9 s. It is reduced
+ * by up to half in proportion to chance, a random number, so that many clients do not return at
+ * once. */
 int64_t debuginfod_pause_ms(unsigned try_number, uint32_t chance);
 
 /* A circuit breaker for one host: after consecutive failures no requests are sent for a while,
@@ -44,9 +45,10 @@ struct debuginfod_breaker {
     int64_t open_until_ns;
 };
 
-/* Whether a request may be sent now. The caller then has to call debuginfod_breaker_note or
+/* Whether a request may be sent now. After true the caller has to call debuginfod_breaker_note or
  * debuginfod_breaker_forgo. */
 bool debuginfod_breaker_may(struct debuginfod_breaker *breaker, int64_t now_ns);
+/* Records the result of a request. */
 void debuginfod_breaker_note(struct debuginfod_breaker *breaker, bool is_failure, int64_t now_ns);
 /* The request was cancelled before it had a result. */
 void debuginfod_breaker_forgo(struct debuginfod_breaker *breaker);

@@ -64,6 +64,7 @@ static inline void object_store_cleanup(struct object_store **store)
 /* False while requests fail at once because the server does not respond (object_s3_watch). */
 bool object_store_is_responding(const struct object_store *store);
 
+/* Writes an object; it is durable when this returns. A failed put may have left the object. */
 enum err_code object_put(struct object_store *store, const char *key, struct span bytes,
                          struct err *err) MUST_USE;
 
@@ -112,8 +113,8 @@ enum err_code object_probe(struct object_store *store, const char *key,
  * clients may see. */
 enum err_code object_store_check(struct object_store *store, const char *key,
                                  struct err *err) MUST_USE;
-/* Sets ERR_IO with "what name: " and the text of errno, for a failure to read an object or its
- * copy. */
+/* Sets ERR_IO for a failure to read an object or its copy. The message is `what`, `name` and the
+ * text of errno. */
 enum err_code object_fail_reading(struct err *err, const char *what, const char *name);
 /* Deletes an object durably; an absent object is not an error. */
 enum err_code object_delete(struct object_store *store, const char *key, struct err *err) MUST_USE;

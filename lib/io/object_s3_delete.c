@@ -82,7 +82,7 @@ static enum err_code delete_batch(struct s3_store *store, const char *const *key
     buf_init(&body, BATCH_MAX_BYTES);
     buf_append_text(&body, "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
                            "<Quiet>true</Quiet>");
-    for (size_t i = 0; i < count; i++) /* neither prefixes nor keys hold what XML would escape */
+    for (size_t i = 0; i < count; i++) /* prefixes and keys need no escaping in XML */
         buf_printf(&body, "<Object><Key>%s%s</Key></Object>", s3_client_prefix(store->client),
                    keys[i]);
     buf_append_text(&body, "</Delete>");

@@ -5,11 +5,15 @@
  * src/main/thrift/parquet.thrift), version 2. The file consists of:
  *
  *   "PAR1"
- *   row groups    per leaf column: a dictionary page if it saves space and is not too large, then
- * data pages (version 1), all zstd. Levels and dictionary indexes are runs and bit-packed groups
- * (RLE, RLE_DICTIONARY); without a dictionary, values are PLAIN. A data page ends with a row,
- * unless that row alone is many times the size of a page FileMetaData  in Thrift's compact
- * protocol, its size as u32, "PAR1"
+ *   row groups     per leaf column: a dictionary page if it saves space and is not too large, then
+ *                  data pages (version 1), all zstd
+ *   FileMetaData   in Thrift's compact protocol
+ *   u32            size of FileMetaData
+ *   "PAR1"
+ *
+ * Levels and dictionary indexes are runs and bit-packed groups (RLE, RLE_DICTIONARY); without a
+ * dictionary, values are PLAIN. A data page ends with a row, unless that row alone is many times
+ * the size of a page.
  *
  * Every column of a row is a list of entries: exactly one, at most one, or any number. Each
  * distinct entry is added once per row group (parquet_add returns its number), and rows refer to it

@@ -32,8 +32,8 @@ struct profile_limits {
     uint32_t stack_depth;   /* default 65,536 locations in one sample */
     uint64_t stack_entries; /* locations of all samples together; default 256 Mi */
     uint64_t memory_bytes;  /* memory of the decoded profile; default 1 GiB */
-    /* Of one string (a name, a file, the text of a label); longer ones are truncated as
-     * lib/profile/long_string.h describes. Default 16 KiB. */
+    /* Maximum size of one string (a name, a file, the text of a label); longer ones are truncated
+     * as lib/profile/long_string.h describes. Default 16 KiB. */
     size_t string_bytes;
     /* Compressed input may expand to this multiple of its size, or to COMPRESS_RATIO_FLOOR_BYTES
      * if that is more (lib/base/compress.h). 0: no limit. */

@@ -14,7 +14,7 @@
 
 struct prune {
     const uint32_t *first_line; /* per location: its first line that is kept */
-    const uint8_t *marks;       /* per location; NULL: nothing is removed */
+    const uint8_t *marks;       /* per location, for prune_stack; NULL: nothing is removed */
     bool has_failed; /* the expressions are unsupported or too costly: nothing is removed */
 };
 

@@ -38,8 +38,9 @@ enum err_code symbol_table_open(struct span bytes, struct symbol_table **ret_tab
 enum err_code symbol_table_open_fd(int fd, struct symbol_table **ret_table,
                                    struct err *err) MUST_USE;
 void symbol_table_close(struct symbol_table *table); /* NULL is a no-op */
-/* Whether all that was read of a mapped table so far could be read; call it after lookups. Handles:
- * ERR_IO with is_unreadable: results may be wrong, and the table has to be opened again. */
+/* Checks whether all pages of a mapped table that were accessed so far could be read; call it after
+ * lookups. Handles: ERR_IO with is_unreadable: results may be wrong, and the table has to be opened
+ * again. */
 enum err_code symbol_table_check(const struct symbol_table *table, struct err *err) MUST_USE;
 
 /*

@@ -484,8 +484,7 @@ static enum err_code unpack_table(struct unpacker *unpacker, struct buf *output)
 
 enum err_code symbol_unpack(struct span packed, struct buf *output, struct err *err)
 {
-    /* Compress names quickly: this table is a temporary copy, and the packed form is what is
-     * stored. */
+    /* Compress names quickly: this table is a temporary copy, and the packed form stays stored. */
     static const struct symbol_table_writer_options options = {.is_quick = true};
     struct unpacker unpacker = {.packed = packed, .err = err};
     enum err_code code = read_head(&unpacker);

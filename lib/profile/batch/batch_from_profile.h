@@ -5,7 +5,7 @@
  * lib/profile/batch/batch_type.h. The profile has a duration and is_delta if its values cover only
  * the profile's time. Values that are 0 make no sample. A profile without samples is stored, too: a
  * delta records that its series was idle for its duration, a gauge or counter (batch_type.h) is a
- * snapshot of 0. Of value types with equal type and unit the first is used.
+ * snapshot of 0. If several value types have equal type and unit, only the first is used.
  *
  * Decimals have one unit in all series, "count/1000000", whatever power of ten a file needed
  * (folded.h), because the unit is a part of the series' type. Values stay exact; one that would

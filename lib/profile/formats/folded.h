@@ -5,8 +5,8 @@
  * The value follows the last blank. Lines may end in CR LF. Empty lines and comments are ignored; a
  * comment is "# …" or "// …", also with a number at its end, unless several frames precede the
  * number or a name follows "//" directly. Lines without a value are skipped, and the profile's
- * warning counts them. At most FOLDED_SKIPPED_FEW lines, or a tenth of the number of stacks, may be
- * skipped; text with more such lines is refused.
+ * warning counts them. The number of skipped lines may be a tenth of the number of stacks, or up to
+ * FOLDED_SKIPPED_FEW if there are more stacks than skipped lines; otherwise the text is refused.
  *
  * Values are whole numbers or decimals, "2.5" or "25e-1". With decimals, all values are multiplied
  * by the power of ten that keeps up to six decimal places (fewer if the largest value would not fit
@@ -31,7 +31,7 @@
 struct profile;
 struct profile_limits;
 
-enum { FOLDED_SKIPPED_FEW = 3 /* if there are more stacks than that */ };
+enum { FOLDED_SKIPPED_FEW = 3 };
 
 /* Always true: only folded_decode can find out whether text that no other format detects consists
  * of stacks. */

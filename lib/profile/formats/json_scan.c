@@ -5,7 +5,7 @@
 
 /* Heap memory of jansson 2.14 on a 64-bit machine, including malloc's overhead: an object with a
  * table of eight buckets, an array with eight slots, a member with key and links, an element with
- * its slot and number, and what a text that is not a key takes in addition to a number. */
+ * its slot and number, and the additional memory of a text that is not a key. */
 enum {
     OBJECT_BYTES = 272,
     ARRAY_BYTES = 96,

@@ -10,7 +10,7 @@ enum {
     SNIFF_LINES = 200,
     LABELS = 3,
     HEADER_COMMENTS_MAX = 16,
-    /* Of one sample, including inlined calls. The builder's default limit is lower. */
+    /* Frames of one sample, including inlined calls. The builder's default limit is lower. */
     FRAMES_MAX = 1 << 18
 };
 
@@ -63,8 +63,7 @@ static bool begins_blank(struct span line)
     return line.size && (line.data[0] == ' ' || line.data[0] == '\t');
 }
 
-/* "a 1.5: b 12" may be a folded stack. Of perf's lines only those of tracepoints end in a number.
- */
+/* "a 1.5: b 12" may be a folded stack: only perf's lines of tracepoints end in a number. */
 static bool ends_in_number(struct span line)
 {
     line = span_trim(line);

@@ -158,7 +158,7 @@ static void survey_number(struct reader *reader, const json_t *number)
 }
 
 /* Adds up the decimals and the values of a profile in the unit "none". Its numbers have not been
- * validated yet; what is not a number counts as 0. */
+ * validated yet; a value that is not a number counts as 0. */
 static void survey_samples(struct reader *reader, const json_t *profile)
 {
     const json_t *weights = json_object_get(profile, "weights");

@@ -329,7 +329,7 @@ static enum err_code fill_profile(struct otlp_decoder *decoder, uint32_t index)
     return add_profiles(decoder, &filling);
 }
 
-/* ---- what was dropped ---- */
+/* ---- the message about dropped profiles ---- */
 
 static void note_service(struct otlp_decoder *decoder, uint32_t index)
 {

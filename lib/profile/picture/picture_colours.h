@@ -10,7 +10,7 @@
 struct arena;
 struct flame;
 
-/* What determines a colour. */
+/* The property of a frame that determines its colour. */
 enum picture_colouring {
     PICTURE_BY_PACKAGE, /* frame_package.h */
     PICTURE_BY_BINARY,

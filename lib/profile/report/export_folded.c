@@ -13,8 +13,8 @@ struct order {
     const struct view *view;
     uint32_t *rank; /* per frame; equal names have equal ranks */
     uint64_t steps; /* since the deadline was last checked */
-    bool is_late;   /* whatever is compared from then on is equal: what remains is over soon, and
-                       its result is not used */
+    bool is_late; /* the deadline has passed: all comparisons return "equal", so that the sort ends
+                     soon; its result is not used */
     struct err err; /* of the deadline */
 };
 
@@ -183,9 +183,9 @@ static uint32_t make_lines(struct order *order, const uint32_t *sorted, uint32_t
     return line_count;
 }
 
-/* Reserving room for the whole output refuses what is past the maximum before any of it is written:
- * a small profile of deep stacks and long names makes a very large file, and clients may request it
- * again and again. */
+/* Reserves space for the whole output first, so that an output above the maximum is refused before
+ * any of it is written: a small profile of deep stacks and long names makes a very large file, and
+ * clients may request it again and again. */
 static enum err_code append_lines(struct order *order, const uint32_t *sorted, uint32_t count,
                                   struct buf *output, struct err *err)
 {

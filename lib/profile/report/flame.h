@@ -44,9 +44,9 @@ struct flame {
     const uint32_t *cut_hidden; /* number of nodes merged into each */
 };
 
-/* Builds the tree in arena. max_nodes 0 means FLAME_NODES_DEFAULT; smaller values than
- * FLAME_NODES_MIN mean that. Handles: ERR_TOO_LARGE (the view's deadline; a stack that is too
- * deep). */
+/* Builds the tree in arena. max_nodes 0 means FLAME_NODES_DEFAULT; other values below
+ * FLAME_NODES_MIN mean FLAME_NODES_MIN. Handles: ERR_TOO_LARGE (the view's deadline; a stack that
+ * is too deep). */
 enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                            const struct flame **ret_flame, struct err *err) MUST_USE;
 

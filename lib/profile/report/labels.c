@@ -154,7 +154,7 @@ static enum err_code count_stack(struct count *count, uint32_t stack, struct err
     return ERR_NONE;
 }
 
-/* ---- what was counted, in order ---- */
+/* ---- the order of keys and values ---- */
 
 static uint64_t magnitude(int64_t value)
 {

@@ -15,12 +15,12 @@
  * The hash of a node is, for each half, murmur3's fmix32(parent ^ (rotl(frame, 5) + 0x9e3779b9));
  * that of the root is 0. It is written as 16 hexadecimal digits, high half first.
  *
- * Links of earlier versions contain hashes of names only, where of a name like "0x4f2a10 main.run"
- * only the address counts: PATH_HASH_OF_NAMES. They refer to the first node with such a hash.
+ * Links of earlier versions contain hashes of names only (PATH_HASH_OF_NAMES); of a name such as
+ * "0x4f2a10 main.run" the address alone is hashed. They refer to the first node with such a hash.
  *
- * Links may also date from before addresses got names (PATH_HASH_OF_RAW). Then a location in a file
- * was named "[app]", or by its address, and had no inlined calls; these are skipped in the path.
- * Threads: any.
+ * Other links were made before addresses got names (PATH_HASH_OF_RAW). At that time a location in a
+ * file was named "[app]", or by its address, and had no inlined calls; inlined calls are therefore
+ * skipped in the path. Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_PATH_HASH_H
 #define LIB_PROFILE_REPORT_PATH_HASH_H

@@ -22,8 +22,8 @@ struct filter_rule;
 /* Whether any address has another name than it was uploaded with. One pass over the locations. */
 bool raw_path_may_be(const struct view *view);
 
-/* Whether any of them was uploaded with a name that was replaced. Then any expression may refer
- * to old names. */
+/* Whether any address was uploaded with a name that a symbol table has replaced. Then any
+ * expression may refer to old names. */
 bool raw_path_has_sent_names(const struct view *view);
 
 /*

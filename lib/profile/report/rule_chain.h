@@ -46,7 +46,8 @@ const char *chain_action_name(enum chain_action action);
 bool chain_rule_is_known(const struct chain_rule *rule);
 
 /*
- * Sets ret_nameless[i] when no frame of a stack matches rule i. Handles: as rule_chain_apply.
+ * Sets ret_nameless[i], for each of rule_count rules, to whether rule i matches no frame of any
+ * stack. Handles: as rule_chain_apply.
  */
 enum err_code rule_chain_find_nameless(const struct view *view, const struct chain_rule *rules,
                                        size_t rule_count, bool *ret_nameless,

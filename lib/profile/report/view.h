@@ -101,9 +101,10 @@ struct view {
     bool is_diff;
     bool is_normalised;
     bool drop_frames_failed;
-    bool has_cut_stacks;          /* see VIEW_USUAL_DEPTH */
-    int64_t cpu_deadline_ns;      /* from the options, for objects that are made from the view */
-    struct wait_limit wait_limit; /* likewise */
+    bool has_cut_stacks; /* see VIEW_USUAL_DEPTH */
+    /* From the options, for objects that are made from the view. */
+    int64_t cpu_deadline_ns;
+    struct wait_limit wait_limit;
 
     const struct frame *frames;
     uint32_t frame_count;
@@ -119,7 +120,8 @@ struct view {
     const int64_t *values;      /* per stack, never 0 */
     const uint32_t *samples;    /* per stack: index of the sample in the profile of its side */
     const struct profile *profiles[VIEW_SIDE_COUNT]; /* NULL if there is no such side */
-    /* Frames of each location, without hidden ones; NULL likewise. For raw_path.h. */
+    /* Frames of each location, without hidden ones, for raw_path.h; NULL if there is no such side.
+     */
     const struct frame_lists *lists[VIEW_SIDE_COUNT];
     /* The view that a rule chain was applied to (rule_chain.h), whose stacks match lists; NULL:
      * this view. */
