@@ -58,9 +58,9 @@ struct frame_resolver {
     enum err_code (*prepare)(void *context, int64_t tenant_id,
                              const struct symbolize_binary *binaries, uint32_t count,
                              struct err *err);
-    /* Sets frames[i], zero before the call, to the frames of addresses[i]. What they point to
-     * lives in arena, or until the thread's next call. An unknown address is no
-     * error. Any error code is returned by the whole query. */
+    /* Sets frames[i], zero before the call, to the frames of addresses[i]. The data that they point
+     * to is in arena, or valid until the thread's next call. An unknown address is no error. If
+     * this function fails, the whole query fails with its code. */
     enum err_code (*resolve)(void *context, const struct frame_query *query, struct arena *arena,
                              struct symbolize_frames *frames, struct err *err);
 };
@@ -69,7 +69,7 @@ struct frame_resolver {
 struct store_symbolization {
     uint64_t generation;    /* before the first lookup: a later generation may know more */
     uint32_t address_count; /* looked up: per result of a merge, per block of a filter */
-    uint32_t unknown_count; /* of these, the ones that stay binary and address */
+    uint32_t unknown_count; /* of these, the ones without a name: shown as binary and address */
 };
 
 /* A block that a query could not read. */
@@ -172,8 +172,8 @@ uint64_t store_series_hash(const struct batch *batch, uint32_t series);
 
 /* ---- queries ---- */
 
-/* How values of several profiles of one series become one. Profiles with equal times are one
- * snapshot. */
+/* The rule by which values of several profiles of one series are aggregated. Profiles of a gauge or
+ * counter with equal times are one snapshot. */
 enum store_aggregation {
     STORE_SUM,        /* deltas: what happened during the profile is summed */
     STORE_MEAN,       /* gauges: sum over series, averaged over the covered time */
@@ -183,7 +183,7 @@ enum store_aggregation {
 const char *
 store_aggregation_name(enum store_aggregation aggregation); /* "sum", "mean", "difference" */
 
-/* One snapshot of one series. It is the same however its blocks are compacted. */
+/* Identifies one snapshot of one series; compaction does not change it. */
 struct store_profile_id {
     int64_t time_ns;
     uint64_t series;
@@ -192,7 +192,7 @@ struct store_profile_id {
 /* Size of the identity of a result: equal identities mean equal results. */
 enum { STORE_IDENTITY_BYTES = 96 };
 
-/* Names of the limits and where they are set, for messages; NULL: not mentioned. */
+/* For each limit, the text that messages contain: its name and where it is set. NULL: none. */
 struct store_limit_texts {
     const char *cpu;
     const char *time;
@@ -310,7 +310,7 @@ struct store_statistics {
 
 struct store_result {
     const struct profile *profile; /* until store_result_fini; may be shared with other queries */
-    struct profile *own_profile;   /* the same when the query has wants_own_profile */
+    struct profile *own_profile; /* with wants_own_profile: the same, which the caller may change */
     struct flight_entry *kept;
     bool is_known; /* the caller has it already: there is no profile */
     /* equal identities mean equal results; empty: not cacheable */
@@ -431,7 +431,7 @@ struct store_range {
     /* The sum of all groups beyond max_series, without labels, so that the values of a step add up
      * to the rounded total. NULL: there are no more groups. */
     const struct store_range_series *other;
-    uint32_t other_count; /* how many groups that is */
+    uint32_t other_count; /* the number of groups that `other` sums */
     /* How many deltas have no duration, and the median over all series of the usual interval of
      * such deltas (0 for a series whose deltas all have a duration): shorter steps show more detail
      * than most series have. */
@@ -496,10 +496,11 @@ enum { STORE_EXPORT_LABELS_MAX = 256 };
 
 /*
  * Writes the samples that the selectors match, of any profile types, as one Parquet file
- * (lib/io/parquet.h). store/query/export.h describes the columns. Of the query, label_filter
- * applies and everything that store_merge uses to select. Values are exported as they were sent,
- * not aggregated. Handles: as store_merge; ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names
- * of labels), what the sink returns.
+ * (lib/io/parquet.h). store/query/export.h describes the columns. All members of the query that
+ * select profiles and rows apply as in store_merge, and so do its limits; the members that concern
+ * the form of a merge's result are ignored. Values are exported as they were sent, not aggregated.
+ * Handles: as store_merge; ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names of labels), the
+ * codes of the sink.
  */
 enum err_code store_export(struct store *store, struct arena *arena,
                            const struct store_query *query, const struct store_export_sink *sink,
@@ -530,8 +531,8 @@ struct store_check {
 
 struct store_check_result {
     uint64_t object_count;
-    uint64_t block_count;    /* that are intact */
-    uint64_t byte_count;     /* of these */
+    uint64_t block_count;    /* intact blocks */
+    uint64_t byte_count;     /* bytes of the intact blocks */
     uint64_t unmarked_count; /* marked parts that are intact now */
     uint64_t problem_counts[STORE_PROBLEM_COUNT];
 };

@@ -14,7 +14,7 @@ static bool is_gauge(struct span type)
 }
 
 /* A type that is neither delta nor gauge is a counter. lib/profile/batch/batch_type.h decides at
- * ingest what is a delta. */
+ * ingest whether a type is a delta. */
 enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, uint32_t series)
 {
     const struct batch_type *type = &dictionary->series[series].type;

@@ -5,9 +5,9 @@
  * V8's space and objects, live objects, goroutines, threads) hold until the next one of their
  * series: their sum over series is averaged over the time that any of them covers, and rounded
  * once. Counters since the process began (Go's alloc_*, contentions, delay and threadcreate without
- * "delta") count by the differences of consecutive snapshots, of which a window has the part
- * inside. Profiles of a series with equal times are one snapshot, in lists of profiles, means and
- * differences.
+ * "delta") count by the differences of consecutive snapshots; the part of a difference inside the
+ * window counts. Profiles of such a series with equal times are one snapshot, in lists of profiles,
+ * means and differences.
  */
 #ifndef STORE_BLOCK_AGGREGATION_H
 #define STORE_BLOCK_AGGREGATION_H

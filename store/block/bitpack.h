@@ -24,8 +24,8 @@
  * bytes.
  *
  * Unpacking checks every length and never reads beyond its input, whatever that contains. It uses
- * AVX2 where the processor has it, else the same code with the vectors that there are. Threads:
- * any; there is no state.
+ * AVX2 where the processor has it, otherwise the same code compiled for the vectors of the baseline
+ * processor. Threads: any; there is no state.
  */
 #ifndef STORE_BLOCK_BITPACK_H
 #define STORE_BLOCK_BITPACK_H

@@ -57,8 +57,9 @@ const struct dictionary *block_dictionary(const struct block *block);
 const struct stack_hashes *block_hashes(const struct block *block);
 const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count);
 /*
- * The series totals, as a granule with no extent but totals, which takes the place of all granules
- * of the series where all are wanted. NULL: the block has none for it, as where granules are few.
+ * The series totals, in the form of a granule whose only extent is TOTALS. A caller that needs the
+ * totals of all granules of the series reads it in place of them. NULL: the block has no totals for
+ * this series, for example because the series has few granules.
  */
 const struct block_granule *block_series_totals(const struct block *block, uint32_t series);
 const struct block_footer *block_footer(const struct block *block);

@@ -144,7 +144,7 @@ static uint32_t end_part(struct block_writer *writer, size_t begin)
     return crc32c(span_of(pending->data + begin, pending->size - begin));
 }
 
-/* ---- what a series adds up to ---- */
+/* ---- the totals of a series ---- */
 
 enum { WORD_BITS = 64 };
 

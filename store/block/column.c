@@ -8,7 +8,7 @@
 
 enum {
     SIZES_BYTES = 2 * sizeof(uint32_t),
-    SMALLEST_TO_COMPRESS = 64, /* below that a zstd frame's header takes what it saves */
+    SMALLEST_TO_COMPRESS = 64, /* below that, the header of a zstd frame outweighs the saving */
     SAVING_WORTH_IT = 8        /* a compressed column must save 1/8 */
 };
 

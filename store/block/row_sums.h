@@ -4,8 +4,8 @@
  * Rows are stored entry by entry (store/block/block_format.h), and within an entry by ordinal, so
  * the rows of a range of ordinals are adjacent: an entry's sum is the difference of two running
  * sums. When the first and last row of an entry are in the range, no other row is looked at.
- * Columns are unpacked run by run, so all data stays in the L1 cache. AVX2 is used where there is
- * one, else the same code with the vectors that there are. Private to store/.
+ * Columns are unpacked run by run, so all data stays in the L1 cache. AVX2 is used where the
+ * processor has it (as in bitpack.h). Private to store/.
  */
 #ifndef STORE_BLOCK_ROW_SUMS_H
 #define STORE_BLOCK_ROW_SUMS_H

@@ -45,11 +45,12 @@ enum { SELECTOR_CANONICAL_MAX_BYTES = 5 * SELECTOR_MAX_BYTES }; /* a byte become
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
                              struct err *err) MUST_USE;
 
-/* The same; messages use this name in place of "query". */
+/* The same; messages call the selector `name` instead of "query". */
 enum err_code selector_parse_named(struct arena *arena, const char *name, struct span text,
                                    struct selector **ret_selector, struct err *err) MUST_USE;
 
-/* Parses a stored selector: what new selectors may not contain is accepted. */
+/* Parses a stored selector. Accepts constructs that selector_parse refuses but that earlier
+ * versions stored. */
 enum err_code selector_parse_stored(struct arena *arena, struct span text,
                                     struct selector **ret_selector, struct err *err) MUST_USE;
 

@@ -322,7 +322,7 @@ struct catalogue_place *catalogue_read_places(struct arena *arena, const struct 
     return places;
 }
 
-/* Profiles of up to an hour are found by their begin; what may last longer has an index. */
+/* Profiles of up to an hour are found by their begin; longer ones have an index of their own. */
 #define FAR_OF(table)                                                                              \
     table ".reach_ns > $3 AND " table ".reach_ns / 2 - " table                                     \
           ".end_ns / 2 >= 1800000000000 AND " table ".end_ns >= $4 AND " table                     \

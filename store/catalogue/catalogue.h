@@ -171,7 +171,7 @@ enum {
     /* A lease that is not renewed for so long expires: another server may claim the blocks, and the
      * first merge can no longer commit. */
     CATALOGUE_LEASE_S = 120,
-    /* A part that could not be read for so long is given up when a deletion waits for it. */
+    /* If a deletion waits for a part that was unreadable for so many days, the part is given up. */
     CATALOGUE_LOSS_DAYS = 7,
     CATALOGUE_GRACE_S = 120 /* swapped objects are kept at least so long: see catalogue_tidy */
 };
@@ -287,8 +287,8 @@ enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t 
 enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                 const struct catalogue_claim *claim, uint32_t level,
                                 struct err *err) MUST_USE;
-/* Nothing of a claimed expiry is due yet: the block stays as it is and is claimed again at due_ns.
- * Handles: as catalogue_swap. */
+/* Releases a claim with is_expiry of which no rule is due yet. The block is not changed and is
+ * claimed again at due_ns. Handles: as catalogue_swap. */
 enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                  const struct catalogue_claim *claim, int64_t due_ns,
                                  struct err *err) MUST_USE;
@@ -329,6 +329,7 @@ enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct
 enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
                                    const int64_t **ret_writer_ids, uint32_t *ret_count,
                                    struct err *err) MUST_USE;
+/* Records that the objects of these ended writers were searched for orphans. */
 enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
                                    const int64_t *writer_ids, uint32_t count,
                                    struct err *err) MUST_USE;

@@ -6,7 +6,7 @@
 #include "store/catalogue/catalogue.h"
 #include "store/store.h"
 
-/* The catalogue's record of one tenant's part of a segment, or about a block. */
+/* The catalogue's record of one tenant's part of a segment, or of a block. */
 struct catalogue_entry {
     struct catalogue_place *places;
     uint32_t place_count;
@@ -28,7 +28,8 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
 /* Reports whether a row names the object. */
 enum err_code catalogue_has_object(struct pg_pool *database, const char *object_key,
                                    bool *ret_exists, struct err *err) MUST_USE;
-/* Removes the mark of the tenant's part of the object, which is whole. *ret_did: it was marked. */
+/* Removes the mark of a tenant's part of the object, after it was read without an error. *ret_did:
+ * whether it was marked. */
 enum err_code catalogue_unmark_object(struct pg_pool *database, const char *object_key,
                                       int64_t tenant_id, bool *ret_did, struct err *err) MUST_USE;
 

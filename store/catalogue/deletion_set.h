@@ -54,8 +54,8 @@ enum err_code deletion_set_create(struct arena *arena, const struct catalogue_de
                                   uint32_t count, const struct retention *retention,
                                   struct deletion_set **ret_deleted, struct err *err) MUST_USE;
 
-/* False when deletion_set_find cannot find anything in a block of this id list whose profiles begin
- * at begin_ns or later. */
+/* Whether deletion_set_find may find a window in a block with these deletions whose profiles begin
+ * at begin_ns or later. False: the caller need not call it. */
 bool deletion_set_can_have(const struct deletion_set *deleted, const struct deletion_set_ids *ids,
                            int64_t begin_ns);
 

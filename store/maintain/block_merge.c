@@ -169,7 +169,7 @@ static bool is_wanted(const struct merging *merging, const struct source *source
            !deletion_set_has_any(&source->deleted, profile->time_ns, profile->time_ns);
 }
 
-/* ---- what is left of dictionaries ---- */
+/* ---- the parts of the dictionaries that the output needs ---- */
 
 /* The stacks of a whole granule are in its totals. */
 static enum err_code note_totals(const struct merging *merging, const struct source *source,

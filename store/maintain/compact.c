@@ -128,7 +128,7 @@ static enum err_code open_inputs(struct compaction *compaction)
     return ERR_NONE;
 }
 
-/* ---- what is too old ---- */
+/* ---- expired profiles ---- */
 
 /* Notes when the next rule is due on a series. In a block that was claimed for expiry, a rule is
  * due when the newest profile of the block is too old for the rule, so that each rule is due once.
@@ -380,7 +380,7 @@ static uint32_t move_oversized(struct compaction *compaction)
 }
 
 /* Oversized blocks are merged with each other only, up to OVERSIZED_MERGED_BYTES of strings:
- * queries then leave out what is out of proportion and nothing else (store/block/oversized.h).
+ * queries can then leave them out without other profiles (store/block/oversized.h).
  * Example with strings of 30, 30, 30 and 100 MiB: the groups are 30 + 30, 30 and 100. */
 static uint32_t group_inputs(struct compaction *compaction, struct group *groups)
 {
@@ -507,7 +507,7 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
     return code;
 }
 
-/* ---- what is too large together ---- */
+/* ---- inputs that are too large to be merged together ---- */
 
 static uint32_t first_place(const struct catalogue_claim *claim, uint32_t id)
 {

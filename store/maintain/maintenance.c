@@ -54,7 +54,7 @@ static void report_failure(struct maintenance *maintenance, const char *work, co
         maintenance->options.report(maintenance->options.report_context, work, err);
 }
 
-/* ---- what dead servers left ---- */
+/* ---- orphans: objects that dead servers left ---- */
 
 struct orphans {
     struct maintenance *maintenance;

@@ -39,7 +39,7 @@ struct repair {
     struct err *err;
 };
 
-/* ---- what is there ---- */
+/* ---- the state of the blocks of a part ---- */
 
 static enum err_code read_piece(struct repair *repair, uint32_t i, struct err *err)
 {
@@ -102,7 +102,7 @@ static enum err_code keep_marked(struct repair *repair)
         repair->missing_count ? CATALOGUE_MISSING : CATALOGUE_UNREADABLE, repair->err);
 }
 
-/* ---- an object of its own for what stays marked ---- */
+/* ---- the remainder: an object for the blocks that stay marked ---- */
 
 static enum err_code copy_piece(struct repair *repair, uint32_t i)
 {
@@ -302,7 +302,7 @@ static enum err_code drop_unreadable(struct repair *repair)
  *
  *   intact, not too large                      remove the mark; it is merged as usual
  *   a deletion waits, marked for 7 days        merge what can be read, give up the rest
- *   a block of level 1 and up, or missing data  stay marked
+ *   a block of level >= 1, or missing data     stay marked
  *   a segment's part, all damaged, not shared  stay marked: nothing to split
  *   a segment's part, otherwise                merge intact blocks, move damaged ones
  *

@@ -1,11 +1,11 @@
 /*
- * repair: retries a marked part, which a merge could not take.
+ * repair: retries a marked part, which an earlier merge could not read or could not merge.
  *
  * A part that reads without error is merged as usual. If the part belongs to a segment, its intact
- * blocks are merged and its damaged ones move to an object of their own, so that the segment can be
- * deleted, with the bytes of other tenants and the deleted ones. A block that is too large to merge
- * is rewritten in that object without deleted profiles. If a deletion waits for a part that was
- * unreadable for CATALOGUE_LOSS_DAYS, the granules that still cannot be read are given up and
+ * blocks are merged and its damaged ones move to an object of their own. So the segment can be
+ * deleted, and with it the bytes of other tenants and deleted bytes. A block that is too large to
+ * merge is rewritten in that object without deleted profiles. If a deletion waits for a part that
+ * was unreadable for CATALOGUE_LOSS_DAYS, the granules that still cannot be read are given up and
  * reported. Everything else stays as it is until the next retry. Private to store/.
  */
 #ifndef STORE_MAINTAIN_REPAIR_H

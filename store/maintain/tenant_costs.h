@@ -18,7 +18,7 @@ enum { TENANT_COSTS_COUNT = 16 };
 struct tenant_cost {
     int64_t tenant_id;
     int64_t cost_ns;
-    int64_t noted_ns; /* when it was that */
+    int64_t noted_ns; /* time at which cost_ns was computed */
 };
 
 struct tenant_costs {

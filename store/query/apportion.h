@@ -1,19 +1,20 @@
 /*
- * apportion: whole numbers for the values of several groups in each step.
+ * apportion: rounds the values of several groups in each step to whole numbers.
  *
- * Values are sums with SPREAD_UNIT_BITS fraction bits. The whole numbers of a step add up to those
- * that all groups together would have: the running sum of all, rounded, less what was given before.
- * Each group gets what brings its own numbers nearest to its running sum; then units are added for
- * the groups that lack most, or taken from those that lack least, until the sum is right. A group
- * that got too little in one step is first in the next. So each total is right to about one, and no
- * number has another sign than its value.
+ * Values are sums with SPREAD_UNIT_BITS fraction bits. In each step the whole numbers of the groups
+ * add up to the whole number of all groups together, which is (running sum of all groups, rounded)
+ * - (whole numbers of all earlier steps). First each group gets the number that brings the sum of
+ * its own numbers nearest to its running sum. Then, until the sum is right, units are added to the
+ * groups with the largest deficit, or taken from those with the smallest. A group that got too
+ * little in one step is therefore first in the next. So each group's total is right to about one,
+ * and no number has another sign than its value.
  *
- * Example: groups A and B have 0.5 in each of two steps. All together 1 is due in each. In the
- * first both round to 1; B's is taken. In the second A's running sum is 1, which it has, and B gets
- * the 1.
+ * Example: groups A and B have 0.5 in each of two steps, so all groups together have 1 in each
+ * step. In the first step both round to 1, and one unit is taken from B: A has 1, B has 0. In the
+ * second step A's running sum is 1, which it has got already, and B gets 1.
  *
- * What no group can take is given in a later step. Threads: an object belongs to one. Private to
- * store/.
+ * Units that no group can take without a change of sign are given in a later step. Threads: an
+ * object belongs to one thread. Private to store/.
  */
 #ifndef STORE_QUERY_APPORTION_H
 #define STORE_QUERY_APPORTION_H

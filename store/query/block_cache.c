@@ -245,7 +245,7 @@ enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
                                    ret_entry, err);
 }
 
-/* Stacks may take what the other two caches leave. */
+/* Stacks may use the memory that the other two caches do not use. */
 static void resize_stacks(struct block_cache *blocks)
 {
     const size_t others = flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->written);

@@ -3,11 +3,11 @@
  *
  * Blocks of segments are read whole and stay in memory. The bytes of those that this server wrote
  * are added when they are committed, so that the newest profiles are never read back, and opened at
- * first use. Of larger blocks the dictionary is cached and extents are read on demand. A block is
- * opened for its series, and again with its stacks where those are needed. The two have separate
- * shares of the memory, since most of it goes to stacks: what a query needs of series stays cached
- * however many stacks other queries need. Single flight: concurrent callers open a block once.
- * Threads: any. Private to store/.
+ * first use. Larger blocks are not read whole: their dictionary is cached, and extents are read on
+ * demand. A block is opened for its series, and again with its stacks if a query needs them. The
+ * two forms have separate shares of the memory, since stacks take most of it: so the stacks of
+ * other queries never evict a block that is open for its series. Single flight: concurrent callers
+ * open a block once. Threads: any. Private to store/.
  */
 #ifndef STORE_QUERY_BLOCK_CACHE_H
 #define STORE_QUERY_BLOCK_CACHE_H

@@ -2,11 +2,14 @@
  * cadence: how long a snapshot, or a profile without a duration, counts: both have a begin and no
  * end.
  *
- * It counts until the next one of its series, unless that is a gap. The interval around the i-th is
- * the median of five distances: from it to the next, and the two before and after that one. A
- * longer distance than 1.5 intervals is a gap, before which the i-th counts for one interval. So a
- * change of cadence is no gap, and two gaps in a row are. The result depends on CADENCE_NEIGHBOURS
- * neighbours on each side only, and so not on the window of a query that reads these.
+ * Such a profile counts until the next one of its series, unless there is a gap between the two.
+ * The interval around the i-th profile is the median of five distances: the one from it to the
+ * next, the two before that distance and the two after it. (Near the begin and the end there are
+ * fewer; of four, the third is taken.) If the distance to the next profile is more than 1.5
+ * intervals, it is a gap, and the i-th profile counts for one interval. A permanent change of the
+ * distance is therefore no gap, while one or two long distances among short ones are gaps. The
+ * result depends only on CADENCE_NEIGHBOURS neighbours on each side, so it is the same for every
+ * window whose query reads these.
  *
  * Example, times in seconds: 0, 10, 20, 80, 90, 100. The distances are 10, 10, 60, 10, 10. The
  * third (20) has interval 10, the median of all five, and 60 > 15 is a gap: it counts from 20 to

@@ -3,9 +3,9 @@
  *
  * A snapshot is a number per stack, counted since the process began. Profiles with equal times are
  * one snapshot, whatever blocks they are in and in which order they are added. Between two
- * snapshots a stack gained the difference. Where any stack has less than before, the process
- * restarted, and all that the later snapshot has was gained. The first snapshot gains nothing: it
- * is the starting point.
+ * snapshots a stack gained the difference. If any stack has a lower value than before, the process
+ * has restarted between the two, and each stack gained its whole value in the later snapshot. The
+ * first snapshot gains nothing: it is the starting point.
  *
  * Each row has a key chosen by the caller, such as a stack with some labels. Restarts are detected
  * by stack, so that the gains of all keys add up to the whole.
@@ -54,6 +54,7 @@ void counter_increase_add(struct counter_increase *increase, const struct block 
 /* After counter_increase_compute: the times of the snapshots, ascending. */
 const int64_t *counter_increase_times(const struct counter_increase *increase, uint32_t *ret_count);
 
+/* Bytes of memory in use. */
 size_t counter_increase_memory(const struct counter_increase *increase);
 
 /* The increase of a key from since_ns until the snapshot at time_ns. */

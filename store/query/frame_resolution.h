@@ -1,11 +1,11 @@
 /*
  * frame_resolution: looks up names for a profile's addresses with a struct frame_resolver.
  *
- * Looked up are the locations without a function name that are in a binary with a build id or a
- * file name, one lookup per binary, addresses ascending and distinct. An unknown address stays
- * binary and address, which a report shows and a later query looks up again. Nothing is cached
- * here. Cost: a sort of these addresses and, where names were found, a copy of the tables. Private
- * to store/; store/store.h describes the resolver.
+ * It looks up the locations without a function name that are in a binary with a build id or a file
+ * name: one lookup per binary, addresses ascending and distinct. A location whose address is
+ * unknown keeps its binary and address; reports show these, and a later query looks it up again.
+ * Nothing is cached here. Cost: a sort of these addresses and, where names were found, a copy of
+ * the tables. Private to store/; store/store.h describes the resolver.
  */
 #ifndef STORE_QUERY_FRAME_RESOLUTION_H
 #define STORE_QUERY_FRAME_RESOLUTION_H

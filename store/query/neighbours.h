@@ -1,11 +1,11 @@
 /*
  * neighbours: finds the snapshots outside the window that a query needs, series by series.
  *
- * What a snapshot before the window contributes, and what a counter gains across the window's
- * edges, is determined by the CADENCE_NEIGHBOURS nearest times on each side. A query that needs
- * them runs with a reach (store_query's reach_ns and ahead_ns, which are then equal), and again
- * with a longer one when more of them may lie beyond it. The same holds for deltas without a
- * duration.
+ * The CADENCE_NEIGHBOURS nearest times on each side of the window determine the contribution of a
+ * snapshot before the window and the gain of a counter across the window's edges. A query that
+ * needs these neighbours scans with a reach (reach_ns and ahead_ns of store_query, which are then
+ * equal), and again with a longer reach if some of them may lie beyond it. The same holds for
+ * deltas without a duration.
  *
  * Example: a window from 10:00 to 10:05 of a gauge sent every 10 minutes, at 9:38, 9:48, 9:58 and
  * so on. The first scan reaches an hour back and ahead and finds three times on each side, so no
@@ -63,7 +63,7 @@ enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *t
 /* Ends a series: all times that were read, ascending and distinct. Updates wanted_reach_ns. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count);
 
-/* Extends the query's reach to at least reach_ns; false: it had that already. */
+/* Extends the query's reach to at least reach_ns; false: the reach was that long already. */
 bool neighbours_extend(struct store_query *query, int64_t reach_ns);
 
 #endif

@@ -128,7 +128,7 @@ static void range_fini(struct range *range)
  * lack cells, their series are read a second time (read_again).
  *
  * The function may run several times: for a longer reach, or when the scan starts again. It begins
- * by freeing what an earlier run left.
+ * by freeing the results of an earlier run.
  */
 static enum err_code compute_range(struct scan *scan, void *context)
 {

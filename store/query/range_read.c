@@ -112,7 +112,7 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
                           kept_stacks ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
 }
 
-/* Sets values[i] to what the filter keeps of profile i. */
+/* Sets values[i] to the part of profile i's value that is in kept stacks. */
 static enum err_code read_values(struct range *range, const struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;

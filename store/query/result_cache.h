@@ -3,9 +3,9 @@
  *
  * The identity of a result covers the tenant, the blocks and the profiles read of each, what is
  * kept of their labels, and the generation of names, but neither the query's text nor (without
- * neighbours) its window. The catalogue and the blocks' lists are read for each query, so whatever
- * is added, deleted, merged or expired, by any server, changes the identity at once. The same query
- * again, another report of it, or a window that moved past no profile reads no rows.
+ * neighbours) its window. The catalogue and the blocks' lists are read for each query, so every
+ * addition, deletion, merge and expiry, by any server, changes the identity at once. The same query
+ * again, another report of it, and a window that moved but contains the same profiles read no rows.
  *
  * Single flight: concurrent callers of one result compute it once; when that caller fails, the next
  * one computes it, under its own limits. Only results without damaged data are cached. Threads:

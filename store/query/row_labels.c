@@ -156,7 +156,7 @@ void row_labels_destroy(struct row_labels *labels)
     buf_fini(&labels->key);
 }
 
-/* ---- what a row has ---- */
+/* ---- the labels of a row ---- */
 
 static bool is_id_name(struct span key)
 {

@@ -1,11 +1,12 @@
 /*
  * row_labels: decides by labels whether a row stays in a query, and in which group it is.
  *
- * A row stays when the label filter and, where they compare a label that its series lacks, the
- * selectors match. A row has the labels of its series. It also has the labels of its label set and
- * its link ("trace_id" and "span_id", hexadecimal) whose names, read as series have them, the
- * series does not have. So groups, filters and selectors compare the same value; a sender's
- * spelling of a name finds the series' label too.
+ * A row stays in the query if the label filter matches it and the selectors do; selectors are
+ * compared with rows only for labels that the row's series lacks. A row has the labels of its
+ * series. It also has the labels of its label set and its link ("trace_id" and "span_id",
+ * hexadecimal), except those whose names, normalized as names of series are, the series has. So
+ * groups, filters and selectors compare the same value; a sender's spelling of a name finds the
+ * series' label too.
  *
  * Rows with equal values of the names that a query groups by are one group; group 0 has none of
  * them. Results are cached per label set of the current series, so the cost is an array access per
@@ -22,8 +23,8 @@ struct block_granule;
 struct row_labels;
 struct selector_set;
 
-/* Groups of rows that do not stay: those that the label filter leaves out, which count in the
- * whole, and those that no selector matches. */
+/* Groups of rows that do not stay: rows that the label filter leaves out, whose values still count
+ * in the total of the profile, and rows that no selector matches. */
 #define ROW_LABELS_LEFT_OUT UINT32_MAX
 #define ROW_LABELS_NOT_FOUND (UINT32_MAX - 2)
 

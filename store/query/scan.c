@@ -50,7 +50,7 @@ static void report_damage(const struct scan *scan, const char *object_key)
         source->damaged(source->damaged_context, &damage);
 }
 
-/* Leaves out what is damaged and counts it; any other failure is the query's. */
+/* Counts and leaves out damaged data; any other failure ends the query. */
 enum err_code scan_skip_broken(struct scan *scan, const char *object_key, enum err_code code)
 {
     if (!is_broken(scan, object_key, code))

@@ -58,7 +58,7 @@ struct scan_task {
     bool is_needed;    /* of a neighbour: read, for first <= ordinal < end */
     /* of a granule that the window cuts: profiles outside it, which are neighbours */
     uint32_t outside_count;
-    bool is_broken; /* reading it failed: the result is without it */
+    bool is_broken; /* reading it failed: it is not in the result */
     /* The profiles from `first` on, where the window cuts the granule and the query has reach_ns:
      * they were read to find the range. NULL: not read. */
     const struct block_profile *profiles;
@@ -80,8 +80,8 @@ struct scan {
     int64_t first_ns;     /* begins of the first and last profile in the window */
     int64_t last_ns;
     struct store_statistics statistics;
-    /* Selectors that the samples' labels have to match, since some series lack labels (row_labels).
-     * NULL: series decide. */
+    /* Selectors that the labels of samples have to match, because some series lack a label that the
+     * selectors compare (row_labels). NULL: the labels of series decide. */
     const struct selector_set *row_selectors;
     /* SCAN_SERIES: samples may have labels that selectors require. */
     bool may_be_of_samples;

@@ -2,13 +2,13 @@
  * stack_filter: which stacks of a block a filter keeps (focus and ignore of
  * lib/profile/report/filter.h).
  *
- * A stack is kept when each focus matches one of its frames and no ignore does; a stack without
- * frames never is. hide, show and labels do not matter here. Missing names of frames are looked up
- * first (store/query/frame_resolution.h). A frame that stays without a name is found by its
- * binary's name, and no ignore removes it for what its name might be.
+ * A stack is kept if each focus matches one of its frames and no ignore matches any of them. A
+ * stack without frames is not kept. hide, show and labels do not matter here. Missing names of
+ * frames are looked up first (store/query/frame_resolution.h). A frame that still has no name
+ * matches only by its binary and address (lib/profile/report/filter.h).
  *
- * What a filter keeps of a block depends only on names, so it is cached for later queries as their
- * windows move on. Threads: any. Private to store/.
+ * The kept stacks of a block depend only on names, not on the window, so they are cached for later
+ * queries, whose windows have moved. Threads: any. Private to store/.
  */
 #ifndef STORE_QUERY_STACK_FILTER_H
 #define STORE_QUERY_STACK_FILTER_H

@@ -17,11 +17,12 @@
 
 #include "store/query/scan.h"
 
-/* Times that differ by at most this part are equal. */
+/* Times for which snapshots hold count as equal if they differ by at most 1/1024. */
 enum { WEIGHTS_EVEN_PART = 1024 };
 
 /*
- * The weight of a task: its profiles first <= ordinal < end hold in the window; none: first == end.
+ * The weight of a task. The profiles first <= ordinal < end hold in the window; first == end: none
+ * does.
  */
 struct weight {
     int64_t *holds_ns; /* per profile, from the task's own first on */
