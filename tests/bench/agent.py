@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make bench-agent: what perfolio-agent costs its host, compared to `perf record` in the same run.
+"""make bench-agent: the cost of perfolio-agent on its host, compared to `perf record` in one run.
 
   tests/bench/agent.py [PART …]   walk, busy, aggregate, depth, start, tables; by default all
 

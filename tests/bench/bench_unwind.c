@@ -1,10 +1,12 @@
 /*
- * The builder of unwind tables compared to elfutils in one run:
+ * Compares the builder of unwind tables with elfutils in one run:
+ *
  *   bench_unwind [FILE...]      default: libc, libcrypto, libLLVM, node and others that exist
- * For each file: bytes of .eh_frame, rows, bytes of the table, and the CPU time of the best of
- * several rounds for the agent's builder and for elfutils (dwarf_cfi_addrframe, dwarf_frame_cfa,
- * and dwarf_frame_register of the frame pointer and the return address, for every row). Also the
- * peak memory of the builder without the tables themselves.
+ *
+ * Prints for each file the bytes of .eh_frame, the rows, the bytes of the table, and the CPU time
+ * of the best of several rounds for the agent's builder and for elfutils (dwarf_cfi_addrframe,
+ * dwarf_frame_cfa, and dwarf_frame_register of the frame pointer and the return address, for every
+ * row). Also prints the peak memory of the builder without the tables themselves.
  */
 #include "agent/unwind/unwind_table.h"
 #include "lib/base/err.h"

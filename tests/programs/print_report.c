@@ -2,15 +2,18 @@
  * print_report: reports of a profile as JSON lines, so that tests can compare the library with
  * independent readers and plain arithmetic without a server.
  *
- *   print_report top FILE [option=value …]            {"sample_type","total","functions":[…]}
- *   print_report diff BASE FILE [option=value …]      {"total_a","total_b","functions":[…]}
+ *   print_report top FILE [option=value …]            {"sample_type","total","total_a","kept",
+ *                                                     "functions":[…]}
+ *   print_report diff BASE FILE [option=value …]      as top; total is FILE's, total_a is BASE's
  *   print_report merge FILE FILE [option=value …]     as top, of the sum
  *   print_report flame FILE [option=value …]          as lib/profile/report/export_json.h
  *   print_report folded FILE [option=value …]         as lib/profile/report/export_folded.h
- *   print_report labels FILE [option=value …]        as lib/profile/report/export_labels.h, all
- * values print_report diff-labels BASE FILE [option=value …] print_report pprof FILE the profile
- * encoded again, raw, to stdout Options: sample_type, group_by, focus, ignore, hide, show, label,
- * mode, max_nodes.
+ *   print_report labels FILE [option=value …]         as lib/profile/report/export_labels.h, with
+ *                                                     all values
+ *   print_report diff-labels BASE FILE [option=value …]   the same for two profiles
+ *   print_report pprof FILE                           the profile encoded again, uncompressed
+ *
+ * Options: sample_type, group_by, focus, ignore, hide, show, label, mode, max_nodes.
  */
 #include "lib/base/arena.h"
 #include "lib/base/err.h"

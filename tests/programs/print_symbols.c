@@ -1,5 +1,6 @@
 /*
- * print_symbols TABLE [starts]: what a symbol table says, for comparison with other tools.
+ * print_symbols TABLE [starts]: prints the contents of a symbol table, to compare them with the
+ * output of other tools.
  *
  * Without "starts" reads addresses in hexadecimal, one a line, and prints of each the address, then
  * one line per frame, leaf first: full name, linkage name, file and line, between tabs; an empty

@@ -1,6 +1,6 @@
 /*
- * write_parquet: a Parquet file with tiny pages, so that tests can compare what other readers find
- * in it with what was written.
+ * write_parquet: writes a Parquet file with tiny pages, so that tests can compare the values that
+ * other readers find in it with those that were written.
  *
  *   write_parquet FILE PAGE_BYTES DICTIONARY_BYTES ROWS
  * Row i has number = i, texts = i % 7 times "text <i % 11>" and, in each 13th row, 100 more "long

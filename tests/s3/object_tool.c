@@ -1,9 +1,11 @@
 /*
  * Controls an object store by lines on the standard input, for tests/s3/test_s3_faults.py. The
- * environment variables PERFOLIO_TEST_S3_* select the store. The response to a line is a line:
- *   ok [NUMBER]  or  error CODE MESSAGE
- * Commands: put KEY FILE | write KEY FILE | get KEY FILE | fd KEY FILE | range KEY OFFSET SIZE FILE
- *           count [PREFIX] | delete KEY... | sweep; write uses an object_writer with chunks.
+ * environment variables PERFOLIO_TEST_S3_* select the store. The response to each line is one line,
+ * "ok [NUMBER]" or "error CODE MESSAGE". Commands:
+ *
+ *   put KEY FILE      write KEY FILE (by an object_writer, in chunks)
+ *   get KEY FILE      fd KEY FILE      range KEY OFFSET SIZE FILE
+ *   count [PREFIX]    delete KEY...    sweep
  */
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
