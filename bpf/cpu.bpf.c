@@ -83,7 +83,7 @@ struct {
     __type(value, struct sample_process);
 } processes SEC(".maps");
 
-/* Used only for what no record shows; the agent counts samples by their records. */
+/* Counts only events for which there is no record; the agent counts samples by their records. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);

@@ -3,7 +3,7 @@
 #define VERSION(major, minor) ((major) << 8 | (minor))
 
 /* The words of a sequence that interpreter_check() covers: its instructions, its path and its
- * label. What the kernel reads of it reaches from the first to the last. */
+ * label. The kernel program reads the bytes from the first to the last of them. */
 #define CODE_WORDS(instructions, path, label)                                                      \
     .code_body = 16, .code_start = (instructions), .code_bytes = (label) + 8 - (instructions),     \
     .code_words = {0, (path) - (instructions), (label) - (instructions)}

@@ -23,7 +23,7 @@ struct event_facts {
     const char *name; /* in options, as in perf(1) */
     const char *type; /* in a profile */
     const char *unit;
-    const char *source; /* for reports: the words after "by the", as in "by the cycle counter" */
+    const char *source; /* for reports, after "by the": "processor's cycle counter" */
     bool is_hardware;   /* not every machine has it */
     uint32_t perf_type; /* `type` of struct perf_event_attr */
     uint64_t perf_config;

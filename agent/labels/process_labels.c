@@ -354,7 +354,7 @@ static void find_host(struct search *search)
     put_meta(search, "__meta_system_kernel_machine", span_text(source->host.machine));
 }
 
-/* ---- what is sent ---- */
+/* ---- labels in the form in which they are sent ---- */
 
 /* The name under which a label is sent: OpenTelemetry's, with '.' where the rules see '_'. */
 static struct span sent_name(struct arena *arena, struct span name)

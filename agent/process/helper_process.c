@@ -84,7 +84,8 @@ static _Noreturn void serve(int fd, uint8_t *buffer)
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "helper");
-    /* Sent to the whole group of processes, these are for the parent, whose end is noticed. */
+    /* A terminal sends these signals to the whole process group. The parent handles them, and this
+     * process ends with its parent. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

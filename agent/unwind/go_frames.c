@@ -15,7 +15,7 @@ enum {
      * far apart, so most of a page that is read is unused: Go's own programs and those of
      * Kubernetes need 8 to 15 times the size. */
     WORK_FACTOR = 32,
-    FUNCTION_BYTES = 64, /* about what is read of each function */
+    FUNCTION_BYTES = 64, /* approximate number of bytes read of each function */
     LIST_ENTRY_BYTES_1_16 = 16,
     LIST_ENTRY_BYTES = 8,
 };
@@ -167,7 +167,8 @@ static bool take_budget(struct go_frames *go, struct read_budget *budget)
 }
 
 /*
- * Adds a row where the function begins, and wherever it gets or loses its frame.
+ * Adds a row for the begin of the function, and for each address at which it gets or loses its
+ * frame.
  *
  * The table is a list of pairs (change of the stack size, number of instructions) with zigzag
  * LEB128 numbers; the size begins at -1. Example: (2, 4) (32, 60) (31, 1) in bytes: sizes 0 for 4

@@ -341,7 +341,7 @@ const struct unwind_table_ref *table_builder_request(struct table_builder *build
     return &table->ref;
 }
 
-/* ---- the vDSO: all processes have the same, and it is read from our own memory ---- */
+/* ---- the vDSO, which is the same in all processes and is read from our own memory ---- */
 
 static bool find_own_vdso(struct proc_mapping *ret_mapping)
 {

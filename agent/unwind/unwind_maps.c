@@ -35,7 +35,7 @@ struct shard {
     struct free_ranges ranges;
 };
 
-/* The owner of a table, and what counts against the owner's quota. */
+/* The owner of a table, and the bytes that count against the owner's quota. */
 struct holding {
     uint64_t owner;
     uint32_t bytes; /* size of the rows; 0: not counted */
