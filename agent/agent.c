@@ -403,7 +403,7 @@ static void publish(struct agent *agent, int64_t most_ns)
 
 /* Raises the priority of the agent, so that it knows the mappings of a new program before the first
  * sample, on a busy host too. Since Linux 6.12 a thread with a short slice runs sooner after it
- * wakes. Without the permission the agent runs as it is. */
+ * wakes. Without the permission the agent keeps its priority. */
 static void raise_priority(void)
 {
     /* struct sched_attr of sched_setattr(2): linux/sched/types.h conflicts with libc's sched.h. */
@@ -419,8 +419,9 @@ static void raise_priority(void)
         (void)setpriority(PRIO_PROCESS, 0, NICE);
 }
 
-/* Reads the kernel's symbols before the start. The first sample in the kernel would otherwise cause
- * it: for 75 ms no process event would be read, and new scripts would have no frames. */
+/* Reads the kernel's symbols before sampling starts. Otherwise the first sample in the kernel would
+ * cause the read, which takes 75 ms: meanwhile no process event would be read, and new scripts
+ * would have no frames. */
 static void read_kernel_symbols(struct agent *agent)
 {
     struct kernel_symbol ignored;

@@ -1,6 +1,7 @@
 /*
- * Samples and process events arrive in different buffers. Each sample first reads the process
- * events up to its time, so that it meets the mappings of its time:
+ * Samples and process events arrive in different buffers. Before a sample is processed, the process
+ * events up to its time are read and applied, so that its addresses are looked up in the mappings
+ * of that time:
  *
  *   perf rings  -> agent_input_event  -> processes_apply
  *   ring buffer -> agent_input_sample -> perf_sideband_read_until(time of the sample)
@@ -8,7 +9,7 @@
  *                    WAIT     begin_off_cpu:        [unwind] -> off_cpu_begin
  *                    RESUME   off_cpu_end -> agent_input_off_cpu -> window_add_off_cpu
  *
- * Unprivileged, samples are in the perf rings too: agent_input_unprivileged_sample.
+ * Without privileges, samples are in the perf rings too: agent_input_unprivileged_sample.
  */
 #include "agent/agent_internal.h"
 #include "agent/interpreter/interpreter.h"

@@ -1,11 +1,11 @@
 /*
  * The memory limit covers the resident memory of this process and the kernel memory of unwind
  * tables, which a memory cgroup counts for the agent as well. Example for a limit of 200 MiB and 80
- * MiB resident: tables may use 3/4 of the remaining 120 MiB, 90 MiB. The rest is reserved for what
- * grows within a second.
+ * MiB resident: tables may use 3/4 of the remaining 120 MiB, 90 MiB. The rest is reserved for the
+ * growth of the process within a second.
  *
- * Above the limit the agent gives up what it can do without, before the kernel kills it: windows
- * are sent every second, no table is built, and no new JIT names are read.
+ * Above the limit the agent saves memory before the kernel kills it: windows are sent every second,
+ * no table is built, and no new JIT names are read.
  */
 #include "agent/agent_internal.h"
 #include "agent/kernel/kernel_program.h"

@@ -508,7 +508,8 @@ int sample_cpu(struct bpf_perf_event_data *context)
 
 #include "bpf/off_cpu.bpf.h"
 
-/* A child is sampled from its first instruction on if its parent is, with its parent's mappings. */
+/* Copies the entry of a forking process to its child. So the child of a target is sampled from its
+ * first instruction on, and unwound by the mappings of its parent. */
 SEC("raw_tp/sched_process_fork")
 int follow_fork(struct bpf_raw_tracepoint_args *context)
 {

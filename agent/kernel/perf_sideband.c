@@ -80,7 +80,7 @@ static bool take_bytes(struct span *rest, void *to, size_t size)
     return true;
 }
 
-/* Reads a text that ends with a NUL; the kernel pads it with more of them to 8 bytes. */
+/* Reads a text that ends with a NUL; the kernel pads it with further NULs to 8 bytes. */
 static bool take_text(struct span rest, struct span *ret_text)
 {
     const uint8_t *end = memchr(rest.data, 0, rest.size);

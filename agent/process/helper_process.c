@@ -153,7 +153,8 @@ static bool has_helper(void)
     return helper.pid || start_helper();
 }
 
-/* The helper is blocked where it can wait for ever; it ends when its wait does. */
+/* Abandons a helper that is blocked in a call that may never return. It is killed, but ends only
+ * when that call returns. */
 static void abandon_helper(void)
 {
     kill(helper.pid, SIGKILL);

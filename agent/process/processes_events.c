@@ -7,8 +7,9 @@
 
 enum { MAP_EVENTS_MAX = 256 }; /* per process and second; more events cause a scan of /proc/PID */
 
-/* The start of a program takes about a hundred mappings. A program that maps and unmaps a file in a
- * loop would have the file read each time, while events of other processes are lost. */
+/* Whether a further map event exceeds MAP_EVENTS_MAX. The start of a program takes about a hundred
+ * mappings. Without the limit, the agent would read a file that a program maps and unmaps in a loop
+ * each time, while events of other processes are lost. */
 static bool exceeds_map_events(struct process *process, int64_t time_ns)
 {
     if (time_ns - process->map_second_ns >= CLOCK_NS_PER_S) {

@@ -160,8 +160,9 @@ static bool is_without_file(const struct process *process, const struct binary_s
            old->is_vdso == is_vdso(source->path) && !is_file(source);
 }
 
-/* A reference to the binary that a mapping which is_reported_again has now; to the known one if the
- * path does not lead to a readable ELF file any more. */
+/* Opens the file of a mapping that is_reported_again once more. Returns the number of its binary
+ * with a new reference; if the path no longer leads to a readable ELF file, that of the known one.
+ */
 static uint32_t retake_binary(struct processes *processes, struct process *process,
                               const struct binary_source *source)
 {

@@ -1,11 +1,11 @@
 /*
- * One window collects what is sampled between two calls of window_take():
+ * One window collects the samples between two calls of window_take():
  *
  *   sample -> is_wanted: relabelling rules -> window_stack: addresses to locations of the profile
  *          -> labels: thread, process or resource -> profile_builder_add_sample: equal ones are
  *          summed
  *
- * Quotas (OTLP): whatever the sampled process chose is charged to its owner on the way:
+ * Quotas (OTLP): names and table entries that the sampled process caused are charged to its owner:
  *
  *   kernel frames                 charged to no owner
  *   window_builder_set_owner  \
@@ -16,7 +16,7 @@
  * Example: a sample adds 2 functions with names of 20 bytes in one file whose path has 30 bytes,
  * and 2 locations in a known mapping. Its owner is charged 20 + 20 + 30 bytes for the texts, 3 * 4
  * for their entries, 2 * 16 for the functions and 2 * 20 for the locations, 154 bytes in all. The
- * next sample of these functions costs nothing, whoever its owner is.
+ * next sample of these functions costs nothing, even if it has another owner.
  */
 #include "agent/profile/window.h"
 

@@ -9,7 +9,7 @@ enum {
     HEADER_BYTES = 8,
     WORD_BYTES = 8,
     PROGRAM_MAX =
-        4096, /* bytes of a function's table; addresses beyond are taken to have a frame */
+        4096, /* bytes read of a function's table; later addresses count as having a frame */
     FUNCTIONS_MAX = 1 << 20,
     /* The most that may be read, as a multiple of the table's size. Tables that functions share are
      * far apart, so most of a page that is read is unused: Go's own programs and those of

@@ -35,8 +35,7 @@ bool span_ends_with(struct span span, const char *suffix)
 int span_compare(struct span a, struct span b)
 {
     size_t shared = a.size < b.size ? a.size : b.size;
-    /* Strings are often shared, and may be long: memcmp would compare all bytes of identical
-     * ones. */
+    /* Spans often share one long string: memcmp would compare all its bytes with themselves. */
     int order = shared && a.data != b.data ? memcmp(a.data, b.data, shared) : 0;
     if (order)
         return order;

@@ -8,7 +8,8 @@
 
 enum { MAP_FIRST_CAPACITY = 16 };
 
-/* Between half and three quarters full keeps probe sequences short; at 7/8 they would be long. */
+/* A table that is between half and three quarters full has short probe sequences; at 7/8 they would
+ * be long. */
 static uint32_t capacity_for(uint32_t count)
 {
     uint64_t capacity = MAP_FIRST_CAPACITY;

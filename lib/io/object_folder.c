@@ -427,8 +427,8 @@ static enum err_code delete_neighbours(struct folder_store *store, const char *c
     *ret_count = done;
     if (code)
         return code == ERR_NOT_FOUND ? ERR_NONE : code;
-    /* Also needed if all of them were absent: an earlier attempt may have ended before this
-     * sync. */
+    /* The sync is needed even if all objects were absent: an earlier attempt may have ended before
+     * its sync. */
     if (os_fsync(parent_fd) != 0)
         return err_set_errno(err, ERR_IO, "cannot make the deletion of object %s durable", keys[0]);
     return ERR_NONE;

@@ -241,9 +241,10 @@ static const char *const connect_keywords[] = {
 };
 
 /*
- * Until the connection is usable or the wait is over. Until TCP has a connection the address may be
- * silent for silence_ns; the server itself, which has to start a process, for as long as the pool
- * allows. *ret_has_connected is false when another address may do.
+ * Waits until the connection is usable or the wait is over. Before TCP is connected, the address
+ * may be silent for silence_ns. After that the server, which has to start a process, may be silent
+ * for as long as the pool allows. *ret_has_connected is false if TCP was not connected: then
+ * another address may work.
  */
 static enum err_code finish_connecting(struct pg_connection *connection, int64_t silence_ns,
                                        struct pg_wait *wait, bool *ret_has_connected,

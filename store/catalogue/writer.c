@@ -65,7 +65,7 @@ void writer_end(struct writer *writer, int64_t id)
 {
     struct err err;
     writer_lose(writer, id);
-    /* If the database is away, another server ends the id after a minute, since it is no longer
-     * seen. */
+    /* If the database is unreachable now, another server ends the id after a minute without a
+     * heartbeat. */
     (void)!catalogue_close_writer(writer->database, id, &err);
 }

@@ -78,7 +78,7 @@ static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
 }
 
 /* Reads the input again: a transient failure may be over. If it still fails and no other object can
- * be read, the disk or bucket is away, and nothing is marked. */
+ * be read either, the disk or bucket is unreachable, and nothing is marked. */
 static bool is_unreadable(const struct compaction *compaction, uint32_t place,
                           const struct err *failure)
 {

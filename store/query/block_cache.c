@@ -22,8 +22,9 @@ enum {
     NAME_BYTES = 280
 };
 
-/* When queries use more blocks in turn than fit, some stay for this time: with plain LRU, each
- * block was opened for every query. Replaced blocks are removed at once. */
+/* When queries use more blocks than the cache holds, one after the other, some blocks stay for this
+ * time: with plain LRU, each block was opened again for every query. Replaced blocks are removed at
+ * once. */
 #define HOLD_NS (30 * CLOCK_NS_PER_S)
 
 struct block_cache {

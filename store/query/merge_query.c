@@ -153,10 +153,11 @@ static enum err_code add_parts(struct merge *merge, const struct scan_task *task
 }
 
 /*
- * Sums that are collected in one array per stack of the block before they go to the union: hashes
- * are then looked up once per stack and not per granule. Clearing and reading the array costs as
- * much as the block has stacks. So a granule with few of these does not start an array by itself,
- * because the next granule may be of another group, as when groups are series.
+ * Sums are collected in an array with one number per stack of the block before they go to the
+ * union, so that hashes are looked up once per stack and not once per granule. Clearing and reading
+ * the array takes time in proportion to the number of stacks in the block. A granule with few
+ * entries therefore does not start an array: the next granule may be of another group, for example
+ * if each series is a group.
  */
 struct partials_key {
     const struct block *block;
@@ -430,7 +431,7 @@ static enum err_code add_means_once(struct merge *merge)
     return code;
 }
 
-/* Starts over without a task that could not be read, since the weights of the others change. */
+/* If a task cannot be read, starts again without it, because the weights of the others change. */
 static enum err_code add_means(struct merge *merge)
 {
     struct store_statistics *statistics = &merge->scan->statistics;
