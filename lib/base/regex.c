@@ -24,7 +24,7 @@ struct regex {
     bool has_dfa_fallback;
     bool is_whole;
     uint32_t group_count;
-    uint32_t repeated; /* states that counted repeats add to those of the pattern */
+    uint32_t repeated; /* see regex_repeated_states */
     pcre2_match_data *match_data;
     pcre2_match_context *context;
     int64_t used_ns;
@@ -247,8 +247,10 @@ static void add_item_weight(struct scanner *scanner, size_t start)
     before.at = start;
     const uint8_t byte = peek(&before, 0);
     unsigned most;
-    if (byte == '*' || byte == '+' || byte == '?')
+    if (byte == '*' || byte == '+' || byte == '?') {
+        scanner->repeated = limit_weight((uint64_t)scanner->repeated + scanner->last);
         return;
+    }
     if (byte == '{' && braces_end(&before, &most)) {
         const uint64_t more = most ? (uint64_t)scanner->last * most : 0;
         scanner->repeated = limit_weight(scanner->repeated + more);
@@ -399,9 +401,9 @@ void regex_use_dfa_fallback(struct regex *regex)
     pcre2_set_match_limit(regex->context, DFA_AFTER_STEPS);
 }
 
-bool regex_repeats_much(const struct regex *regex)
+uint32_t regex_repeated_states(const struct regex *regex)
 {
-    return regex->repeated > REGEX_REPEATED_MAX;
+    return regex->repeated;
 }
 
 static bool grow_dfa_workspace(struct regex *regex)
