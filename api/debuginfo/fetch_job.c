@@ -94,7 +94,9 @@ static enum err_code find_due(struct debuginfo_fetch *fetch, struct pg_connectio
         "  WHERE j.key = " KEY_OF_NEED " AND j.leased_until > now())"
         " AND (SELECT count(*) FROM symbol_job j WHERE j.tenant_id = n.tenant_id"
         "  AND j.kind = 'fetch' AND j.leased_until > now()) < $2"
-        " ORDER BY n.tenant_id <= $1, n.tenant_id, n.next_try_at LIMIT 1",
+        /* New needs come before repeated attempts, the latest first: somebody waits for them. */
+        " ORDER BY n.tenant_id <= $1, n.tenant_id, n.try_count > 0,"
+        " CASE WHEN n.try_count = 0 THEN n.first_at END DESC, n.next_try_at LIMIT 1",
         arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE));
 }
 

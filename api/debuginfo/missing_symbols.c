@@ -15,10 +15,13 @@
 
 enum {
     WAITING_MAX = 4096,
+    BUCKETS = 256,                /* of teams */
+    BUCKET_MAX = WAITING_MAX / 4, /* one profile can lack the tables of thousands of binaries */
     NOTED_SLOTS =
         16384, /* binaries that were written lately; two that share a slot are written more often */
     NOTED_S = 300,
-    TENANT_MAX = 10000, /* binaries of one team */
+    TENANT_MAX =
+        10000, /* binaries of one team; the ones that were needed longest ago are dropped */
     FILE_BYTES = SYMBOL_TABLES_FILE_CHARACTERS,
     JSON_MAX_BYTES = 8 << 20,
 };
@@ -38,6 +41,7 @@ struct missing_symbols {
     pthread_mutex_t mutex;
     struct need waiting[WAITING_MAX];
     uint32_t count;
+    uint32_t bucket_counts[BUCKETS]; /* waiting needs, by tenant_id % BUCKETS */
     struct noted noted[NOTED_SLOTS];
 };
 
@@ -80,33 +84,38 @@ static void copy_file(struct span file, char ret_file[FILE_BYTES + 1])
     ret_file[size] = '\0';
 }
 
-/* Called with the lock held. */
-static void note_binary(struct missing_symbols *needs, int64_t tenant_id, const char *id,
+/* Called with the lock held. Returns whether the binary was noted now. */
+static bool note_binary(struct missing_symbols *needs, int64_t tenant_id, const char *id,
                         struct span file, int64_t now_ns)
 {
     const uint64_t hash = hash_of(tenant_id, id);
     struct noted *slot = &needs->noted[hash % NOTED_SLOTS];
-    if (needs->count == WAITING_MAX ||
+    uint32_t *bucket_count = &needs->bucket_counts[(uint64_t)tenant_id % BUCKETS];
+    if (needs->count == WAITING_MAX || *bucket_count == BUCKET_MAX ||
         (slot->hash == hash && slot->at_ns && now_ns - slot->at_ns < NOTED_S * CLOCK_NS_PER_S))
-        return;
+        return false;
     *slot = (struct noted){.hash = hash, .at_ns = now_ns};
     struct need *need = &needs->waiting[needs->count++];
+    (*bucket_count)++;
     need->tenant_id = tenant_id;
     memcpy(need->id, id, strlen(id) + 1);
     copy_file(file, need->file);
+    return true;
 }
 
-void symbol_tables_need(struct server *server, int64_t tenant_id,
-                        const struct symbol_tables_binary *binaries, uint32_t count)
+uint32_t symbol_tables_need(struct server *server, int64_t tenant_id,
+                            const struct symbol_tables_binary *binaries, uint32_t count)
 {
     struct missing_symbols *needs = symbol_tables_needs(server->symbol_tables);
     const int64_t now_ns = clock_monotonic_ns();
     char id[SYMBOL_TABLES_ID_BYTES];
+    uint32_t noted = 0;
     pthread_mutex_lock(&needs->mutex);
     for (uint32_t i = 0; i < count; i++)
         if (symbol_tables_id(binaries[i].build_id, id))
-            note_binary(needs, tenant_id, id, binaries[i].file, now_ns);
+            noted += note_binary(needs, tenant_id, id, binaries[i].file, now_ns);
     pthread_mutex_unlock(&needs->mutex);
+    return noted;
 }
 
 /* ---- writing ---- */
@@ -119,8 +128,25 @@ static struct need *take_waiting(struct missing_symbols *needs, struct arena *ar
     memcpy(taken, needs->waiting, needs->count * sizeof(*taken));
     *ret_count = needs->count;
     needs->count = 0;
+    memset(needs->bucket_counts, 0, sizeof(needs->bucket_counts));
     pthread_mutex_unlock(&needs->mutex);
     return taken;
+}
+
+/* Drops the needs of longest ago of each team in needs that has more than TENANT_MAX: nobody may
+ * view their profiles any more, but somebody views those of the latest. */
+static enum err_code drop_oldest(struct pg_connection *connection, const struct buf *needs,
+                                 struct arena *arena, struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH crowded AS (SELECT tenant_id FROM symbol_need WHERE tenant_id IN"
+        "   (SELECT t FROM json_to_recordset($1::json) AS a (t bigint))"
+        "  GROUP BY tenant_id HAVING count(*) > $2),"
+        " placed AS (SELECT n.ctid AS row, row_number() OVER (PARTITION BY tenant_id"
+        "   ORDER BY last_at DESC) AS place FROM symbol_need n JOIN crowded USING (tenant_id))"
+        " DELETE FROM symbol_need WHERE ctid IN (SELECT row FROM placed WHERE place > $2)",
+        arena, NULL, err, PG_SPAN(buf_span(needs)), PG_I64(TENANT_MAX));
 }
 
 enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
@@ -151,20 +177,19 @@ enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
             "  f text)),"
             " held AS (SELECT id FROM tenant WHERE id IN (SELECT t FROM asked)"
             "  ORDER BY id FOR KEY SHARE SKIP LOCKED),"
-            " room AS (SELECT id, $2 - (SELECT count(*) FROM symbol_need n"
-            "  WHERE n.tenant_id = id) AS free FROM held),"
-            " fit AS (SELECT DISTINCT ON (t, b) t, b, f FROM asked JOIN room ON id = t"
-            "  WHERE free > 0 OR EXISTS (SELECT FROM symbol_need n WHERE n.tenant_id = t"
-            "   AND n.build_id = b) ORDER BY t, b)"
+            " fit AS (SELECT DISTINCT ON (t, b) t, b, f FROM asked JOIN held ON id = t"
+            "  ORDER BY t, b)"
             " INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at)"
-            " SELECT t, b, left(f, $3), CASE WHEN $4 THEN now() END FROM fit"
+            " SELECT t, b, left(f, $2), CASE WHEN $3 THEN now() END FROM fit"
             " ON CONFLICT (tenant_id, build_id) DO UPDATE SET last_at = now(), next_try_at ="
-            " CASE WHEN symbol_need.reason = '' AND $4 THEN coalesce(symbol_need.next_try_at, "
+            " CASE WHEN symbol_need.reason = '' AND $3 THEN coalesce(symbol_need.next_try_at, "
             "now())"
             "  ELSE symbol_need.next_try_at END,"
             " file = CASE WHEN excluded.file <> '' THEN excluded.file ELSE symbol_need.file END",
-            arena, NULL, err, PG_SPAN(buf_span(&json)), PG_I64(TENANT_MAX),
-            PG_I64(SYMBOL_TABLES_FILE_CHARACTERS), PG_BOOL(server->debuginfod != NULL));
+            arena, NULL, err, PG_SPAN(buf_span(&json)), PG_I64(SYMBOL_TABLES_FILE_CHARACTERS),
+            PG_BOOL(server->debuginfod != NULL));
+    if (!code)
+        code = drop_oldest(connection, &json, arena, err);
     return code ? err_add(err, "noting binaries without names") : ERR_NONE;
 }
 

@@ -414,7 +414,7 @@ static enum err_code ref_found(struct server *server, const struct search *searc
     if (*found->object_key)
         code = ref_object(server, search, found, ret_ref, err);
     if (*found->object_key && !found->is_good)
-        symbol_tables_need(server, search->tenant_id, &binary, 1);
+        (void)symbol_tables_need(server, search->tenant_id, &binary, 1);
     if (code == ERR_NOT_FOUND)
         flight_cache_forget(cache, found_key);
     flight_cache_unref(entry);

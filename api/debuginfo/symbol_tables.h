@@ -94,9 +94,10 @@ void symbol_tables_forget(struct server *server, int64_t tenant_id);
 
 /* Notes in memory that these binaries lack a table and a client needs their names. Binaries that
  * were not noted in the last minutes are written to the database soon, by background work. Binaries
- * for which there is no space are dropped: the next request notes them again. */
-void symbol_tables_need(struct server *server, int64_t tenant_id,
-                        const struct symbol_tables_binary *binaries, uint32_t count);
+ * for which there is no space are dropped: the next request notes them again. Returns how many were
+ * noted now. */
+uint32_t symbol_tables_need(struct server *server, int64_t tenant_id,
+                            const struct symbol_tables_binary *binaries, uint32_t count);
 
 enum symbol_tables_state {
     SYMBOL_TABLES_READY,   /* there is a table, and no better one is being made */

@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +26,9 @@ static const size_t names_bytes_default = 64 << 20;
 /* Limit of the cached names of one table; when it is reached, the cache of the table is emptied. */
 static const size_t table_names_bytes = 4 << 20;
 
-enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096 };
+/* NOTED_OF_SHARE: binaries without a table that one view of a share notes at most. Real profiles
+ * have fewer; an invented one with thousands would delay the look-ups for the next shares. */
+enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096, NOTED_OF_SHARE = 128 };
 
 static const int64_t seen_ns = 600 * CLOCK_NS_PER_S;
 
@@ -147,6 +150,7 @@ struct resolver_context {
     int64_t tenant_id;
     enum symbol_name_mode mode;
     bool has_process_mappings; /* queries contain the mapping of a process (shares) */
+    atomic_uint noted;         /* binaries of a share without a table that were noted */
 };
 
 struct resolution {
@@ -334,7 +338,7 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
                              struct arena *arena, struct symbolize_frames *ret_frames,
                              struct err *err)
 {
-    const struct resolver_context *resolver_context = context;
+    struct resolver_context *resolver_context = context;
     struct server *server = resolver_context->symbol_resolver->server;
     struct resolution *resolution = mem_new(struct resolution, 1);
     resolution->resolver_context = resolver_context;
@@ -349,10 +353,11 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
         code = ERR_NONE;
     else if (!code && resolution->ref.table)
         code = resolve_from_table(resolution, query, ret_frames, err);
-    else if (!code) {
+    else if (!code && atomic_load(&resolver_context->noted) < NOTED_OF_SHARE) {
         const struct symbol_tables_binary binary = {.build_id = query->build_id,
                                                     .file = query->file};
-        symbol_tables_need(server, resolver_context->tenant_id, &binary, 1);
+        atomic_fetch_add(&resolver_context->noted,
+                         symbol_tables_need(server, resolver_context->tenant_id, &binary, 1));
     }
     symbol_tables_unref(&resolution->ref);
     mem_free(resolution);
@@ -495,7 +500,7 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
         if (!symbol_tables_ref(symbol_resolver->server, tenant_id, unseen[i].build_id, &ref,
                                &ignored) &&
             !ref.table)
-            symbol_tables_need(symbol_resolver->server, tenant_id, &unseen[i], 1);
+            (void)symbol_tables_need(symbol_resolver->server, tenant_id, &unseen[i], 1);
         symbol_tables_unref(&ref);
     }
 }

@@ -70,6 +70,16 @@ class Handler(socketserver.StreamRequestHandler):
             head("200 OK", f"Content-Length: {len(body)}", f"X-DEBUGINFOD-SIZE: {len(body)}") + body
         )
 
+    def by_id(self, turn, path):
+        """Sends the debug file of stub.files with the build id of the path; needs a moment to find
+        that it has none."""
+        _, _, build_id, kind = path.strip("/").split("/")
+        body = self.server.stub.files.get(build_id) if kind == "debuginfo" else None
+        if body is None:
+            time.sleep(0.05)
+            return self.missing(turn, path)
+        return self.send(head("200 OK", f"Content-Length: {len(body)}") + body)
+
     def held(self, turn, path):
         """Sends a part of stub.content, and the rest once the test sets stub.go."""
         body = self.server.stub.content
@@ -229,6 +239,7 @@ class Stub:
         self.lock, self.over, self.bomb = threading.Lock(), threading.Event(), b""
         self.go = threading.Event()
         self.content = b""
+        self.files = {}  # by build id
         self.listener = Listener((host, 0), Handler)
         self.listener.stub = self
         self.port = self.listener.server_address[1]

@@ -9,17 +9,22 @@ import shutil
 import socket
 import socketserver
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from conftest import free_port
+from conftest import ROOT, free_port
 from debuginfod_stub import Stub
 from people import Tenant
 from test_debuginfod_client import build_id_of, is_scanned
 from test_shares import share
 from test_symbol_names import BASE, C_SOURCE, Program
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+
+from pprof_maker import Maker  # noqa: E402
 
 UPSTREAMS = "/api/v1/debuginfo/upstreams"
 SECRET = "Authorization: Bearer kept-for-this-host"
@@ -206,6 +211,56 @@ def test_a_team_cannot_suspend_a_host_for_other_teams(start_server, stub, tmp_pa
         or need_of(server, honest, build_id_of(program))[0]
     )
     assert tables_of(server, build_id_of(program)) == ["public"]
+
+
+def mapped_profile(build_ids):
+    """A profile with a sample in each of these binaries, without function names."""
+    maker = Maker([("cpu", "nanoseconds")])
+    for build_id in build_ids:
+        mapping = maker.mapping("/bin/unknown", 0x400000, 0x500000, build_id, flags=0)
+        maker.sample([maker.location([], mapping, 0x401137)], [10])
+    return maker.bytes()
+
+
+def test_many_unknown_binaries_do_not_delay_the_latest(start_server, stub, tmp_path):
+    """A share without an account names thousands of binaries that no server has. A share of later
+    gets its names before these look-ups have ended."""
+    server = start_server(
+        f"--debuginfod-urls={stub.url('by_id')}", "--debuginfod-allow-host=127.0.0.1"
+    )
+    program = build_program(tmp_path)
+    stub.files[build_id_of(program)] = program.read_bytes()
+    client = server.anonymous()
+    share_of_many = client.post(
+        "/api/v1/shares", mapped_profile(os.urandom(20).hex() for _ in range(12_000))
+    ).json()["id"]
+    for rows in range(1, 7):
+        client.get(f"/api/v1/shares/{share_of_many}/top", query={"limit": rows})
+    waiting = "SELECT count(*) FROM symbol_need WHERE try_count = 0"
+    wait_for(lambda: server.rows(waiting)[0][0] >= 500)
+    later = client.post("/api/v1/shares", mapped_profile([build_id_of(program)])).json()["id"]
+    client.get(f"/api/v1/shares/{later}/top")
+    wait_for(lambda: tables_of(server, build_id_of(program)) == ["public"])
+    assert server.rows(waiting)[0][0] > 200, "the other look-ups have not ended"
+
+
+def test_the_oldest_needs_of_a_team_are_dropped(start_server, stub):
+    server = start_server(
+        f"--debuginfod-urls={stub.url('absent')}", "--debuginfod-allow-host=127.0.0.1"
+    )
+    server.rows(
+        "INSERT INTO symbol_need (tenant_id, build_id, file, last_at, next_try_at) SELECT 1,"
+        " lpad(to_hex(n), 40, '0'), 'old', now() - n * interval '1 s', now() + interval '1 day'"
+        " FROM generate_series(1, 10000) n RETURNING 1"
+    )
+    client = server.anonymous()
+    new = [os.urandom(20).hex() for _ in range(3)]
+    share_of_new = client.post("/api/v1/shares", mapped_profile(new)).json()["id"]
+    client.get(f"/api/v1/shares/{share_of_new}/top")
+    wait_for(lambda: server.rows("SELECT count(*) FROM symbol_need WHERE file <> 'old'")[0][0] == 3)
+    kept = "SELECT max(build_id), count(*) FROM symbol_need WHERE file = 'old'"
+    wait_for(lambda: server.rows(kept) != [(f"{10000:040x}", 10000)])
+    assert server.rows(kept) == [(f"{9997:040x}", 9997)]
 
 
 @pytest.mark.parametrize(
