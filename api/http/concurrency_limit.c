@@ -5,10 +5,15 @@
  * if it has no credentials, of all such clients. The same counts of the waiting list limit what is
  * put aside.
  *
- * concurrency_limit_give passes the returned slot on: it scans the waiting list from the front,
- * skips requests whose key or source is still at its limit, and wakes the first other one outside
- * of the mutex. So a share with many readers delays only them. No thread waits here. The lists are
- * short (a slot per worker, and a bounded number of waiting requests), so all scans are linear.
+ * concurrency_limit_give passes the returned slot on: it scans the waiting list, skips requests for
+ * which no slot is free, and wakes one of the others outside of the mutex. So a share with many
+ * readers delays only them. No thread waits here. The lists are short (a slot per worker, and a
+ * bounded number of waiting requests), so all scans are linear.
+ *
+ * To choose the request, the table served has the number of the last slot that each client got,
+ * counted from 1. Clients whose names have the same place in the table replace each other; one that
+ * is not in the table counts as never served. Two clients, the first with requests 1, 2 and 3 in
+ * the list and the second with request 4, are served in the order 1, 4, 2, 3.
  */
 #include "api/http/concurrency_limit.h"
 
@@ -17,7 +22,16 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+enum { SERVED_PLACES = 256 };
+
+/* The last slot of a client. */
+struct served {
+    uint64_t client; /* a hash of its name */
+    uint64_t number; /* of the slot; 0: the place is free */
+};
 
 struct concurrency_limit {
     pthread_mutex_t mutex; /* guards the members below, and the fields of all slots in a list */
@@ -29,6 +43,8 @@ struct concurrency_limit {
     int waiting_count;
     struct concurrency_slot *held;
     struct concurrency_slot *waiting; /* in order of arrival */
+    uint64_t slot_count;              /* slots given since the start */
+    struct served served[SERVED_PLACES];
 };
 
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting)
@@ -95,8 +111,31 @@ static bool is_free(const struct concurrency_limit *concurrency,
            (!wanted->is_anonymous || counts.anonymous < half_of(concurrency->max_held));
 }
 
+/* FNV-1a of the name of the client; of the source or the key for a slot without one. */
+static uint64_t client_hash(const struct concurrency_slot *slot)
+{
+    const char *name = slot->client ? slot->client : slot->source ? slot->source : slot->key;
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* Called with the lock held. The number of the last slot of the slot's client; 0: none is known. */
+static uint64_t last_served(const struct concurrency_limit *concurrency,
+                            const struct concurrency_slot *slot)
+{
+    const uint64_t hash = client_hash(slot);
+    const struct served *served = &concurrency->served[hash % SERVED_PLACES];
+    return served->client == hash ? served->number : 0;
+}
+
+/* Called with the lock held. */
 static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
+    const uint64_t hash = client_hash(slot);
+    concurrency->served[hash % SERVED_PLACES] =
+        (struct served){.client = hash, .number = ++concurrency->slot_count};
     slot->is_held = true;
     slot->next = concurrency->held;
     concurrency->held = slot;
@@ -177,16 +216,23 @@ bool concurrency_limit_leave(struct concurrency_limit *concurrency, struct concu
     return has_left;
 }
 
-/* Makes the first waiting slot that is free a held one and returns it; NULL if there is none. */
+/* Makes a waiting slot that is free a held one and returns it: the first of the client that was
+ * served longest ago. NULL: none is free. */
 static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
 {
     struct concurrency_slot *woken = NULL;
     pthread_mutex_lock(&concurrency->mutex);
-    struct concurrency_slot **link = &concurrency->waiting;
-    while (*link && !is_free(concurrency, *link))
-        link = &(*link)->next;
-    if (*link) {
-        woken = unlink_waiting(concurrency, link);
+    struct concurrency_slot **next = NULL;
+    uint64_t next_served = UINT64_MAX;
+    for (struct concurrency_slot **link = &concurrency->waiting; *link; link = &(*link)->next) {
+        const uint64_t served = last_served(concurrency, *link);
+        if (served < next_served && is_free(concurrency, *link)) {
+            next = link;
+            next_served = served;
+        }
+    }
+    if (next) {
+        woken = unlink_waiting(concurrency, next);
         hold_slot(concurrency, woken);
     }
     pthread_mutex_unlock(&concurrency->mutex);

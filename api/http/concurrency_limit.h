@@ -14,8 +14,9 @@
  *   - a source, such as an address for generated files, has one slot.
  *
  * A request that gets no slot waits without a worker: it is put aside, and handled again from the
- * start when a slot is passed to it. The first in the list that may have a free slot gets it.
- * Threads: any.
+ * start when a slot is passed to it. Among the waiting requests that may have a free slot it goes
+ * to the one whose client got a slot longest ago, and of equal ones to the first. So a client with
+ * many waiting requests delays another client by one of them. Threads: any.
  */
 #ifndef API_HTTP_CONCURRENCY_LIMIT_H
 #define API_HTTP_CONCURRENCY_LIMIT_H

@@ -74,7 +74,7 @@ struct slot_rule {
 
 static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
     [SLOT_PASSWORD] = {.places = 2, .waiters = 3, .wait_s = 5},
-    [SLOT_PASSWORD_SHARE] = {.places = 1, .waiters = 2, .wait_s = 5},
+    [SLOT_PASSWORD_SHARE] = {.places = 1, .waiters = 1, .wait_s = 5},
     [SLOT_PASSWORD_DEVICE] = {.places = 1, .waiters = 2, .wait_s = 5},
 };
 

@@ -209,6 +209,30 @@ static void waiting_requests_are_woken_in_order(void **state)
     assert_int_equal(woken_count, 3);
 }
 
+static void clients_are_served_in_turns(void **state)
+{
+    (void)state;
+    static const char *const clients[] = {"a", "a", "a", "b", "b"};
+    static const int order[] = {3, 1, 4, 2}; /* after the first */
+    struct concurrency_limit *concurrency = concurrency_limit_create(8, 20);
+    struct concurrency_slot slots[5];
+    for (int i = 0; i < 5; i++) {
+        slots[i] = turn_of("key");
+        slots[i].most = 1;
+        slots[i].client = clients[i];
+        assert_int_equal(concurrency_limit_take_or_wait(concurrency, &slots[i]),
+                         i ? CONCURRENCY_LIMIT_WAITING : CONCURRENCY_LIMIT_TAKEN);
+    }
+    int held = 0;
+    for (int i = 0; i < 4; i++) {
+        concurrency_limit_give(concurrency, &slots[held]);
+        held = order[i];
+        assert_true(slots[held].is_held);
+    }
+    concurrency_limit_give(concurrency, &slots[held]);
+    concurrency_limit_destroy(concurrency);
+}
+
 static void a_request_that_left_is_not_woken(void **state)
 {
     struct concurrency_slot slow[5];
@@ -320,6 +344,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
         cmocka_unit_test_setup_teardown(a_key_has_at_most_half_of_the_waiting_places, start, stop),
         cmocka_unit_test_setup_teardown(waiting_requests_are_woken_in_order, start, stop),
+        cmocka_unit_test(clients_are_served_in_turns),
         cmocka_unit_test_setup_teardown(a_request_that_left_is_not_woken, start, stop),
         cmocka_unit_test_setup_teardown(a_source_runs_one_request_at_a_time_for_all_keys, start,
                                         stop),
