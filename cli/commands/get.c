@@ -80,7 +80,8 @@ static const struct argp argp = {
 };
 
 /* The last part of a name that the server sent, without parts that lead out of the folder or hide
- * the file. */
+ * the file. NULL: nothing is left, or it begins with "-", which is standard output or looks like an
+ * option of other programs. */
 static const char *safe_name(const char *name, struct arena *arena)
 {
     const char *slash = strrchr(name, '/');
@@ -95,7 +96,7 @@ static const char *safe_name(const char *name, struct arena *arena)
     }
     while (*safe == '.')
         safe++;
-    return buf_failed(&clean) || !*safe ? NULL : safe;
+    return buf_failed(&clean) || !*safe || *safe == '-' ? NULL : safe;
 }
 
 /* Chooses the name that the page offers: the uploaded one, or the id with an extension. */

@@ -19,8 +19,10 @@ struct span raw_name_base(struct span path)
 
 static struct span last_bytes(struct span path)
 {
-    size_t skipped = path.size > RAW_NAME_PATH_BYTES ? path.size - RAW_NAME_PATH_BYTES : 0;
-    while (skipped && skipped < path.size && (path.data[skipped] & 0xc0) == 0x80)
+    if (path.size <= RAW_NAME_PATH_BYTES)
+        return path; /* also an empty one, whose data may be NULL */
+    size_t skipped = path.size - RAW_NAME_PATH_BYTES;
+    while (skipped < path.size && (path.data[skipped] & 0xc0) == 0x80)
         skipped++; /* do not cut a character */
     return span_of(path.data + skipped, path.size - skipped);
 }

@@ -164,6 +164,15 @@ def test_get_writes_the_file_under_its_original_name(cli, before, tmp_path):
     assert [file.name for file in folder.iterdir()] == ["before.folded"]
 
 
+@pytest.mark.parametrize("name", ["-", "-o", "/tmp/-"])
+def test_get_uses_the_id_if_the_name_begins_with_a_hyphen(cli, server, tmp_path, name):
+    """A file named "-" was written to standard output."""
+    share = server.api().post("/api/v1/shares", BEFORE, query={"filename": name}).json()
+    result = cli("get", share["url"], folder=tmp_path)
+    assert (result.returncode, result.out) == (0, f"{share['id']}\n"), result.log
+    assert (tmp_path / share["id"]).read_bytes() == BEFORE
+
+
 def test_get_converts_to_other_formats(cli, before):
     link = pushed(cli, before)
     folded = cli("get", link, "--format", "folded", "-o", "-").out
