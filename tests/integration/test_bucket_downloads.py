@@ -99,7 +99,8 @@ def test_readers_that_stop_hold_no_copies_and_no_workers(server, bucket):
 
 
 def test_a_slow_bucket_is_read_by_others_too(server, bucket):
-    """Downloads of one address wait for the bucket; a request that does not need it is served."""
+    """Downloads of one address wait for the bucket, or are refused if many of them wait; a request
+    that does not need it is served."""
     api = server.api()
     share = api.post("/api/v1/shares", LARGE).json()["id"]
     should_stop = threading.Event()
@@ -125,7 +126,7 @@ def test_a_slow_bucket_is_read_by_others_too(server, bucket):
         bucket.delay = 0
         for thread in threads:
             thread.join()
-    assert set(statuses) <= {200, 429}, set(statuses)
+    assert 200 in statuses and set(statuses) <= {200, 429, 503}, set(statuses)
 
 
 def test_objects_that_hang_delay_only_downloads(server, bucket):

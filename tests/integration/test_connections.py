@@ -8,6 +8,7 @@ import re
 import resource
 import socket
 import ssl
+import time
 
 import pytest
 
@@ -133,6 +134,7 @@ def test_reserved_connections_serve_authenticated_clients_and_health_checks(star
     )
     request = get("/api/v1/shares/0123456789abcdefghijkl")
     authorization = f"Authorization: Bearer {server.token}\r\n"
+    begin = time.monotonic()
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
         busy = [Wire(server, source="127.0.0.2").send(request) for _ in range(36)]
         assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") >= 36)
@@ -149,8 +151,10 @@ def test_reserved_connections_serve_authenticated_clients_and_health_checks(star
             for _ in range(3):
                 assert member.send(get("/api/v1/session", authorization)).response()[0] == 200
         assert len(log_lines(server, "reserved-connections")) in (1, 2)
+    was_in_time = time.monotonic() - begin < 8  # otherwise they get 503, and may be closed as idle
     for wire in busy:
-        assert wire.response()[0] == 404
+        response = wire.response()
+        assert response and response[0] == 404 or not was_in_time, response
         wire.socket.close()
     with Wire(server, source="127.0.0.3") as stranger:
         assert stranger.send(request).response()[0] == 404

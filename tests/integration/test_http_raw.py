@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -20,6 +21,7 @@ import warnings
 import pytest
 
 import people
+from conftest import make_folder
 
 LARGEST_BODY = 8 << 20
 
@@ -798,12 +800,18 @@ def test_a_stop_does_not_wait_forever_for_a_stalled_upload(start_server):
     assert wire.is_closed()
 
 
-def test_sighup_reopens_the_access_log(start_server, tmp_path):
-    folder = tmp_path
-    os.chmod(folder, 0o777)
-    for parent in folder.parents:
-        if str(parent).startswith("/tmp/") and parent.owner() == "root":
-            os.chmod(parent, 0o755)
+@pytest.fixture
+def open_folder():
+    """A folder in which the user of the server may create files. A folder of pytest does not suit,
+    because another pytest that starts closes it to other users."""
+    folder = make_folder()
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_sighup_reopens_the_access_log(start_server, open_folder):
+    folder = open_folder
     log = folder / "access.log"
     server = start_server("--access-log", str(log))
     with Wire(server) as wire:
