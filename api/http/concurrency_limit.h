@@ -48,7 +48,7 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
 /* NULL is a no-op. No slot may be held or waited for any more. */
 void concurrency_limit_destroy(struct concurrency_limit *concurrency);
 
-/* Takes the slot if its key and its source may have one now. Returns true if it is held, also if it
+/* Takes the slot if the rules above allow it now. Returns true if it is held, also if it
  * was before the call. */
 bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concurrency_slot *slot);
 
@@ -56,7 +56,7 @@ enum concurrency_limit_outcome {
     CONCURRENCY_LIMIT_TAKEN,
     CONCURRENCY_LIMIT_WAITING, /* the slot no longer belongs to the caller: wake may be running
                                   already, or concurrency_limit_leave */
-    CONCURRENCY_LIMIT_REFUSED, /* too many wait, or half of the list waits for the same key */
+    CONCURRENCY_LIMIT_REFUSED, /* too many wait: of all, for the key, or of the client */
 };
 enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
                                                               struct concurrency_slot *slot);
