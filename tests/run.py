@@ -226,19 +226,20 @@ def run_pytest(name, arguments, environment=None, program=("-m", "pytest")):
     )
 
 
-def run_integration(name, mark):
+def run_integration(name, mark, processes):
     """The integration tests that the expression of marks selects, in several processes."""
-    processes = os.environ.get("PYTEST_PROCESSES", "6")
+    processes = os.environ.get("PYTEST_PROCESSES", processes)
     program = ("tests/pytest_batches.py", f"--processes={processes}")
     return run_pytest(name, ["-m", mark, "tests/integration"], program=program)
 
 
 def step_integration():
-    return run_integration("integration", "not long")
+    return run_integration("integration", "not long", 6)
 
 
 def step_agents():
-    return without_left(run_integration("agents", "long"))
+    """Fewer processes, because many of these tests compute: recordings, agents, other builds."""
+    return without_left(run_integration("agents", "long", 4))
 
 
 def step_crash():

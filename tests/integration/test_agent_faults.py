@@ -504,9 +504,10 @@ def test_kernel_memory_of_unwind_tables_stays_in_the_limit_and_is_freed(start_ag
         assert "for lack of room or time" in agent.log_path.read_text()
     finally:
         end(many)
-    # Other programs of this host may need more than before; an agent started now shows how much.
+    # Other programs of this host may need more than before, as long as they run; an agent started
+    # now shows how much.
     other = start_agent(*settings, folder=tmp_path / "other")
-    agent.wait(lambda: kernel_table_mib(agent) <= max(before, kernel_table_mib(other)) + 4, 120)
+    agent.wait(lambda: kernel_table_mib(agent) <= max(before, kernel_table_mib(other)) + 4, 300)
 
 
 NAMED = r"""
@@ -685,13 +686,18 @@ def test_bpf_tables_are_not_resident_in_the_agent(start_agent):
     """The agent writes and reads the tables in pieces. When it touched them whole, they were more
     than half of its resident memory."""
     agent = start_agent()
-    process = pathlib.Path("/proc", str(agent.process.pid))
-    maps = re.findall(
-        r"^[0-9a-f]+-.* (\S+)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", (process / "smaps").read_text(), re.M
-    )
-    resident = [int(kb) << 10 for name, kb in maps if "bpf-map" in name]
-    assert kernel_table_mib(agent) >= 4 and resident
-    assert sum(resident) < 2 << 20, resident
+    smaps = pathlib.Path("/proc", str(agent.process.pid), "smaps")
+
+    def resident_bytes():
+        maps = re.findall(
+            r"^[0-9a-f]+-.* (\S+)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", smaps.read_text(), re.M
+        )
+        resident = [int(kb) << 10 for name, kb in maps if "bpf-map" in name]
+        assert resident
+        return sum(resident)
+
+    agent.wait(lambda: kernel_table_mib(agent) >= 4)
+    agent.wait(lambda: resident_bytes() < 2 << 20)  # not while it writes one
 
 
 @pytest.mark.usefixtures("busy")
