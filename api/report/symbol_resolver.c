@@ -26,9 +26,10 @@ static const size_t names_bytes_default = 64 << 20;
 /* Limit of the cached names of one table; when it is reached, the cache of the table is emptied. */
 static const size_t table_names_bytes = 4 << 20;
 
-/* NOTED_OF_SHARE: binaries without a table that one view of a share notes at most. Real profiles
- * have fewer; an invented one with thousands would delay the look-ups for the next shares. */
-enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096, NOTED_OF_SHARE = 128 };
+/* NOTED_OF_PROFILE: binaries without a table that a new profile, and each view of a share, note at
+ * most. Real profiles have fewer; an invented one with thousands would delay the look-ups for the
+ * next profiles. */
+enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096, NOTED_OF_PROFILE = 128 };
 
 static const int64_t seen_ns = 600 * CLOCK_NS_PER_S;
 
@@ -353,7 +354,7 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
         code = ERR_NONE;
     else if (!code && resolution->ref.table)
         code = resolve_from_table(resolution, query, ret_frames, err);
-    else if (!code && atomic_load(&resolver_context->noted) < NOTED_OF_SHARE) {
+    else if (!code && atomic_load(&resolver_context->noted) < NOTED_OF_PROFILE) {
         const struct symbol_tables_binary binary = {.build_id = query->build_id,
                                                     .file = query->file};
         atomic_fetch_add(&resolver_context->noted,
@@ -495,12 +496,13 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
     }
     if (symbol_tables_prepare(symbol_resolver->server, tenant_id, unseen, unseen_count, &ignored))
         return;
-    for (uint32_t i = 0; i < unseen_count; i++) {
+    uint32_t noted = 0;
+    for (uint32_t i = 0; i < unseen_count && noted < NOTED_OF_PROFILE; i++) {
         struct symbol_tables_ref ref = {0};
         if (!symbol_tables_ref(symbol_resolver->server, tenant_id, unseen[i].build_id, &ref,
                                &ignored) &&
             !ref.table)
-            (void)symbol_tables_need(symbol_resolver->server, tenant_id, &unseen[i], 1);
+            noted += symbol_tables_need(symbol_resolver->server, tenant_id, &unseen[i], 1);
         symbol_tables_unref(&ref);
     }
 }

@@ -236,14 +236,15 @@ def test_many_unknown_binaries_do_not_delay_the_latest(start_server, stub, tmp_p
     share_of_many = client.post(
         "/api/v1/shares", mapped_profile(os.urandom(20).hex() for _ in range(12_000))
     ).json()["id"]
-    for rows in range(1, 7):
-        client.get(f"/api/v1/shares/{share_of_many}/top", query={"limit": rows})
+    client.get(f"/api/v1/shares/{share_of_many}/top")
+    # The upload and the first view note 128 each, apart from hash collisions, and those of the view
+    # are written at once. What is written together with the later one may come before it.
+    wait_for(lambda: server.rows("SELECT count(*) FROM symbol_need")[0][0] > 200)
     waiting = "SELECT count(*) FROM symbol_need WHERE try_count = 0"
-    wait_for(lambda: server.rows(waiting)[0][0] >= 500)
     later = client.post("/api/v1/shares", mapped_profile([build_id_of(program)])).json()["id"]
     client.get(f"/api/v1/shares/{later}/top")
     wait_for(lambda: tables_of(server, build_id_of(program)) == ["public"])
-    assert server.rows(waiting)[0][0] > 200, "the other look-ups have not ended"
+    assert server.rows(waiting)[0][0] > 0, "the other look-ups have not ended"
 
 
 def test_the_oldest_needs_of_a_team_are_dropped(start_server, stub):
