@@ -69,7 +69,7 @@ struct frame_resolver {
 struct store_symbolization {
     uint64_t generation;    /* before the first lookup: a later generation may know more */
     uint32_t address_count; /* looked up: per result of a merge, per block of a filter */
-    uint32_t unknown_count; /* of these, the ones without a name: shown as binary and address */
+    uint32_t unknown_count; /* addresses of address_count without a name: shown as binary+offset */
 };
 
 /* A block that a query could not read. */

@@ -40,7 +40,7 @@ struct code_entry {
 
 /* Reads the function of the frame from the process reader->process_id. Fills the whole entry, check
  * included. False: the code object cannot be read, is another one by now, or has an unexpected
- * layout; the entry must then contain a name that tells this to the reader of a profile. After
+ * layout; the entry must then contain a name that says so in the profile. After
  * false it is called once more for the same entry, with the process of code_reader_init. */
 typedef bool code_reader_function(void *context, const struct interpreted_frame *frame,
                                   struct code_entry *entry);

@@ -15,7 +15,7 @@
 
 enum {
     WAITING_MAX = 4096,
-    BUCKETS = 256,                /* of teams */
+    BUCKETS = 256,                /* counters; a team uses that of its id modulo BUCKETS */
     BUCKET_MAX = WAITING_MAX / 4, /* one profile can lack the tables of thousands of binaries */
     NOTED_SLOTS =
         16384, /* binaries that were written lately; two that share a slot are written more often */
@@ -133,8 +133,8 @@ static struct need *take_waiting(struct missing_symbols *needs, struct arena *ar
     return taken;
 }
 
-/* Drops the needs of longest ago of each team in needs that has more than TENANT_MAX: nobody may
- * view their profiles any more, but somebody views those of the latest. */
+/* For each team in needs that has more than TENANT_MAX rows, deletes the rows whose last_at is the
+ * oldest: a report needed the newer ones more recently. */
 static enum err_code drop_oldest(struct pg_connection *connection, const struct buf *needs,
                                  struct arena *arena, struct err *err)
 {

@@ -33,7 +33,7 @@ enum err_code debuginfo_upstreams_open(const struct settings *settings,
 
 struct debuginfo_upstreams {
     bool is_public; /* the tables may be shared with all teams */
-    int64_t owner;  /* of the list, for debuginfod_request; 0: the operator */
+    int64_t owner;  /* the team that listed the servers, or 0 for the operator's list */
     const struct debuginfod_upstream *upstreams;
     size_t count; /* 0: no server is contacted */
 };

@@ -30,7 +30,7 @@ enum { SERVED_PLACES = 256 };
 /* The last slot of a client. */
 struct served {
     uint64_t client; /* a hash of its name */
-    uint64_t number; /* of the slot; 0: the place is free */
+    uint64_t number; /* slot_count when the client got it; 0: the place is free */
 };
 
 struct concurrency_limit {

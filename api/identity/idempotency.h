@@ -25,7 +25,7 @@ enum { IDEMPOTENCY_KEY_BYTES = 64, IDEMPOTENCY_KEEP_HOURS = 24 };
 struct idempotency {
     bool is_wanted;           /* the request has a key; if not, the other members are unset */
     bool is_known;            /* an earlier request created the object */
-    char id[DIGEST_ID_BYTES]; /* of the object that was created earlier or is to be created now */
+    char id[DIGEST_ID_BYTES]; /* the object's: created by an earlier request, or to be created */
     char secret[DIGEST_SECRET_BYTES]; /* derived from the key, like id */
     uint8_t key_hash[DIGEST_BYTES];
     uint8_t request_hash[DIGEST_BYTES];

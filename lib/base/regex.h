@@ -37,8 +37,9 @@ enum {
     REGEX_PATTERN_BYTES = 8192, /* drop_frames of C++ profiles are 3 kB long */
     REGEX_MATCH_STEPS = 200000, /* PCRE2's match limit, per match */
     REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
-    REGEX_CPU_MS = 2000,   /* of all matches of one object together; not with the DFA fallback */
-    REGEX_GROUPS_MAX = 32, /* of regex_match_groups; patterns with more are refused */
+    REGEX_CPU_MS =
+        2000, /* all matches of an object may take this; no limit with the DFA fallback */
+    REGEX_GROUPS_MAX = 32, /* regex_create_whole refuses patterns with more groups */
 };
 
 struct regex;
