@@ -14,6 +14,9 @@
  * counted from 1. Clients whose names have the same place in the table replace each other; one that
  * is not in the table counts as never served. Two clients, the first with requests 1, 2 and 3 in
  * the list and the second with request 4, are served in the order 1, 4, 2, 3.
+ *
+ * To choose the request that is replaced in a full list, find_replaced counts the requests of each
+ * client in a table of the same places. Clients with the same place count as one there.
  */
 #include "api/http/concurrency_limit.h"
 
@@ -25,7 +28,10 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { SERVED_PLACES = 256 };
+enum {
+    SERVED_PLACES = 256,
+    MIN_WAITING_OF_ADDRESS = 16, /* in a short list */
+};
 
 /* The last slot of a client. */
 struct served {
@@ -125,17 +131,16 @@ static uint64_t client_hash(const struct concurrency_slot *slot)
 static uint64_t last_served(const struct concurrency_limit *concurrency,
                             const struct concurrency_slot *slot)
 {
-    const uint64_t hash = client_hash(slot);
-    const struct served *served = &concurrency->served[hash % SERVED_PLACES];
-    return served->client == hash ? served->number : 0;
+    const struct served *served = &concurrency->served[slot->hash % SERVED_PLACES];
+    return served->client == slot->hash ? served->number : 0;
 }
 
 /* Called with the lock held. */
 static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
-    const uint64_t hash = client_hash(slot);
-    concurrency->served[hash % SERVED_PLACES] =
-        (struct served){.client = hash, .number = ++concurrency->slot_count};
+    slot->hash = client_hash(slot);
+    concurrency->served[slot->hash % SERVED_PLACES] =
+        (struct served){.client = slot->hash, .number = ++concurrency->slot_count};
     slot->is_held = true;
     slot->next = concurrency->held;
     concurrency->held = slot;
@@ -153,41 +158,61 @@ bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concur
     return is_held;
 }
 
-/* Called with the lock held. Whether the waiting list has too many requests for the same key or
- * from the same source: one share or client must not fill the list. */
-static bool is_crowded(const struct concurrency_limit *concurrency,
-                       const struct concurrency_slot *wanted)
+/* The bounds of the waiting list that keep a request out of it. */
+struct full {
+    bool for_client; /* too many of the client or the source */
+    bool for_key;
+    bool for_anonymous;
+    bool for_all;
+};
+
+/* Called with the lock held. An address may have as many waiting requests as there may be viewers
+ * behind it who open a link at the same time. */
+static struct full find_full(const struct concurrency_limit *concurrency,
+                             const struct concurrency_slot *wanted)
 {
     const struct slot_counts counts = count_slots(concurrency->waiting, wanted);
     const int half = half_of(concurrency->max_waiting);
-    const int max_of_client = wanted->is_anonymous && half > CONCURRENCY_LIMIT_WAITING_OF_SOURCE
-                                  ? CONCURRENCY_LIMIT_WAITING_OF_SOURCE
-                                  : half;
-    return counts.key >= half || counts.source >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE ||
-           counts.client >= max_of_client || (wanted->is_anonymous && counts.anonymous >= half);
+    int of_client = half;
+    if (wanted->is_anonymous && half > MIN_WAITING_OF_ADDRESS)
+        of_client = half > 2 * MIN_WAITING_OF_ADDRESS ? half_of(half) : MIN_WAITING_OF_ADDRESS;
+    return (struct full){
+        .for_client =
+            counts.client >= of_client || counts.source >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE,
+        .for_key = counts.key >= half,
+        .for_anonymous = wanted->is_anonymous && counts.anonymous >= half,
+        .for_all = concurrency->waiting_count >= concurrency->max_waiting,
+    };
 }
 
-enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
-                                                              struct concurrency_slot *slot)
+/* Whether the wanted request fits in the list without the given one. */
+static bool makes_place(const struct concurrency_slot *slot, struct full full,
+                        const struct concurrency_slot *wanted)
 {
-    enum concurrency_limit_outcome outcome = CONCURRENCY_LIMIT_REFUSED;
-    pthread_mutex_lock(&concurrency->mutex);
-    if (is_free(concurrency, slot)) {
-        hold_slot(concurrency, slot);
-        outcome = CONCURRENCY_LIMIT_TAKEN;
-    } else if (concurrency->waiting_count < concurrency->max_waiting &&
-               !is_crowded(concurrency, slot)) {
-        struct concurrency_slot **link = &concurrency->waiting;
-        while (*link)
-            link = &(*link)->next;
-        slot->next = NULL;
-        *link = slot;
-        concurrency->waiting_count++;
-        atomic_store(&slot->is_waiting, true);
-        outcome = CONCURRENCY_LIMIT_WAITING;
+    return (!full.for_key || is_same(slot->key, wanted->key)) &&
+           (!full.for_anonymous || slot->is_anonymous);
+}
+
+/* Called with the lock held. The link to the last request of the client that has the most of those
+ * that make place. NULL if that client would then have fewer of them than the client of the wanted
+ * request: two clients must not replace each other's requests in turn. */
+static struct concurrency_slot **find_replaced(struct concurrency_limit *concurrency,
+                                               struct full full,
+                                               const struct concurrency_slot *wanted)
+{
+    int counts[SERVED_PLACES] = {0};
+    for (const struct concurrency_slot *slot = concurrency->waiting; slot; slot = slot->next)
+        counts[slot->hash % SERVED_PLACES] += makes_place(slot, full, wanted);
+    struct concurrency_slot **replaced = NULL;
+    int most = counts[client_hash(wanted) % SERVED_PLACES] + 2;
+    for (struct concurrency_slot **link = &concurrency->waiting; *link; link = &(*link)->next) {
+        const int count = counts[(*link)->hash % SERVED_PLACES];
+        if (makes_place(*link, full, wanted) && count >= most) {
+            replaced = link;
+            most = count;
+        }
     }
-    pthread_mutex_unlock(&concurrency->mutex);
-    return outcome;
+    return replaced;
 }
 
 /* Called with the lock held: removes the slot that *link points to from the list. */
@@ -199,6 +224,46 @@ static struct concurrency_slot *unlink_waiting(struct concurrency_limit *concurr
     concurrency->waiting_count--;
     atomic_store(&slot->is_waiting, false);
     return slot;
+}
+
+/* Called with the lock held. */
+static void add_waiting(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
+{
+    struct concurrency_slot **link = &concurrency->waiting;
+    while (*link)
+        link = &(*link)->next;
+    slot->hash = client_hash(slot);
+    slot->next = NULL;
+    *link = slot;
+    concurrency->waiting_count++;
+    atomic_store(&slot->is_waiting, true);
+}
+
+enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
+                                                              struct concurrency_slot *slot)
+{
+    enum concurrency_limit_outcome outcome = CONCURRENCY_LIMIT_REFUSED;
+    struct concurrency_slot *replaced = NULL;
+    pthread_mutex_lock(&concurrency->mutex);
+    if (is_free(concurrency, slot)) {
+        hold_slot(concurrency, slot);
+        outcome = CONCURRENCY_LIMIT_TAKEN;
+    } else {
+        const struct full full = find_full(concurrency, slot);
+        const bool is_full = full.for_client || full.for_key || full.for_anonymous || full.for_all;
+        struct concurrency_slot **link =
+            is_full && !full.for_client ? find_replaced(concurrency, full, slot) : NULL;
+        if (link)
+            replaced = unlink_waiting(concurrency, link);
+        if (link || !is_full) {
+            add_waiting(concurrency, slot);
+            outcome = CONCURRENCY_LIMIT_WAITING;
+        }
+    }
+    pthread_mutex_unlock(&concurrency->mutex);
+    if (replaced)
+        replaced->refuse(replaced);
+    return outcome;
 }
 
 bool concurrency_limit_leave(struct concurrency_limit *concurrency, struct concurrency_slot *slot)

@@ -23,10 +23,11 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct concurrency_limit;
 
-enum { CONCURRENCY_LIMIT_WAITING_OF_SOURCE = 16 }; /* more are refused */
+enum { CONCURRENCY_LIMIT_WAITING_OF_SOURCE = 16 }; /* waiting requests; more are refused */
 
 /* Embedded in a request. It must not move from the first call until the slot is returned. */
 struct concurrency_slot {
@@ -36,11 +37,15 @@ struct concurrency_slot {
     const char *client; /* an address or a team; NULL: none, then its two rules do not apply */
     bool is_anonymous;  /* client is an address without credentials */
     bool is_held;
-    atomic_bool is_waiting; /* for concurrency_limit.c, as is next */
+    atomic_bool is_waiting; /* for concurrency_limit.c, as are the next two */
+    uint64_t hash;
     struct concurrency_slot *next;
-    void (*wake)(struct concurrency_slot *self); /* called when the waiting slot has become a held
-                                                    one, on the thread that calls
-                                                    concurrency_limit_give */
+    void (*wake)(struct concurrency_slot *self);   /* called when the waiting slot has become a held
+                                                      one, on the thread that calls
+                                                      concurrency_limit_give */
+    void (*refuse)(struct concurrency_slot *self); /* called when another request has replaced the
+                                                      waiting slot, which belongs to the callee
+                                                      then; on the other request's thread */
 };
 
 /* For a pool of worker_count threads; max_waiting bounds the waiting requests. */
@@ -56,7 +61,8 @@ enum concurrency_limit_outcome {
     CONCURRENCY_LIMIT_TAKEN,
     CONCURRENCY_LIMIT_WAITING, /* the slot no longer belongs to the caller: wake may be running
                                   already, or concurrency_limit_leave */
-    CONCURRENCY_LIMIT_REFUSED, /* too many wait: of all, for the key, or of the client */
+    CONCURRENCY_LIMIT_REFUSED, /* too many wait: of the client or source; or of all or for the key,
+                                  and no client has two more of them than this one */
 };
 enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
                                                               struct concurrency_slot *slot);

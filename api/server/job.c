@@ -7,11 +7,13 @@
  *            returns the job to the loop
  *   aside    a GET whose handler lacks a slot is put aside, without a worker. rerun_job queues it
  *            again when another job passes its slot on; the loop ends it when its client has gone,
- *            it has waited for too long, or the server stops
+ *            it has waited for too long, or the server stops; refuse_job ends it when the list is
+ *            full and a request of a client with fewer of them needs its place
  *
  * A job that was put aside belongs to no thread until its slot is removed from the waiting list.
  * Then it belongs to the thread that removed it: the one that calls concurrency_limit_give, which
- * calls rerun_job, or the loop, if concurrency_limit_leave has returned true.
+ * calls rerun_job, the one that calls concurrency_limit_take_or_wait, which calls refuse_job, or
+ * the loop, if concurrency_limit_leave has returned true.
  */
 #include "api/server/http_internal.h"
 
@@ -477,12 +479,28 @@ struct worker_pool *http_job_pool(const struct http_server *http, const struct r
                                     : http->workers;
 }
 
+static struct http_job *job_of_slot(struct concurrency_slot *concurrency_slot)
+{
+    return (struct http_job *)(void *)((char *)concurrency_slot -
+                                       offsetof(struct http_job, request.concurrency_slot));
+}
+
 static void rerun_job(struct concurrency_slot *concurrency_slot)
 {
-    struct http_job *job =
-        (struct http_job *)(void *)((char *)concurrency_slot -
-                                    offsetof(struct http_job, request.concurrency_slot));
+    struct http_job *job = job_of_slot(concurrency_slot);
     worker_submit_admitted(http_job_pool(job->loop->http, &job->request), &job->work);
+}
+
+static void refuse_job(struct concurrency_slot *concurrency_slot)
+{
+    struct http_job *job = job_of_slot(concurrency_slot);
+    struct err err;
+    err_set(&err, ERR_BUSY,
+            "too many requests wait for the server, and most of them are of your address or team; "
+            "try again in a few seconds");
+    err.retry_after_s = 5;
+    http_job_fail(job, 0, &err);
+    send_response(job);
 }
 
 enum err_code http_job_submit(struct http_job *job, struct err *err)
@@ -490,6 +508,7 @@ enum err_code http_job_submit(struct http_job *job, struct err *err)
     struct http_server *http = job->loop->http;
     job->work.run = run_on_worker;
     job->request.concurrency_slot.wake = rerun_job;
+    job->request.concurrency_slot.refuse = refuse_job;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->queued_ns = clock_monotonic_ns();
     if (job->request.route->flags & ROUTE_AGENT)

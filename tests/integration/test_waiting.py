@@ -136,6 +136,23 @@ def test_an_address_with_many_shares_leaves_slots_to_others(stall):
     assert [wire.response()[0] for wire in wires] == [200] * len(wires)
 
 
+def test_a_request_replaces_one_of_the_client_with_the_most(stall):
+    """Four of the eight places may wait for one share, and an address has taken them all."""
+    stalled = stall("--worker-threads", "4", "--worker-queue", "8")
+    server, wires = stalled.server, queue_reports(stalled, 4)
+    status, _, body = stalled.request_report(9).response()
+    assert (status, b"too many slow reports" in body) == (503, True), body
+    authorization = f"Authorization: Bearer {server.api().token}\r\n"
+    team = Wire(server).send(get(f"/api/v1/shares/{stalled.id}/top?limit=9", authorization))
+    status, headers, body = wires[3].response()
+    assert (status, b"your address or team" in body) == (503, True), body
+    assert headers["retry-after"] == "5"
+    assert waiting(server) == 4
+    stalled.release()
+    for wire in (*wires[:3], team):
+        assert wire.response()[0] == 200
+
+
 def test_a_report_waits_no_longer_than_report_wait(stall):
     stalled = stall("--worker-threads", "4", "--report-wait", "1s")
     server = stalled.server

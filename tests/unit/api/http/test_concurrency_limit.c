@@ -10,9 +10,17 @@ static void count_wake(struct concurrency_slot *self)
     woken_count++;
 }
 
+static struct concurrency_slot *refused;
+
+static void note_refused(struct concurrency_slot *self)
+{
+    assert_false(self->is_held);
+    refused = self;
+}
+
 static struct concurrency_slot turn_of(const char *key)
 {
-    return (struct concurrency_slot){.key = key, .wake = count_wake};
+    return (struct concurrency_slot){.key = key, .wake = count_wake, .refuse = note_refused};
 }
 
 static int start(void **state)
@@ -140,13 +148,53 @@ static void clients_do_not_fill_the_waiting_list(void **state)
                          i < 5 ? CONCURRENCY_LIMIT_WAITING : CONCURRENCY_LIMIT_REFUSED);
     struct concurrency_slot other = slot_of_client("a", "192.0.2.2", true);
     assert_true(concurrency_limit_take(*state, &other));
-    struct concurrency_slot third = slot_of_client("a", "192.0.2.3", true);
-    assert_int_equal(concurrency_limit_take_or_wait(*state, &third), CONCURRENCY_LIMIT_REFUSED);
+    /* The first request of a third address replaces the last one of the first address. Then the
+     * counts are 2 and 1, and neither replaces a request of the other. */
+    struct concurrency_slot third[2] = {slot_of_client("a", "192.0.2.3", true),
+                                        slot_of_client("a", "192.0.2.3", true)};
+    assert_int_equal(concurrency_limit_take_or_wait(*state, &third[0]), CONCURRENCY_LIMIT_WAITING);
+    assert_ptr_equal(refused, &slots[4]);
+    assert_int_equal(concurrency_limit_take_or_wait(*state, &third[1]), CONCURRENCY_LIMIT_REFUSED);
+    assert_int_equal(concurrency_limit_take_or_wait(*state, &slots[5]), CONCURRENCY_LIMIT_REFUSED);
+    assert_int_equal(concurrency_limit_waiting_count(*state), 3);
     for (int i = 2; i < 5; i++)
-        assert_true(concurrency_limit_leave(*state, &slots[i]));
+        assert_int_equal(concurrency_limit_leave(*state, &slots[i]), i < 4);
+    assert_true(concurrency_limit_leave(*state, &third[0]));
     give_all(*state, slots, 2);
     give_all(*state, team, 2);
     concurrency_limit_give(*state, &other);
+}
+
+static void a_request_replaces_one_of_the_client_with_the_most(void **state)
+{
+    (void)state;
+    struct concurrency_limit *concurrency = concurrency_limit_create(4, 8);
+    static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    struct concurrency_slot held[3];
+    for (int i = 0; i < 3; i++) {
+        held[i] = turn_of(keys[i]);
+        assert_true(concurrency_limit_take(concurrency, &held[i]));
+    }
+    struct concurrency_slot waiting[8]; /* four of team 1, three of team 2, one of team 3 */
+    for (int i = 0; i < 8; i++) {
+        waiting[i] = slot_of_client(keys[i], i < 4 ? "team 1" : i < 7 ? "team 2" : "team 3", false);
+        assert_int_equal(concurrency_limit_take_or_wait(concurrency, &waiting[i]),
+                         CONCURRENCY_LIMIT_WAITING);
+    }
+    struct concurrency_slot team = slot_of_client("a", "team 4", false),
+                            address = slot_of_client("a", "192.0.2.1", true);
+    assert_int_equal(concurrency_limit_take_or_wait(concurrency, &team), CONCURRENCY_LIMIT_WAITING);
+    assert_ptr_equal(refused, &waiting[3]);
+    assert_int_equal(concurrency_limit_take_or_wait(concurrency, &address),
+                     CONCURRENCY_LIMIT_WAITING);
+    assert_ptr_equal(refused, &waiting[6]); /* the last of two teams with three */
+    assert_int_equal(concurrency_limit_waiting_count(concurrency), 8);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(concurrency_limit_leave(concurrency, &waiting[i]), i != 3 && i != 6);
+    assert_true(concurrency_limit_leave(concurrency, &team));
+    assert_true(concurrency_limit_leave(concurrency, &address));
+    give_all(concurrency, held, 3);
+    concurrency_limit_destroy(concurrency);
 }
 
 static void all_shares_together_leave_workers_free(void **state)
@@ -341,6 +389,7 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(all_anonymous_clients_have_half_of_the_slots, start, stop),
         cmocka_unit_test_setup_teardown(clients_do_not_fill_the_waiting_list, start, stop),
+        cmocka_unit_test(a_request_replaces_one_of_the_client_with_the_most),
         cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
         cmocka_unit_test_setup_teardown(a_key_has_at_most_half_of_the_waiting_places, start, stop),
         cmocka_unit_test_setup_teardown(waiting_requests_are_woken_in_order, start, stop),
