@@ -493,3 +493,14 @@ void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot kind,
     give_places(slot, &slot_rules[kind]);
     pthread_mutex_unlock(&slot->mutex);
 }
+
+int rate_limiter_waiting_count(struct rate_limiter *rate_limiter, enum limit_slot kind)
+{
+    struct slot *slot = &rate_limiter->slots[kind];
+    int count = 0;
+    pthread_mutex_lock(&slot->mutex);
+    for (const struct slot_waiter *waiter = slot->waiters; waiter; waiter = waiter->next)
+        count++;
+    pthread_mutex_unlock(&slot->mutex);
+    return count;
+}

@@ -104,5 +104,7 @@ enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_s
                                  struct span source, struct err *err) MUST_USE;
 void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot slot,
                         struct span source);
+/* The requests that wait for a place now. For tests. */
+int rate_limiter_waiting_count(struct rate_limiter *rate_limiter, enum limit_slot slot);
 
 #endif

@@ -211,28 +211,35 @@ struct visit {
     struct rate_limiter *rate_limiter;
     struct span source;
     atomic_int *order; /* of entering, over all visits */
-    int number;        /* 0: refused */
+    atomic_int number; /* 0: no answer yet */
     pthread_t thread;
 };
+
+enum { REFUSED = -1 };
 
 static void *enter_and_leave(void *context)
 {
     struct visit *visit = context;
     struct err err;
-    if (rate_limiter_enter(visit->rate_limiter, SLOT_PASSWORD, visit->source, &err))
+    if (rate_limiter_enter(visit->rate_limiter, SLOT_PASSWORD, visit->source, &err)) {
+        visit->number = REFUSED;
         return NULL;
+    }
     visit->number = atomic_fetch_add(visit->order, 1) + 1;
     rate_limiter_leave(visit->rate_limiter, SLOT_PASSWORD, visit->source);
     return NULL;
 }
 
+/* Returns when the visit waits for a place or has ended. */
 static void visit_from(struct visit *visit, struct rate_limiter *rate_limiter, const char *source,
                        atomic_int *order)
 {
     *visit =
         (struct visit){.rate_limiter = rate_limiter, .source = span_text(source), .order = order};
+    const int before = rate_limiter_waiting_count(rate_limiter, SLOT_PASSWORD);
     assert_int_equal(pthread_create(&visit->thread, NULL, enter_and_leave, visit), 0);
-    clock_sleep_ms(100); /* until it waits */
+    while (!visit->number && rate_limiter_waiting_count(rate_limiter, SLOT_PASSWORD) == before)
+        clock_sleep_ms(1);
 }
 
 static enum err_code enter(struct rate_limiter *rate_limiter, const char *source)
