@@ -52,6 +52,7 @@ export class Server {
     const environment = Object.fromEntries(
       Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_")),
     );
+    environment.PERFOLIO_DEBUGINFOD_URLS = "off"; // tests send no requests to the internet
     environment.PERFOLIO_PASSWORDS_PER_MINUTE = "1000000"; // all tests sign in from one address
     // Cheap password hashes (tests/preload/cheap_scrypt.c); sanitizer builds have no such library.
     const preload = join(dirname(program), "tests/preload/cheap_scrypt.so");
