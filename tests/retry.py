@@ -158,6 +158,9 @@ class Again:
             line.startswith("not ok - ") for line in lines
         )
 
+    def passes_pages(self, test):
+        return self.passes_browser(test)
+
     def passes_search(self, test):
         """Inputs that took too much time or memory run again, alone; crashes and leaks are
         final."""

@@ -6,7 +6,7 @@ is run once more at the end, alone (retry.py).
   tests/run.py [STEP …]     these steps; by default those of `make test`:
                             check unit web integration browser
   tests/run.py long         the steps of `make test-long`:
-                            agents sanitizers crash clients search format
+                            agents pages sanitizers crash clients search format
 
 Steps run in lanes, which run at the same time (LANES). Integration and browser tests spend much
 time waiting; the other steps compute with a lower priority and so use the time that the first two
@@ -186,14 +186,15 @@ def step_web():
 def from_node(status, output):
     passed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )pass (\d+)", output, re.M))
     failed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )fail (\d+)", output, re.M))
-    skipped = 0
-    for ok, bad, not_run in re.findall(
-        r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", output, re.M
+    skipped, left = 0, 0
+    for numbers in re.findall(
+        r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?(?:, (\d+) left)?", output, re.M
     ):
-        passed, failed, skipped = passed + int(ok), failed + int(bad), skipped + int(not_run or 0)
+        ok, bad, not_run, later = (int(number or 0) for number in numbers)
+        passed, failed, skipped, left = passed + ok, failed + bad, skipped + not_run, left + later
     if (status != 0 or passed == 0) and failed == 0:
         failed = 1
-    return Result(passed, failed, skipped, failures.of_not_ok(output))
+    return Result(passed, failed, skipped, failures.of_not_ok(output), left)
 
 
 def run_pytest(name, arguments, environment=None, program=("-m", "pytest")):
@@ -269,13 +270,24 @@ def step_clients():
     return run_pytest("clients", retry.CLIENT_TESTS, {"CLIENT_BUILD": retry.SANITIZED_CLIENTS})
 
 
-def step_browser():
-    status, output = run("browser", ["npm", "--prefix", "web", "run", "--silent", "test:browser"])
+def run_browser(name, mode):
+    status, output = run(
+        name, ["npm", "--prefix", "web", "run", "--silent", "test:browser", "--", mode]
+    )
     TIMES.extend(
-        (int(ms) / 1000, "wall", f"browser: {test}")
+        (int(ms) / 1000, "wall", f"{name}: {test}")
         for test, ms in re.findall(r"^ok - (.+) \((\d+) ms\)$", output, re.M)
     )
     return from_node(status, output)
+
+
+def step_browser():
+    return run_browser("browser", "--short")
+
+
+def step_pages():
+    """The browser tests of tests/browser/long_tests.mjs."""
+    return run_browser("pages", "--long")
 
 
 def run_fuzzers(name, command):
@@ -303,6 +315,7 @@ SHORT = {
 }
 LONG = {
     "agents": step_agents,
+    "pages": step_pages,
     "sanitizers": step_sanitizers,
     "crash": step_crash,
     "clients": step_clients,
@@ -317,9 +330,10 @@ LANES = (
     ("browser",),
     ("check", "unit", "web"),
     ("agents", "crash"),
+    ("pages",),
     ("sanitizers", "clients", "search", "format"),
 )
-WAITING = {"integration", "browser", "agents", "crash"}
+WAITING = {"integration", "browser", "agents", "pages", "crash"}
 
 
 def failures_first(log):

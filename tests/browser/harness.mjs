@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { longTests } from "./long_tests.mjs";
 import { root } from "./server.mjs";
 
 // The tests' packages are in web/.
@@ -465,17 +466,40 @@ export class Runner {
   passed = 0;
   failed = 0;
   skipped = 0;
+  left = 0; // tests of the other mode
+  #seen = new Set(); // entries of longTests
 
-  constructor(filter) {
-    this.filter = filter;
+  /** selection: "" for all tests, "--short", "--long" (long_tests.mjs), or a part of the names. */
+  constructor(selection = "") {
+    this.mode = /^--(short|long)$/.exec(selection)?.[1] ?? "all";
+    this.filter = this.mode === "all" ? selection : "";
   }
+
+  #isChosen(name) {
+    const entry = longTests.find((one) => name.startsWith(one));
+    if (entry) this.#seen.add(entry);
+    if (this.mode === "all") return name.includes(this.filter);
+    return (this.mode === "long") === (entry !== undefined);
+  }
+
   /** Whether any test with this prefix is to be run. */
   wants(beginning) {
-    return !this.filter || this.filter.startsWith(beginning) || beginning.includes(this.filter);
+    if (this.filter) return this.filter.startsWith(beginning) || beginning.includes(this.filter);
+    if (this.mode === "short") return !longTests.some((one) => beginning.startsWith(one));
+    return this.mode === "all" || longTests.some((one) => one.startsWith(beginning));
   }
+
+  /** Entries of longTests that no test of this run has. */
+  unknownEntries() {
+    return this.mode === "long" ? longTests.filter((one) => !this.#seen.has(one)) : [];
+  }
+
   /** lacks: what this machine lacks for the test. */
   async test(name, run, lacks = "") {
-    if (this.filter && !name.includes(this.filter)) return;
+    if (!this.#isChosen(name)) {
+      if (this.mode === "short") this.left++;
+      return;
+    }
     if (lacks) {
       this.skipped++;
       console.log(`skipped - ${name}: ${lacks}`);

@@ -2,7 +2,9 @@
 // and pages that are used like people use them. Two browsers share the server, because pages spend
 // much time waiting.
 //
-//   cd web && npm run test:browser [-- part of a test's name]
+//   cd web && npm run test:browser [-- part of a test's name | --short | --long]
+//
+// --long runs the tests of long_tests.mjs, --short the others.
 //
 // BUILD chooses build/<BUILD>/perfoliod.
 //
@@ -112,8 +114,13 @@ try {
     console.log(`not ok - the server stopped with ${status}`);
   }
 }
+for (const entry of runner.unknownEntries()) {
+  runner.failed++;
+  console.log(`not ok - long_tests.mjs: no test begins with "${entry}"`);
+}
 console.log(
   `${runner.passed} passed, ${runner.failed} failed` +
-    (runner.skipped ? `, ${runner.skipped} skipped` : ""),
+    (runner.skipped ? `, ${runner.skipped} skipped` : "") +
+    (runner.left ? `, ${runner.left} left` : ""),
 );
 process.exitCode = runner.failed ? 1 : 0;

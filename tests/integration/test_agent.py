@@ -783,6 +783,7 @@ def test_the_average_of_a_mostly_idle_process_includes_its_idle_time(
     assert covered(client, selector, end + 10**9, end + HOUR)["points"] == []
 
 
+@pytest.mark.long
 def test_an_outage_of_the_server_neither_loses_nor_repeats_samples(start_server, tmp_path, program):
     server = start_server()
     tenant = Tenant(server)

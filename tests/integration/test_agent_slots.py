@@ -3,6 +3,8 @@
 import gzip
 import threading
 
+import pytest
+
 import people
 
 CONNECTIONS = 24
@@ -14,6 +16,7 @@ def costly_profile():
     return gzip.compress("\n".join(lines).encode(), 9)
 
 
+@pytest.mark.long
 def test_requests_of_one_tenant_leave_threads_for_others(start_server):
     """The server responds to tenant B while many earlier requests of tenant A still wait."""
     server = start_server("--intake-threads", "8")

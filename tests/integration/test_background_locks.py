@@ -4,6 +4,8 @@ import re
 import subprocess
 import threading
 
+import pytest
+
 import sample_profiles as samples
 from conftest import PERFOLIOD
 from test_shares import new_tenant, query_one, wait_for
@@ -268,6 +270,7 @@ def test_view_counts_are_written_while_a_tenant_is_deleted(start_server):
     assert "background work failed" not in server.log(), server.log()[-2000:]
 
 
+@pytest.mark.long
 def test_a_large_backlog_is_deleted_within_two_minutes(start_server):
     """One batch per round with a pause after each round would take longer than that."""
     server = start_server("--jobs-interval", "15s")

@@ -186,6 +186,7 @@ def test_perfolio_admin_backup_runs_perfoliod_backup(folder):
     shutil.rmtree(beside / "backup")
 
 
+@pytest.mark.long
 def test_a_backup_of_an_old_version_is_restored_without_comparing_rows(folder):
     """The rows can be read only after the first start has migrated the database."""
     server, beside = folder
@@ -202,6 +203,7 @@ def test_a_backup_of_an_old_version_is_restored_without_comparing_rows(folder):
     assert "store verify after the first start" in restored.stderr, restored
 
 
+@pytest.mark.long
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
 @pytest.mark.parametrize(
     "make",
@@ -257,6 +259,7 @@ def test_verify_reports_a_symbolic_link_in_a_backup(folder):
     ), refused
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     os.geteuid() != 0 or stored.is_in_bucket(), reason="needs root and objects in a folder"
 )
@@ -293,6 +296,7 @@ def test_root_reports_an_object_that_the_server_cannot_read(folder, where):
     assert ": everything is intact" in run("store", "verify", "--data-dir", server.data_dir).stdout
 
 
+@pytest.mark.long
 def test_restore_compares_a_backup_without_objects(folder):
     server, beside = folder
     server.stop()

@@ -77,6 +77,7 @@ def test_a_head_request_reads_four_bytes(server, bucket):
     assert sum(bucket.sent) == 4
 
 
+@pytest.mark.long
 def test_readers_that_stop_hold_no_copies_and_no_workers(server, bucket):
     api = server.api()
     share = api.post("/api/v1/shares", LARGE).json()["id"]
@@ -98,6 +99,7 @@ def test_readers_that_stop_hold_no_copies_and_no_workers(server, bucket):
         wire.close()
 
 
+@pytest.mark.long
 def test_a_slow_bucket_is_read_by_others_too(server, bucket):
     """Downloads of one address wait for the bucket, or are refused if many of them wait; a request
     that does not need it is served."""
@@ -129,6 +131,7 @@ def test_a_slow_bucket_is_read_by_others_too(server, bucket):
     assert 200 in statuses and set(statuses) <= {200, 429, 503}, set(statuses)
 
 
+@pytest.mark.long
 def test_objects_that_hang_delay_only_downloads(server, bucket):
     """Sixty clients download three shares whose objects the bucket does not send. Pages, lists and
     reports of another share respond before the first of the downloads has failed.

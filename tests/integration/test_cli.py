@@ -739,6 +739,7 @@ def test_a_share_with_a_password_requires_it(cli, before, tmp_path):
         )
 
 
+@pytest.mark.long
 def test_a_large_profile_is_uploaded_in_parts_and_downloaded_unchanged(cli, tmp_path):
     large = make_large(tmp_path / "large.folded")
     link = pushed(cli, large)
@@ -746,6 +747,7 @@ def test_a_large_profile_is_uploaded_in_parts_and_downloaded_unchanged(cli, tmp_
     assert (tmp_path / "copy").read_bytes() == large.read_bytes()
 
 
+@pytest.mark.long
 def test_an_interrupted_large_upload_is_resumed(cli, server, tmp_path):
     large = make_large(tmp_path / "large.folded", 14 * 1000 * 1000)
     proxy = CuttingProxy(server.port, [6 << 20])

@@ -443,6 +443,7 @@ def test_commands_accept_their_options(call, places, run):
     check(call, places, run)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 @pytest.mark.parametrize("run", RECORDINGS, ids=name_of)
 def test_recordings_accept_their_options(call, places, run):

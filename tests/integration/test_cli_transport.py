@@ -1184,6 +1184,7 @@ def test_a_share_without_a_usable_link_is_an_error(run, fake, stacks, monkeypatc
 # ---- terminals ----
 
 
+@pytest.mark.long
 def test_progress_bar_and_colours_appear_only_on_terminals(home, fake, tmp_path):
     import pty
 
@@ -1274,6 +1275,7 @@ def test_backup_and_restore_run_perfoliod(run, tmp_path):
     assert result.stdout.decode() == f"{server} restore --data-dir d f f\n"
 
 
+@pytest.mark.long
 def test_every_admin_command_prints_its_help(run, fake):
     lines = run("admin", "help").out.splitlines()
     assert len(lines) > 40

@@ -102,6 +102,7 @@ def test_anonymous_clients_of_an_address_close_no_authenticated_connection(start
     assert metric(server, CUT % "address") > 0
 
 
+@pytest.mark.long
 def test_the_server_evicts_idle_anonymous_connections_of_many_addresses(start_server):
     server = start_server("--max-connections", "60")
     with Wire(server, source="127.0.0.3") as member:

@@ -43,6 +43,7 @@ for module in [argparse, asyncio.base_events, ast, dataclasses, difflib, doctest
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", KNOWN)
 def test_decoded_lines_equal_those_of_cpython(version):
     output = subprocess.run(

@@ -11,6 +11,8 @@ import signal
 import threading
 import time
 
+import pytest
+
 import sample_profiles as samples
 from people import PASSWORD, Browser, Tenant
 from test_background_locks import Held, ask, waiting
@@ -209,6 +211,7 @@ def assert_busy(request):
     )
 
 
+@pytest.mark.long
 def test_requests_for_locked_tables_do_not_wait_for_each_other(start_server):
     """An operator's VACUUM FULL locks tables that nearly all requests need. A request waits up to
     10 s for a lock and up to 10 s for a worker."""

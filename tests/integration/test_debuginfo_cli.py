@@ -79,6 +79,7 @@ def without_inner_names(text):
     return re.sub(r"^(0x\w+): .*( at .*\n \(inlined by\))", r"\1:\2", text, flags=re.M)
 
 
+@pytest.mark.long
 def test_a_table_returns_the_frames_of_addr2line_for_every_address(perfolio, program, tmp_path):
     built = perfolio("build", program, "-o", "program.symbols")
     assert built.returncode == 0, built.stderr

@@ -239,6 +239,7 @@ def test_old_needs_and_failures_are_deleted(start_server, programs, tmp_path):
         assert cursor.fetchall() == [("aa42",)]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(stored.is_in_bucket(), reason="objects of a bucket cannot be made old")
 def test_only_objects_without_a_row_are_collected(start_server, tmp_path):
     server = start_server()

@@ -224,6 +224,7 @@ def mapped_profile(build_ids):
     return maker.bytes()
 
 
+@pytest.mark.long
 def test_many_unknown_binaries_do_not_delay_the_latest(start_server, stub, tmp_path):
     """A share without an account names thousands of binaries that no server has. A share of later
     gets its names before these look-ups have ended."""
@@ -589,6 +590,7 @@ def test_an_id_of_another_kind_is_never_requested(server, stub):
     assert (tries, later_s) == (1, None) and stub.paths() == []
 
 
+@pytest.mark.long
 def test_a_debuginfod_killed_during_a_transfer_is_reported_until_it_is_back(
     server, tmp_path, debuginfod, relay
 ):
@@ -804,6 +806,7 @@ def test_the_job_of_a_killed_server_is_run_after_a_restart(server, tmp_path, stu
         assert cursor.fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_a_missing_file_is_not_requested_again_after_a_restart(server, stub):
     tenant, build_id = Tenant(server), "cd" * 20
     assert (

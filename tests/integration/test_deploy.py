@@ -105,6 +105,7 @@ def promtool(tmp_path_factory):
     return folder / "usr/bin/promtool"
 
 
+@pytest.mark.long
 def test_alert_rules_are_valid_and_each_fires_on_its_condition(promtool, tmp_path):
     rules = DEPLOY / "prometheus-rules.yaml"
     checked = subprocess.run(

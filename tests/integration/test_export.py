@@ -79,6 +79,7 @@ def export(tmp_path):
     return call
 
 
+@pytest.mark.long
 def test_sums_equal_the_results_of_queries(start_server, export):
     server = start_server("--jobs-interval", "1s")
     rng, client = random.Random(7), Tenant(server).api("ingest", "read")

@@ -167,6 +167,7 @@ def post_pyroscope(tenant, name, data):
     return check_ingest(tenant.post("/ingest?" + query, body, headers=headers), name)
 
 
+@pytest.mark.long
 def test_inputs_for_ingest_protocols_are_accepted_or_refused(tenant):
     for fuzzer, post in (("fuzz_otlp", post_otlp), ("fuzz_pyroscope", post_pyroscope)):
         accepted = [post(tenant, f"{fuzzer}/{name}", data) for name, data in inputs(fuzzer)]

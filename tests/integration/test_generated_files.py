@@ -111,6 +111,7 @@ def test_generated_pprof_files_are_limited(narrow):
     ), "the limit applies to generated files, not to the uploaded bytes"
 
 
+@pytest.mark.long
 def test_an_anonymous_address_generates_one_file_at_a_time(server, anonymous):
     made = share(anonymous, wide_profile(20_000))
     wires = [Wire(server, source="127.0.8.1") for _ in range(40)]

@@ -476,6 +476,7 @@ def resident_mb(pid):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
 
 
+@pytest.mark.long
 def test_buffered_bytes_are_bounded_and_every_upload_gets_a_response(start_server):
     """40 concurrent uploads of 7 MiB with a cap of 32 MiB: some wait, each gets a response."""
     server = start_server("--max-buffered-bytes", "32MiB", "--anonymous-uploads-per-minute", "1000")
@@ -576,6 +577,7 @@ def test_uploads_of_one_address_leave_buffers_to_another(start_server):
                 assert status in (400, 415, 422), (status, body)
 
 
+@pytest.mark.long
 def test_an_upload_that_waits_too_long_for_buffers_gets_503(start_server):
     server = start_server("--max-buffered-bytes", "32MiB", "--request-timeout", "2s")
     refusals = 'perfolio_http_connections_cut_total{reason="buffers"}'
@@ -622,6 +624,7 @@ def slow_reader(server, path):
     return wire, int(head.split(b" ")[1]), head
 
 
+@pytest.mark.long
 def test_memory_of_unread_responses_is_bounded(start_server):
     """Each slow reader sends a different query for one large share, so that no result is shared."""
     server = start_server("--max-buffered-bytes", "16MiB")
@@ -648,6 +651,7 @@ def test_memory_of_unread_responses_is_bounded(start_server):
     assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") == 0)
 
 
+@pytest.mark.long
 def test_one_address_holds_a_part_of_the_memory_of_unread_responses(start_server):
     """An eighth, unless it is one response; other clients are served meanwhile."""
     server = start_server("--max-buffered-bytes", "64MiB")
@@ -667,6 +671,7 @@ def test_one_address_holds_a_part_of_the_memory_of_unread_responses(start_server
     reader.socket.close()
 
 
+@pytest.mark.long
 def test_a_cached_result_is_counted_once_for_all_its_readers(start_server):
     server = start_server("--max-buffered-bytes", "128MiB")
     made = server.api().post("/api/v1/shares", large_folded(80000))

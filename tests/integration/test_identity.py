@@ -75,6 +75,7 @@ def test_a_client_without_credentials_is_anonymous(server, anonymous):
     assert anonymous.delete("/api/v1/session").status == 204
 
 
+@pytest.mark.long
 def test_a_wrong_password_and_an_unknown_account_are_indistinguishable(start_server):
     server = start_server(environment=REAL_SCRYPT)
     account = Tenant(server).add_user("member")
@@ -127,6 +128,7 @@ def test_all_spellings_of_an_email_share_the_limit_of_attempts(start_server):
     assert 429 in statuses, statuses
 
 
+@pytest.mark.long
 def test_parallel_sign_ins_stay_within_memory_and_succeed(start_server):
     server = start_server(environment=REAL_SCRYPT)
     tenant = Tenant(server)

@@ -138,6 +138,7 @@ def test_files_binaries_and_labels_are_cut_by_the_limit_of_the_team(server):
     assert only_source(client)["cut_strings"] == 2
 
 
+@pytest.mark.long
 def test_names_of_100_mb_do_not_break_queries_of_the_window(server):
     """21 requests of 102 KB each expand to one name of 100 MB."""
     client = Tenant(server, profile_bytes=1 << 30).api("ingest", "read")
@@ -176,6 +177,7 @@ def test_names_of_100_mb_do_not_break_queries_of_the_window(server):
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
 def test_the_refusal_of_a_bomb_names_the_limit(server, wire, packing):

@@ -235,6 +235,7 @@ def loose(size):
     return bytes(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mebibytes", [9, 40])
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_a_compressed_body_may_expand_beyond_the_body_limit(server, mebibytes, encoding):

@@ -130,6 +130,7 @@ OTHER_FILES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "what",
     [
@@ -263,6 +264,7 @@ def spoil(server, damage, key):
         server.objects.write(key, DAMAGES[damage](server.objects.read(key)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "damage, metric_name",
     rest_long(
@@ -314,6 +316,7 @@ def test_a_damaged_part_is_dropped_and_can_be_sent_again(start_server, damage, m
     until(lambda: not server.objects.keys("part/"), "the parts are not deleted")
 
 
+@pytest.mark.long
 def test_the_cli_sends_lost_and_damaged_parts_again(start_server, tmp_path):
     """The upload is interrupted after all parts were stored and before it was completed. Then one
     part is damaged and one is lost."""
@@ -337,6 +340,7 @@ def test_the_cli_sends_lost_and_damaged_parts_again(start_server, tmp_path):
     assert (tmp_path / "copy").read_bytes() == large.read_bytes()
 
 
+@pytest.mark.long
 def test_the_cli_sends_damaged_parts_of_a_debug_file_again(start_server, tmp_path):
     server = start_server()
     api = server.api()
@@ -384,6 +388,7 @@ def test_damaged_debug_files_are_served_neither_whole_nor_in_parts(start_server,
     assert metric(admin, "perfolio_objects_lost_total", kind="debug_file") == 2
 
 
+@pytest.mark.long
 def test_unreadable_blocks_are_counted_per_query_and_logged_once(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
@@ -491,6 +496,7 @@ def test_a_damaged_or_lost_symbol_table_is_counted_and_not_used(start_server, tm
     )
 
 
+@pytest.mark.long
 def test_a_new_upload_replaces_a_damaged_debug_file_or_table(start_server, tmp_path):
     server = start_server()
     tenant = Tenant(server)

@@ -85,6 +85,7 @@ def is_taken(response):
     return response.status == 200 and "partialSuccess" not in response.text
 
 
+@pytest.mark.long
 def test_times_after_2262_are_refused_and_earlier_ones_survive_compaction(start_server):
     server = start_server("--jobs-interval", "1s", "--tenant-future", "100000d")
     client = Tenant(server).api("ingest", "read")
@@ -441,6 +442,7 @@ def test_queries_share_the_memory_limit_of_the_server(start_server):
     assert metric(server, "perfolio_queries_waiting") == 0
 
 
+@pytest.mark.long
 def test_a_query_that_exceeds_the_memory_of_the_server_is_refused(start_server):
     server = start_server("--max-query-memory", "1MiB")
     client = Tenant(server).api("ingest", "read")

@@ -87,6 +87,7 @@ def test_a_database_of_a_newer_version_is_refused_and_not_changed(start_server):
     assert "start that version or a later one" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sql, part",
     [

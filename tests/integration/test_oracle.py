@@ -376,6 +376,7 @@ def assert_like_go(rows, expected, repeated):
     assert whole == without(without(expected, repeated), flats)
 
 
+@pytest.mark.long
 @needs_go
 @pytest.mark.parametrize("name", long_if_large(FOR_GO))
 def test_top_equals_go_tool_pprof(uploaded, tmp_path, name):
@@ -422,6 +423,7 @@ def test_filters_equal_go_tool_pprof(uploaded, tmp_path, name, filters):
 GO_DIFFS = [("heap", "delta"), ("cpu", "sparse-ids")] + DIFFS[:2] * bool(SERIES)
 
 
+@pytest.mark.long
 @needs_go
 @pytest.mark.parametrize("mode", ["absolute", "normalised"])
 @pytest.mark.parametrize("a, b", GO_DIFFS)

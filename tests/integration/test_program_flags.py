@@ -163,6 +163,7 @@ def threads_of(server):
     return max(map(int, found.split()))
 
 
+@pytest.mark.long
 def test_thread_flags_set_the_number_of_threads(start_server):
     few = ("--loop-threads", "1", "--worker-threads", "2", "--intake-threads", "3")
     server = start_server(*few)
@@ -461,6 +462,7 @@ def limits_of_the_builder(process):
     return {}
 
 
+@pytest.mark.long
 def test_perfolio_symbolize_enforces_its_cpu_and_memory_limits(tmp_path):
     """The files are one with twenty million empty functions, and one with a section that is larger
     than the memory limit."""

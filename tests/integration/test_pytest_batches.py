@@ -5,6 +5,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as xml_tree
 
+import pytest
+
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -39,6 +41,7 @@ def cases_of(folder):
     return {case.get("name") for case in xml_tree.parse(folder / "report.xml").iter("testcase")}
 
 
+@pytest.mark.long
 def test_results_of_all_files_are_summed(tmp_path):
     write(tmp_path, FILES)
     done = run(tmp_path, "-m", "not long", "-W", "ignore")
@@ -55,6 +58,7 @@ def test_files_without_a_selected_test_do_not_fail(tmp_path):
     assert done.stdout.splitlines()[-1].startswith("1 passed, 2 deselected in "), done.stdout
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_imported_fails_the_run(tmp_path):
     write(tmp_path, ["test_good.py"])
     (tmp_path / "test_broken.py").write_text("import nothing_of_that_name\n")

@@ -3,6 +3,8 @@ and are never shared between teams."""
 
 import re
 
+import pytest
+
 from people import Tenant
 from test_store import BEGIN, CPU, make_profile
 
@@ -38,6 +40,7 @@ def cached_bytes(server):
     return float(re.search(r'^perfolio_cache_bytes\{cache="queries"\} (\S+)', metrics, re.M)[1])
 
 
+@pytest.mark.long
 def test_a_cached_result_is_replaced_when_profiles_are_added_or_deleted(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read", "admin")

@@ -117,6 +117,7 @@ def test_stacks_of_a_million_frames_do_not_break_queries_of_the_window(start_ser
         fetch(client, "/api/v1/query", report=report)
 
 
+@pytest.mark.long
 def test_samples_with_oversized_names_are_omitted_and_reported(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server, query_memory_bytes=32 << 20).api("ingest", "read")
@@ -147,6 +148,7 @@ def test_samples_with_oversized_names_are_omitted_and_reported(start_server):
         )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are copied")
 @pytest.mark.parametrize("is_first", rest_long([False, True]), ids=["second", "first"])
 def test_compaction_sets_only_the_oversized_block_aside(start_server, is_first):
@@ -197,6 +199,7 @@ def test_compaction_sets_only_the_oversized_block_aside(start_server, is_first):
     assert marked and all(key.startswith(evil) for key in marked), (marked, honest)
 
 
+@pytest.mark.long
 def test_repeated_long_names_are_stored_once(start_server):
     """A faulty client repeats its names, so all its profiles fit once its blocks are merged."""
     server = start_server("--jobs-interval", "1s")

@@ -115,6 +115,7 @@ def functions(tmp_path, file="profile.pb.gz"):
     return {row["name"]: row for row in json.loads(done.stdout)["functions"]}
 
 
+@pytest.mark.long
 def test_stacks_of_a_command_are_complete(record, program, tmp_path):
     done = record("-F", "997", "--", program, "300")
     assert done.returncode == 0, done.stderr
@@ -677,6 +678,7 @@ def catches(process, number):
         return int(re.search(r"^SigCgt:\s+(\w+)", status.read(), re.M)[1], 16) >> (number - 1) & 1
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_recording_and_writes_the_profile(program, tmp_path):
     process = subprocess.Popen([program, "1000000"])
     recorder = subprocess.Popen(

@@ -40,6 +40,7 @@ def program(path, script):
     return path
 
 
+@pytest.mark.long
 def test_an_integration_test_that_passes_alone_is_flaky(tree):
     again = retry.Again(tree)
     (tree / "tests" / "integration" / "test_made.mark").touch()

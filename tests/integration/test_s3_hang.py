@@ -130,6 +130,7 @@ def refused_after(server):
     return request.seconds
 
 
+@pytest.mark.long
 def test_the_hang_timeout_adapts_to_a_slow_bucket(server, bucket):
     assert push(server).status == 200
     for delay in (1.5, 3):

@@ -158,6 +158,7 @@ def test_a_page_is_neither_read_as_an_object_nor_counted_as_damage(server, bucke
     assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     rest_long(
@@ -231,6 +232,7 @@ def trickle(part, *methods):
     return spoil
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["header", "body"])
 @pytest.mark.parametrize(
     "methods", [["PUT"], ["GET", "PUT", "POST", "HEAD", "DELETE"]], ids=["PUT", "all"]
@@ -291,6 +293,7 @@ def is_ready(server):
 ALL = ["GET", "PUT", "POST", "DELETE", "HEAD"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "status, code, methods",
     rest_long(
@@ -367,6 +370,7 @@ def test_a_server_without_its_bucket_is_not_ready_and_hides_the_details(
     assert anonymous.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
 
 
+@pytest.mark.long
 def test_readyz_rarely_queries_the_bucket_and_does_not_wait_for_it(server, bucket):
     wait_for(lambda: is_ready(server))
 

@@ -267,6 +267,7 @@ def test_a_label_of_a_series_overrides_that_of_its_samples(client):
     }
 
 
+@pytest.mark.long
 def test_selectors_groups_and_filters_agree_on_labels_of_both_kinds(shared_server):
     """The label of a series overrides that of its samples, before and after a compaction."""
     server = shared_server("--jobs-interval", "1s")

@@ -38,6 +38,7 @@ def run_pass(api):
     return state(api)
 
 
+@pytest.mark.long
 def test_a_pass_finds_72_damages_and_the_next_removes_the_repaired_ones(damaged):  # noqa: F811
     server, content, _, _, done = damaged(3)
     api = server.api()
@@ -128,6 +129,7 @@ def share_ids_in_order(server):
         return [row[0] for row in cursor.fetchall()]
 
 
+@pytest.mark.long
 def test_a_scrub_respects_its_rate_limit(start_server):
     """The lowest rate is 4 MiB/s: 24 MiB take at least five seconds, however fast the disk is."""
     server = start_server()
@@ -140,6 +142,7 @@ def test_a_scrub_respects_its_rate_limit(start_server):
     assert time.monotonic() - begin >= 5
 
 
+@pytest.mark.long
 def test_the_position_is_saved_between_large_objects(start_server):
     server = start_server()
     api = server.api()

@@ -279,6 +279,7 @@ def send_services(client, names):
         assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
 
 
+@pytest.mark.long
 def test_unwritten_sources_are_not_evicted(start_server):
     """A request for the list writes new sources first; the jobs of this server would write them
     after an hour."""
@@ -312,6 +313,7 @@ def test_a_source_evicted_while_it_is_written_keeps_exact_counts(start_server):
     ], "sources of another team are not written"
 
 
+@pytest.mark.long
 def test_jobs_write_sources_which_survive_a_restart_and_expire(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)

@@ -541,6 +541,7 @@ def run_external_postgres(url_of):
     shutil.rmtree(folder)
 
 
+@pytest.mark.long
 def test_the_server_works_with_an_external_database(start_server, external_database):
     assert run("migrate", "--database-url", external_database).returncode == 0
     server = start_server("--database-url", external_database, is_fresh=True)
@@ -586,6 +587,7 @@ def refusal_log(server):
     return server.log()
 
 
+@pytest.mark.long
 def test_a_database_belongs_to_one_data_folder(start_server, external_database):
     import psycopg2
 
@@ -663,6 +665,7 @@ def as_superuser(url, *statements):
     connection.close()
 
 
+@pytest.mark.long
 def test_an_external_database_requires_a_user_with_minimal_privileges(external_database):
     folder = make_folder()
 
@@ -710,6 +713,7 @@ def test_an_external_database_requires_a_user_with_minimal_privileges(external_d
         shutil.rmtree(folder)
 
 
+@pytest.mark.long
 def test_a_folder_without_an_id_is_accepted_only_by_its_database(start_server, external_database):
     """Simulates an upgrade: neither the database nor its folder has an id yet."""
     import psycopg2
@@ -739,6 +743,7 @@ def test_a_folder_without_an_id_is_accepted_only_by_its_database(start_server, e
     assert server.anonymous().get(raw).body == FOLDED
 
 
+@pytest.mark.long
 def test_private_and_external_databases_are_not_confused(start_server, external_database):
     def objects(server):
         return sorted((server.data_dir / "objects/share").iterdir())
@@ -775,6 +780,7 @@ def test_a_start_that_waits_for_the_database_can_be_stopped(start_server, extern
     connection.close()
 
 
+@pytest.mark.long
 def test_shares_in_a_remote_database_survive_a_restart(start_server, remote_database):
     import psycopg2
 

@@ -854,6 +854,7 @@ def test_profiles_past_the_retention_of_the_team_are_deleted(start_server):
     assert folded(other, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(stored.is_in_bucket(), reason="bytes are changed below an open block")
 @pytest.mark.parametrize("hour_count, step", rest_long([(2, 7), (5, 29)]))
 def test_a_query_omits_a_damaged_granule_and_returns_the_others(start_server, hour_count, step):

@@ -32,6 +32,7 @@ def found(server):
     return {(one["problem"], one["object"]) for one in verify(server)["problems"]}
 
 
+@pytest.mark.long
 def test_verify_reports_broken_missing_and_unknown_objects(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant, other = Tenant(server), Tenant(server)
@@ -188,6 +189,7 @@ def test_verify_lists_objects_without_a_row(start_server, tmp_path):
     assert paths["share/no key"].exists() and paths["foo/bar"].exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("swept", ["NULL", "ended_at + interval '1 hour'"])
 def test_orphans_of_an_old_writer_are_deleted(start_server, swept):
     """A writer that was not swept a day after its end is swept again, because its last object may

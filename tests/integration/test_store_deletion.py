@@ -116,6 +116,7 @@ def test_a_failed_deletion_of_an_object_neither_blocks_others_nor_is_done(start_
     assert segment not in objects_of(server) and not rows_of(server, trash)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", rest_long(range(3)))
 def test_results_equal_a_recomputation_without_deleted_profiles(shared_server, seed):
     rng = random.Random(seed)
@@ -240,6 +241,7 @@ def is_aged(server):
     return True
 
 
+@pytest.mark.long
 def test_deletion_of_a_whole_block_or_team_deletes_its_objects(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant, other = Tenant(server), Tenant(server)
@@ -348,6 +350,7 @@ def test_only_administrators_delete_profiles_and_only_of_their_team(server):
     }
 
 
+@pytest.mark.long
 def test_deletions_are_exact_during_pushes_and_merges(start_server):
     """A deletion removes each batch before it and none after it, regardless of merges."""
     server = start_server("--jobs-interval", "1s")
@@ -385,6 +388,7 @@ def strings_of(block):
     return strings.raw
 
 
+@pytest.mark.long
 def test_a_block_contains_only_the_names_of_its_day(start_server):
     """A merge of several days writes one block per day, with only the names of that day."""
     days = 30

@@ -337,6 +337,7 @@ def check_all(client, oracle, rng):
         check_over_time(client, oracle, rng)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", rest_long([11, 12]))
 def test_results_equal_a_plain_recomputation(shared_server, seed):
     server = shared_server("--jobs-interval", "1s")
@@ -792,6 +793,7 @@ def test_an_operator_chooses_labels_for_one_tenant(start_server):
     assert sorted(one.get("endpoint", "") for one in series) == sorted(SPLIT_SERIES)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_values_times_steps(server):
     """A cell per value and step would take 3.8 GB. The largest values come last."""
     count, window = 100_000, {"start": BEGIN, "end": BEGIN + 10 * HOUR}

@@ -115,6 +115,7 @@ def values(client):
     return sum(rows.values()), "perfolio-warning" in response.headers
 
 
+@pytest.mark.long
 def test_a_broken_block_does_not_keep_bytes_of_other_teams(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
@@ -165,6 +166,7 @@ def test_a_broken_block_does_not_keep_bytes_of_other_teams(start_server):
     assert verify(server)["problems"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_verified", [False, True])
 def test_a_missing_object_is_merged_when_it_is_back(start_server, is_verified):
     """The server finds the object at its next retry, or at once if store verify runs."""
@@ -208,6 +210,7 @@ def test_a_missing_object_is_merged_when_it_is_back(start_server, is_verified):
     until(lambda: is_done(client, made), "the bytes are deleted, but the deletion is not done")
 
 
+@pytest.mark.long
 def test_a_deletion_gives_up_a_lost_block(start_server):
     """The lost block holds one day and is not part of a segment, so no other data is lost."""
     server = start_server("--jobs-interval", "1s")
@@ -232,6 +235,7 @@ def server_started(server):
     return server
 
 
+@pytest.mark.long
 def test_a_deletion_works_on_a_segment_too_large_to_merge(start_server):
     server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
     client, other = Tenant(server).api("ingest", "read", "admin"), Tenant(server).api(
@@ -270,6 +274,7 @@ def test_a_deletion_works_on_a_segment_too_large_to_merge(start_server):
     assert verify(server)["problems"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_missing", [False, True])
 def test_a_broken_block_is_reduced_to_totals_after_its_repair(start_server, is_missing):
     server = start_server("--jobs-interval", "1s")
@@ -382,6 +387,7 @@ def test_an_unreadable_object_does_not_block_others(start_server, make_unreadabl
     assert rows == {("main", "work"): 3} and "perfolio-warning" not in response.headers
 
 
+@pytest.mark.long
 def test_an_unreadable_folder_is_an_error_and_marks_no_block(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")

@@ -257,6 +257,7 @@ def check_all(client, oracle, rng):
         check_over_time(client, oracle, rng)
 
 
+@pytest.mark.long
 def test_results_equal_a_plain_recomputation(shared_server):
     server = shared_server("--jobs-interval", "1s")
     rng = random.Random(7)

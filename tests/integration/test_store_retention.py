@@ -135,6 +135,7 @@ class Team:
         assert len(listed) == len(self.oracle.listed(lambda *_: True, begin, begin + DAY))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", rest_long(range(3)))
 def test_results_equal_a_recomputation_without_expired_profiles(start_server, seed):
     rng = random.Random(seed)
@@ -243,6 +244,7 @@ class Totals(Team):
             assert found == expected, (name, selector, start, end, step)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", rest_long(range(3)))
 def test_hours_with_totals_only_are_returned_whole_or_omitted(start_server, seed):
     """Merges and plots of whole hours do not change. An hour that the window cuts is omitted, with
@@ -293,6 +295,7 @@ def totals_and_cut(response):
     ]
 
 
+@pytest.mark.long
 def test_reduced_hours_keep_no_profiles_sample_labels_or_parts(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)

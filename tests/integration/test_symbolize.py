@@ -364,6 +364,7 @@ int main(int argc, char **argv)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("compiler", rest_long(["g++", "clang++"]))
 def test_cpp_names_are_demangled_and_agree_with_llvm(tmp_path, compiler):
     (tmp_path / "main.cpp").write_text(CPP_SOURCE)

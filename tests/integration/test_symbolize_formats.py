@@ -385,6 +385,7 @@ MATRIX = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MATRIX)
 def test_each_format_gives_its_table_or_the_reason(tmp_path, name):
     make, arguments, outcome = MATRIX[name]

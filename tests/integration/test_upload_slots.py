@@ -4,6 +4,8 @@ import gzip
 import threading
 import time
 
+import pytest
+
 import people
 import sample_profiles
 
@@ -50,6 +52,7 @@ def busy_workers(server):
     raise AssertionError("no such metric")
 
 
+@pytest.mark.long
 def test_uploads_of_one_address_leave_workers_for_others(start_server):
     server = start_server("--anonymous-uploads-per-minute", "100000")
     small = server.anonymous().post("/api/v1/shares", sample_profiles.FOLDED).json()["id"]

@@ -4,6 +4,8 @@ import hashlib
 import threading
 import time
 
+import pytest
+
 import sample_profiles as samples
 from test_shares import new_tenant, problem, query_one, share, wait_for
 
@@ -300,6 +302,7 @@ def test_the_bytes_of_an_upload_in_parts_are_charged_once(server, admin, anonymo
     wait_for(lambda: stored_bytes(server, tenant_id) == len(samples.FOLDED))
 
 
+@pytest.mark.long
 def test_an_upload_of_200_mib_uses_bounded_memory(start_server):
     server = start_server()
     admin = server.api()

@@ -32,6 +32,7 @@ def total(client, **query):
     return {**usage["total"], "series": sum(day["series"] for day in usage["days"])}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wire", WIRES)
 def test_all_protocols_count_and_repeated_batches_do_not(server, wire):
     tenant = Tenant(server)
@@ -87,6 +88,7 @@ def test_bytes_equal_the_sum_of_the_receipts(server):
     assert seen["days"][-1]["day"] in (str(today()), str(today() - datetime.timedelta(days=1)))
 
 
+@pytest.mark.long
 def test_concurrent_requests_and_a_restart_keep_usage_exact(start_server):
     server = start_server()
     tenants = [Tenant(server) for _ in range(3)]

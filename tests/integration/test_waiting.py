@@ -92,6 +92,7 @@ def queue_reports(stalled, count=MANY):
     return wires
 
 
+@pytest.mark.long
 def test_waiting_reports_of_disconnected_clients_are_dropped(stall):
     stalled = stall("--worker-threads", "4")
     server = stalled.server
@@ -338,6 +339,7 @@ def test_shares_of_queries_are_subject_to_the_query_limit(shared_server):
     assert responses[-1].status == 201
 
 
+@pytest.mark.long
 def test_requests_read_the_cookie_key_concurrently(start_server):
     """No request holds a lock that others need while it waits for the database."""
     server = start_server("--worker-threads", "4")
