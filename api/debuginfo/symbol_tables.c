@@ -437,16 +437,18 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
     return code == ERR_NOT_FOUND ? ERR_NONE : code;
 }
 
-/* Appends the ids that are not cached yet: {…,…}. Returns their number. */
+/* Appends the ids from *at on that are not cached yet: {…,…}, SYMBOL_TABLES_PREPARE_MAX at most.
+ * Returns their number, and sets *at to the first one that was not looked at. */
 static uint32_t list_unknown(struct flight_cache *found, int64_t tenant_id, uint64_t generation,
                              const struct symbol_tables_binary *binaries, uint32_t count,
-                             struct buf *ids)
+                             uint32_t *at, struct buf *ids)
 {
     char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
     uint32_t unknown = 0;
+    buf_clear(ids);
     buf_append_byte(ids, '{');
-    for (uint32_t i = 0; i < count && unknown < SYMBOL_TABLES_PREPARE_MAX; i++) {
-        if (!symbol_tables_id(binaries[i].build_id, id))
+    for (; *at < count && unknown < SYMBOL_TABLES_PREPARE_MAX; ++*at) {
+        if (!symbol_tables_id(binaries[*at].build_id, id))
             continue;
         found_key(tenant_id, generation, id, key);
         struct flight_entry *known = flight_cache_try(found, key);
@@ -464,17 +466,20 @@ enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
 {
     struct flight_cache *found = server->symbol_tables->found;
     const uint64_t generation = symbol_tables_generation(server, tenant_id);
-    arena_auto arena = arena_create();
-    struct pg_result *rows;
+    enum err_code code = ERR_NONE;
     buf_auto ids;
     buf_init(&ids, (size_t)SYMBOL_TABLES_PREPARE_MAX * SYMBOL_TABLES_ID_BYTES + 2);
-    if (list_unknown(found, tenant_id, generation, binaries, count, &ids) < 2)
-        return ERR_NONE;
-    const enum err_code code = query_tables(server, tenant_id, buf_span(&ids), arena, &rows, err);
-    for (int row = 0; !code && row < pg_row_count(rows); row++) {
-        char key[KEY_BYTES];
-        found_key(tenant_id, generation, pg_get_text(rows, row, 0), key);
-        flight_cache_give(found, key, read_found(rows, row), sizeof(struct found));
+    for (uint32_t at = 0; at < count && !code;) {
+        arena_auto arena = arena_create();
+        struct pg_result *rows;
+        if (list_unknown(found, tenant_id, generation, binaries, count, &at, &ids) < 2)
+            continue;
+        code = query_tables(server, tenant_id, buf_span(&ids), arena, &rows, err);
+        for (int row = 0; !code && row < pg_row_count(rows); row++) {
+            char key[KEY_BYTES];
+            found_key(tenant_id, generation, pg_get_text(rows, row, 0), key);
+            flight_cache_give(found, key, read_found(rows, row), sizeof(struct found));
+        }
     }
     return code;
 }

@@ -30,7 +30,7 @@ enum {
     SYMBOL_TABLES_ID_BYTES = 257,        /* a build id in hexadecimal, with NUL */
     SYMBOL_TABLES_FILE_CHARACTERS = 255, /* of a binary's name */
     SYMBOL_TABLES_STATUS_MAX = 1000,     /* binaries in one status */
-    SYMBOL_TABLES_PREPARE_MAX = 4096,    /* binaries looked up at once */
+    SYMBOL_TABLES_PREPARE_MAX = 4096,    /* binaries looked up by one statement */
     SYMBOL_TABLES_KEY_BYTES = 160,
 };
 #define SYMBOL_TABLES_MAPPED_BYTES (UINT64_C(4) << 30)
@@ -70,8 +70,9 @@ struct symbol_tables_ref {
  * Handles: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and object_open). */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
                                 struct symbol_tables_ref *ret_ref, struct err *err) MUST_USE;
-/* Looks up with one statement which of these binaries have tables, so that symbol_tables_ref needs
- * no statement for each. At most SYMBOL_TABLES_PREPARE_MAX. Handles: ERR_DATABASE, ERR_BUSY. */
+/* Looks up which of these binaries have tables, with one statement per SYMBOL_TABLES_PREPARE_MAX
+ * binaries, so that symbol_tables_ref needs no statement for each. Handles: ERR_DATABASE, ERR_BUSY.
+ */
 enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
                                     const struct symbol_tables_binary *binaries, uint32_t count,
                                     struct err *err) MUST_USE;

@@ -182,32 +182,56 @@ static const char *describe_names(struct request *request, const struct query_di
     return code ? NULL : symbolization_status_write(request, &status);
 }
 
-static enum err_code write_sides(struct request *request, struct response *response,
-                                 const struct query_diff *diff, struct buf *body, struct err *err)
+static enum err_code ref_share(const struct query_diff *diff, uint64_t names_bytes,
+                               struct sides *sides, bool *ret_needs_more, struct err *err)
 {
+    const size_t side = diff->queries[0] ? 1 : 0;
+    if (diff->queries[side])
+        return ERR_NONE; /* both sides are queries */
+    enum err_code code =
+        profile_cache_ref_named(diff->pair.report.server, &diff->pair.shares[side],
+                                diff->pair.report.names, names_bytes, &sides->entries[side], err);
+    if (code)
+        return code;
+    *ret_needs_more = !sides->entries[side];
+    if (!*ret_needs_more)
+        sides->profiles[side] = profile_cache_get(sides->entries[side]);
+    return ERR_NONE;
+}
+
+struct writing {
+    struct request *request;
+    struct response *response;
+    const struct query_diff *diff;
+    struct buf *body;
+};
+
+/* The share first: if its names need more memory, the queries need not run twice. */
+static enum err_code write_sides(void *context, uint64_t names_bytes, bool *ret_needs_more,
+                                 struct err *err)
+{
+    const struct writing *writing = context;
+    struct request *request = writing->request;
+    const struct query_diff *diff = writing->diff;
     struct sides sides = {0};
     const char *missing[SIDES] = {NULL, NULL};
-    enum err_code code = ERR_NONE;
+    enum err_code code = ref_share(diff, names_bytes, &sides, ret_needs_more, err);
+    if (code || *ret_needs_more)
+        return code;
     for (size_t i = 0; i < SIDES && !code; i++) {
-        if (diff->queries[i]) {
+        if (diff->queries[i])
             code = merge_side(request, diff, i, &sides, missing, err);
-            continue;
-        }
-        code = profile_cache_ref_named(request->server, &diff->pair.shares[i],
-                                       diff->pair.report.names, &sides.entries[i], err);
-        if (!code)
-            sides.profiles[i] = profile_cache_get(sides.entries[i]);
     }
     struct report counted = diff->pair.report;
     memcpy(counted.left_out, sides.left_out, sizeof(counted.left_out));
     if (!code)
         counted.symbolization = describe_names(request, diff, &sides);
     if (!code)
-        code = report_write_profiles(&counted, sides.profiles, body, err);
+        code = report_write_profiles(&counted, sides.profiles, writing->body, err);
     for (size_t i = 0; i < SIDES; i++)
         code = diff->queries[i] ? query_explain(diff->queries[i], code, err) : code;
     if (!code)
-        add_warning(request, response, missing);
+        add_warning(request, writing->response, missing);
     for (size_t i = 0; i < SIDES; i++) {
         store_result_fini(&sides.merged[i]);
         if (sides.entries[i])
@@ -232,7 +256,7 @@ static enum err_code begin_shares(struct request *request, const struct query_di
     return code;
 }
 
-static uint64_t memory_needed(const struct query_diff *diff)
+static uint64_t memory_needed(const struct query_diff *diff, size_t *ret_share_count)
 {
     const struct share *shares[SIDES];
     size_t count = 0;
@@ -240,6 +264,7 @@ static uint64_t memory_needed(const struct query_diff *diff)
         if (!diff->queries[i])
             shares[count++] = &diff->pair.shares[i];
     }
+    *ret_share_count = count;
     return share_report_memory(&diff->pair.report, shares, count);
 }
 
@@ -248,18 +273,17 @@ static enum err_code respond_with_query(struct request *request, struct response
                                         const struct query_diff *diff, struct err *err)
 {
     const struct report *report = &diff->pair.report;
-    struct memory_gate *gate = request->server->memory_gate;
-    const uint64_t gate_bytes = memory_needed(diff);
+    size_t share_count;
+    const uint64_t gate_bytes = memory_needed(diff, &share_count);
     buf_auto body;
+    struct writing writing = {
+        .request = request, .response = response, .diff = diff, .body = &body};
     buf_init(&body, report->max_bytes);
     enum err_code code = begin_shares(request, diff, err);
     if (code)
         return code;
-    code = memory_gate_enter(gate, gate_bytes, "this report", err);
-    if (code)
-        return code;
-    code = write_sides(request, response, diff, &body, err);
-    memory_gate_leave(gate, gate_bytes);
+    code = profile_cache_with_names(request->server, gate_bytes, share_count, write_sides, &writing,
+                                    err);
     if (code)
         return code;
     response_add(request, response, "cache-control", "private, no-cache");

@@ -151,6 +151,7 @@ struct resolver_context {
     int64_t tenant_id;
     enum symbol_name_mode mode;
     bool has_process_mappings; /* queries contain the mapping of a process (shares) */
+    uint64_t max_bytes;        /* of a share: for names */
     atomic_uint noted;         /* binaries of a share without a table that were noted */
 };
 
@@ -447,17 +448,30 @@ const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolv
     return &symbol_resolver->modes[mode].resolver;
 }
 
+static enum err_code check_memory(void *context, size_t bytes, struct err *err)
+{
+    const struct resolver_context *resolver_context = context;
+    return bytes <= resolver_context->max_bytes
+               ? ERR_NONE
+               : err_set(err, ERR_TOO_LARGE,
+                         "the names of the profile need more than %" PRIu64 " MiB of memory",
+                         resolver_context->max_bytes >> 20);
+}
+
 enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                                       enum symbol_name_mode mode, const struct profile *profile,
-                                      struct arena *arena, struct profile *ret_named,
-                                      struct err *err)
+                                      uint64_t max_bytes, struct arena *arena,
+                                      struct profile *ret_named, struct err *err)
 {
     struct resolver_context resolver_context = {.symbol_resolver = symbol_resolver,
                                                 .tenant_id = tenant_id,
                                                 .mode = mode,
-                                                .has_process_mappings = true};
-    const struct symbolize_resolver resolver = {
-        .context = &resolver_context, .prepare = prepare, .resolve = resolve};
+                                                .has_process_mappings = true,
+                                                .max_bytes = max_bytes};
+    const struct symbolize_resolver resolver = {.context = &resolver_context,
+                                                .prepare = prepare,
+                                                .resolve = resolve,
+                                                .check_memory = check_memory};
     struct symbolize_counts counts = {0};
     return symbolize_profile(&resolver, SYMBOLIZE_WITHOUT_LINES, profile, arena, ret_named, &counts,
                              err);
@@ -494,6 +508,8 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
             unseen[unseen_count++] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
                                                                    .file = binaries[i].file};
     }
+    if (unseen_count > SYMBOLIZE_MAX_MAPPINGS)
+        unseen_count = SYMBOLIZE_MAX_MAPPINGS;
     if (symbol_tables_prepare(symbol_resolver->server, tenant_id, unseen, unseen_count, &ignored))
         return;
     uint32_t noted = 0;

@@ -28,7 +28,7 @@ struct profile_cache {
 };
 
 struct cached {
-    struct profile *profile;
+    struct profile *profile;                 /* NULL: its names need more memory than was allowed */
     const struct symbolize_binary *binaries; /* with addresses without names */
     uint32_t binary_count;
     bool wants_names; /* some have no name from a table, or no lines */
@@ -164,8 +164,18 @@ struct name_job {
     struct server *server;
     const struct share *share;
     enum symbol_name_mode mode;
+    uint64_t names_bytes;
     struct flight_entry **raw; /* ownership is taken */
 };
+
+/* What names take of memory, with the frames that they add to two views of a report. */
+static uint64_t memory_of_names(const struct profile *raw, const struct profile *named,
+                                const struct arena *arena)
+{
+    enum { ADDED_FRAME_BYTES = 2 * sizeof(uint32_t) };
+    const uint64_t before = profile_count_frames(raw), after = profile_count_frames(named);
+    return arena_bytes(arena) + (after > before ? after - before : 0) * ADDED_FRAME_BYTES;
+}
 
 static enum err_code name_profile(void *context, void **ret_value, size_t *ret_bytes,
                                   struct err *err)
@@ -176,13 +186,21 @@ static enum err_code name_profile(void *context, void **ret_value, size_t *ret_b
     struct profile *named = arena_new(arena, struct profile, 1);
     enum err_code code =
         symbol_resolver_profile(job->server->symbol_resolver, job->share->tenant_id, job->mode,
-                                raw->profile, arena, named, err);
-    if (code) {
+                                raw->profile, job->names_bytes, arena, named, err);
+    const bool needs_more =
+        code == ERR_TOO_LARGE ||
+        (!code && memory_of_names(raw->profile, named, arena) > job->names_bytes);
+    if (code || needs_more)
         arena_destroy(arena);
+    if (code && !needs_more)
         return code;
+    struct cached *cached = mem_new(struct cached, 1);
+    if (needs_more) {
+        *ret_value = cached;
+        *ret_bytes = sizeof(*cached);
+        return ERR_NONE;
     }
     named->arena = arena;
-    struct cached *cached = mem_new(struct cached, 1);
     *cached = (struct cached){.profile = named,
                               .binaries = raw->binaries,
                               .binary_count = raw->binary_count,
@@ -194,8 +212,8 @@ static enum err_code name_profile(void *context, void **ret_value, size_t *ret_b
 }
 
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
-                                      enum symbol_name_mode mode, struct flight_entry **ret_entry,
-                                      struct err *err)
+                                      enum symbol_name_mode mode, uint64_t names_bytes,
+                                      struct flight_entry **ret_entry, struct err *err)
 {
     profile_cache_auto raw = NULL;
     enum err_code code = profile_cache_ref(server, share, &raw, err);
@@ -208,10 +226,39 @@ enum err_code profile_cache_ref_named(struct server *server, const struct share 
         return ERR_NONE;
     }
     char key[128];
-    snprintf(key, sizeof(key), "%s names %d %" PRIu64, share->id, (int)mode,
-             symbol_tables_generation(server, share->tenant_id));
-    struct name_job job = {.server = server, .share = share, .mode = mode, .raw = &raw};
-    return flight_cache_ref(server->profiles->flights, key, name_profile, &job, ret_entry, err);
+    snprintf(key, sizeof(key), "%s names %d %" PRIu64 " %" PRIu64, share->id, (int)mode,
+             symbol_tables_generation(server, share->tenant_id), names_bytes);
+    struct name_job job = {
+        .server = server, .share = share, .mode = mode, .names_bytes = names_bytes, .raw = &raw};
+    code = flight_cache_ref(server->profiles->flights, key, name_profile, &job, ret_entry, err);
+    if (!code && !profile_cache_get(*ret_entry)) {
+        flight_cache_unref(*ret_entry);
+        *ret_entry = NULL;
+    }
+    return code;
+}
+
+enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, size_t profile_count,
+                                       profile_cache_work *work, void *context, struct err *err)
+{
+    struct memory_gate *gate = server->memory_gate;
+    const uint64_t all = memory_gate_max_bytes(gate);
+    const uint64_t most = all > bytes && profile_count ? (all - bytes) / profile_count : 0;
+    uint64_t names_bytes = MEMORY_GATE_LIGHT_WORK, taken = bytes;
+    for (;;) {
+        bool needs_more = false;
+        enum err_code code = memory_gate_enter(gate, taken, "this report", err);
+        if (code)
+            return code;
+        code = work(context, names_bytes, &needs_more, err);
+        memory_gate_leave(gate, taken);
+        if (code || !needs_more)
+            return code;
+        if (names_bytes >= most)
+            return memory_gate_enter(gate, all + 1, "this report", err);
+        names_bytes = 4 * names_bytes < most ? 4 * names_bytes : most;
+        taken = bytes + profile_count * names_bytes;
+    }
 }
 
 /* Moves context to *ret_value and sets it to NULL. */

@@ -36,10 +36,26 @@ void profile_cache_destroy(struct profile_cache *cache);
 enum err_code profile_cache_ref(struct server *server, const struct share *share,
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
 /* As profile_cache_ref, with names for its addresses (api/report/symbol_resolver.h): made once per
- * generation of the team's symbol tables. Handles also: ERR_DATABASE. */
+ * generation of the team's symbol tables. *ret_entry is NULL, without an error, if the names and
+ * the frames of inlined calls that they add to reports need more than names_bytes. Nobody knows the
+ * number before; use profile_cache_with_names. Handles also: ERR_DATABASE. */
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
-                                      enum symbol_name_mode mode, struct flight_entry **ret_entry,
-                                      struct err *err) MUST_USE;
+                                      enum symbol_name_mode mode, uint64_t names_bytes,
+                                      struct flight_entry **ret_entry, struct err *err) MUST_USE;
+
+/* Work that uses named profiles. names_bytes is for profile_cache_ref_named. It sets
+ * *ret_needs_more and returns ERR_NONE if that returned a NULL entry. */
+typedef enum err_code profile_cache_work(void *context, uint64_t names_bytes, bool *ret_needs_more,
+                                         struct err *err);
+/*
+ * Takes bytes of the memory gate, calls work, and returns the bytes. The names of each of the
+ * profile_count profiles may need MEMORY_GATE_LIGHT_WORK besides. If work needs more, it runs again
+ * with four times as much, which is taken from the gate, too, up to all of the gate. Handles: the
+ * codes of work and of memory_gate_enter.
+ */
+enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, size_t profile_count,
+                                       profile_cache_work *work, void *context,
+                                       struct err *err) MUST_USE;
 /* The binaries with addresses that came without names. */
 const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
                                                       uint32_t *ret_count);

@@ -125,40 +125,44 @@ uint64_t share_report_memory(const struct report *report, const struct share *co
     return decodes_lightly && bytes <= MEMORY_GATE_LIGHT_WORK ? 0 : bytes;
 }
 
-static enum err_code write_from_cache(const struct share_report *share_report, struct buf *body,
+struct writing {
+    const struct share_report *share_report;
+    struct buf *body;
+};
+
+static enum err_code write_from_cache(void *context, uint64_t names_bytes, bool *ret_needs_more,
                                       struct err *err)
 {
+    const struct writing *writing = context;
+    const struct share_report *share_report = writing->share_report;
     const struct report *report = &share_report->report;
     profile_cache_auto first = NULL;
     profile_cache_auto second = NULL;
     enum err_code code = profile_cache_ref_named(report->server, &share_report->shares[0],
-                                                 report->names, &first, err);
-    if (code)
-        return code;
-    if (report->side_count == 2)
+                                                 report->names, names_bytes, &first, err);
+    if (!code && first && report->side_count == 2)
         code = profile_cache_ref_named(report->server, &share_report->shares[1], report->names,
-                                       &second, err);
+                                       names_bytes, &second, err);
     if (code)
         return code;
+    *ret_needs_more = !first || (report->side_count == 2 && !second);
+    if (*ret_needs_more)
+        return ERR_NONE;
     const struct profile *profiles[2] = {profile_cache_get(first),
                                          second ? profile_cache_get(second) : NULL};
-    return report_write_profiles(report, profiles, body, err);
+    return report_write_profiles(report, profiles, writing->body, err);
 }
 
 /* Takes the memory before the profile is decoded: no request waits while it holds memory. */
 static enum err_code write_gated(const struct share_report *share_report, struct buf *body,
                                  struct err *err)
 {
-    struct memory_gate *gate = share_report->report.server->memory_gate;
+    const struct report *report = &share_report->report;
     const struct share *const shares[] = {&share_report->shares[0], &share_report->shares[1]};
-    uint64_t gate_bytes =
-        share_report_memory(&share_report->report, shares, share_report->report.side_count);
-    enum err_code code = memory_gate_enter(gate, gate_bytes, "this report", err);
-    if (code)
-        return code;
-    code = write_from_cache(share_report, body, err);
-    memory_gate_leave(gate, gate_bytes);
-    return code;
+    struct writing writing = {.share_report = share_report, .body = body};
+    return profile_cache_with_names(report->server,
+                                    share_report_memory(report, shares, report->side_count),
+                                    report->side_count, write_from_cache, &writing, err);
 }
 
 struct making {

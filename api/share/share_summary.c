@@ -87,24 +87,13 @@ static void append_top_function(struct buf *buf, const struct profile *profile, 
     buf_printf(buf, ",\"self\":%" PRId64 "}", self[top]);
 }
 
-static uint64_t count_frames(const struct profile *profile)
-{
-    uint64_t frames = 0;
-    uint64_t end = profile->sample_count ? profile->stack_start[profile->sample_count] : 0;
-    for (uint64_t i = 0; i < end; i++) {
-        uint32_t lines = profile->locations[profile->stack[i]].line_count;
-        frames += lines ? lines : 1;
-    }
-    return frames;
-}
-
 /* The first member, so that share_summary_read_cost finds it without reading names. */
 static void append_cost(struct buf *buf, const struct profile *profile, uint64_t decode_bytes)
 {
     buf_printf(buf,
                "{\"cost\":{\"decode_bytes\":%" PRIu64
                ",\"decoded_bytes\":%zu,\"stack_frames\":%" PRIu64 ",\"samples\":%" PRIu32 "}",
-               decode_bytes, arena_bytes(profile->arena), count_frames(profile),
+               decode_bytes, arena_bytes(profile->arena), profile_count_frames(profile),
                profile->sample_count);
 }
 

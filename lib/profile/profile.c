@@ -13,6 +13,17 @@ void profile_destroy(struct profile *profile)
         arena_destroy(profile->arena);
 }
 
+uint64_t profile_count_frames(const struct profile *profile)
+{
+    uint64_t frames = 0;
+    const uint64_t end = profile->sample_count ? profile->stack_start[profile->sample_count] : 0;
+    for (uint64_t i = 0; i < end; i++) {
+        const uint32_t lines = profile->locations[profile->stack[i]].line_count;
+        frames += lines ? lines : 1;
+    }
+    return frames;
+}
+
 /* The index of text, which joins the strings if it is new: equal strings have one index. */
 static uint32_t intern(struct profile *profile, struct span *strings, struct span text)
 {

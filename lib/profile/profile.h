@@ -138,6 +138,8 @@ struct profile {
 
 /* Frees the profile and everything it points to; NULL is a no-op. */
 void profile_destroy(struct profile *profile);
+/* The frames of all stacks, with those of inlined calls; a location without a line is one frame. */
+uint64_t profile_count_frames(const struct profile *profile);
 
 /* A profile of count samples starting with first, with all tables. It borrows from profile and
  * must not be destroyed. */

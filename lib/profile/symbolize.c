@@ -7,6 +7,10 @@
 
 #include <string.h>
 
+/* The temporary memory of a query grows with the frames of its addresses, of which an address may
+ * have hundreds. */
+enum { QUERY_ADDRESSES = 2048 };
+
 /* A location to be resolved. */
 struct wanted {
     uint32_t mapping;
@@ -93,7 +97,7 @@ static uint32_t find_wanted(const struct profile *profile, enum symbolize_scope 
 static void *copy_array(struct arena *arena, const void *from, uint32_t count, uint32_t capacity,
                         size_t size)
 {
-    uint8_t *to = (uint8_t *)arena_new(arena, uint8_t, capacity * size);
+    uint8_t *to = (uint8_t *)arena_new_raw(arena, uint8_t, capacity * size);
     if (count)
         memcpy(to, from, count * size);
     return to;
@@ -224,6 +228,81 @@ static bool is_better(const struct profile *profile, const struct profile_locati
     return false;
 }
 
+/* Wanted locations of one mapping in the order of their addresses. */
+struct sorted {
+    const struct wanted *wanted; /* those of the mapping */
+    const uint64_t *given;       /* the address of each */
+    const uint32_t *order;       /* indexes into wanted, ascending by address */
+    uint32_t count;
+};
+
+/* Finds the distinct addresses from order[begin] on, QUERY_ADDRESSES at most. Returns the end of
+ * their locations. */
+static uint32_t next_addresses(const struct sorted *sorted, uint32_t begin, uint64_t *addresses,
+                               uint32_t *ret_count)
+{
+    uint32_t count = 0, end = begin;
+    for (; end < sorted->count; end++) {
+        const uint64_t address = sorted->given[sorted->order[end]];
+        if (count && addresses[count - 1] == address)
+            continue;
+        if (count == QUERY_ADDRESSES)
+            break;
+        addresses[count++] = address;
+    }
+    *ret_count = count;
+    return end;
+}
+
+static void name_locations(struct named_tables *named_tables, const struct sorted *sorted,
+                           uint32_t begin, uint32_t end, const uint64_t *addresses,
+                           const struct symbolize_frames *frames)
+{
+    const struct profile *profile = named_tables->profile;
+    uint32_t at = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        const uint32_t number = sorted->order[i];
+        const uint32_t location = sorted->wanted[number].location;
+        at += sorted->given[number] != addresses[at];
+        if (is_better(profile, &profile->locations[location], &frames[at]))
+            name_location(named_tables, location, &frames[at]);
+    }
+}
+
+/* Queries the locations sorted->order[begin ..], and sets *ret_end to those that are next. */
+static enum err_code query_addresses(struct named_tables *named_tables,
+                                     const struct symbolize_resolver *resolver,
+                                     const struct sorted *sorted, uint32_t begin, uint32_t *ret_end,
+                                     struct symbolize_counts *counts, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    const struct profile *profile = named_tables->profile;
+    const struct profile_mapping *mapping = &profile->mappings[sorted->wanted->mapping];
+    uint64_t *addresses = arena_new_raw(scratch, uint64_t, QUERY_ADDRESSES);
+    uint32_t count;
+    *ret_end = next_addresses(sorted, begin, addresses, &count);
+    struct symbolize_frames *frames = arena_new(scratch, struct symbolize_frames, count);
+    const struct symbolize_query query = {.build_id = profile->strings[mapping->build_id],
+                                          .file = profile->strings[mapping->filename],
+                                          .mapping = mapping,
+                                          .addresses = addresses,
+                                          .address_count = count};
+    enum err_code code = ERR_NONE;
+    if (resolver)
+        code = resolver->resolve(resolver->context, &query, scratch, frames, err);
+    if (code)
+        return code;
+    counts->address_count += count;
+    for (uint32_t i = 0; i < count; i++)
+        counts->unknown_count += !frames[i].count;
+    name_locations(named_tables, sorted, begin, *ret_end, addresses, frames);
+    return resolver && resolver->check_memory
+               ? resolver->check_memory(resolver->context,
+                                        arena_bytes(named_tables->arena) + arena_bytes(scratch),
+                                        err)
+               : ERR_NONE;
+}
+
 /* Queries wanted[0 .. count), which belong to one mapping. */
 static enum err_code query_mapping(struct named_tables *named_tables,
                                    const struct symbolize_resolver *resolver,
@@ -233,36 +312,29 @@ static enum err_code query_mapping(struct named_tables *named_tables,
     arena_auto scratch = arena_create();
     const struct profile *profile = named_tables->profile;
     const struct profile_mapping *mapping = &profile->mappings[wanted->mapping];
-    uint64_t *given = arena_new(scratch, uint64_t, count);
-    uint64_t *addresses = arena_new(scratch, uint64_t, count);
-    uint32_t *order = arena_new(scratch, uint32_t, count);
-    uint32_t *places = arena_new(scratch, uint32_t, count); /* indexes into addresses */
-    uint32_t distinct = 0;
+    uint64_t *given = arena_new_raw(scratch, uint64_t, count);
+    uint32_t *order = arena_new_raw(scratch, uint32_t, count);
     for (uint32_t i = 0; i < count; i++)
         given[i] = raw_name_offset(mapping, profile->locations[wanted[i].location].address);
     radix_sort_order(given, count, order);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!i || given[order[i]] != addresses[distinct - 1])
-            addresses[distinct++] = given[order[i]];
-        places[order[i]] = distinct - 1;
-    }
-    struct symbolize_frames *frames = arena_new(scratch, struct symbolize_frames, distinct);
-    const struct symbolize_query query = {.build_id = profile->strings[mapping->build_id],
-                                          .file = profile->strings[mapping->filename],
-                                          .mapping = mapping,
-                                          .addresses = addresses,
-                                          .address_count = distinct};
+    const struct sorted sorted = {.wanted = wanted, .given = given, .order = order, .count = count};
     enum err_code code = ERR_NONE;
-    if (resolver)
-        code = resolver->resolve(resolver->context, &query, scratch, frames, err);
-    counts->address_count += distinct;
-    for (uint32_t i = 0; !code && i < distinct; i++)
-        counts->unknown_count += !frames[i].count;
-    for (uint32_t i = 0; !code && i < count; i++) {
-        if (is_better(profile, &profile->locations[wanted[i].location], &frames[places[i]]))
-            name_location(named_tables, wanted[i].location, &frames[places[i]]);
-    }
+    for (uint32_t i = 0; i < count && !code;)
+        code = query_addresses(named_tables, resolver, &sorted, i, &i, counts, err);
     return code;
+}
+
+/* The number of locations in the first SYMBOLIZE_MAX_MAPPINGS mappings. */
+static uint32_t limit_mappings(const struct wanted *wanted, uint32_t count)
+{
+    uint32_t mappings = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i && wanted[i].mapping == wanted[i - 1].mapping)
+            continue;
+        if (++mappings > SYMBOLIZE_MAX_MAPPINGS)
+            return i;
+    }
+    return count;
 }
 
 /* wanted is in the order of mappings. */
@@ -296,7 +368,10 @@ enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
     struct named_tables named_tables = {.profile = profile, .arena = arena, .named = &named};
     struct wanted *wanted;
     enum err_code code = ERR_NONE;
-    const uint32_t count = find_wanted(profile, scope, scratch, &wanted);
+    const uint32_t all_count = find_wanted(profile, scope, scratch, &wanted);
+    const uint32_t count = limit_mappings(wanted, all_count);
+    counts->address_count += all_count - count;
+    counts->unknown_count += all_count - count;
     if (resolver && resolver->prepare)
         code = prepare_resolver(resolver, profile, wanted, count, err);
     for (uint32_t i = 0, end; i < count && !code; i = end) {

@@ -2,15 +2,17 @@
  * symbolize: adds function names to the addresses of a profile, using a resolver.
  *
  * The resolver is queried for locations without a function name that are in a binary with a build
- * id or a file name: one query per mapping, with ascending distinct addresses. Unknown addresses
- * stay as they are; reports show them as binary and address, and a later call queries them again.
- * Names that came with the profile are kept. On request, names without file and line are replaced
- * by results that have lines.
+ * id or a file name: one query per 2,048 addresses of a mapping, which are ascending and distinct.
+ * Unknown addresses stay as they are; reports show them as binary and address, and a later call
+ * queries them again. Names that came with the profile are kept. On request, names without file and
+ * line are replaced by results that have lines.
  *
  * Addresses are used unchanged: pprof requires addresses inside of calls, not return addresses, so
  * the addresses of callers need no correction.
  *
- * Cost: sorting the addresses and, if any were resolved, a copy of the tables. Threads: any.
+ * Cost: sorting the addresses and, if any were resolved, a copy of the tables. A name may take much
+ * more memory than its address, because an address has a frame for each inlined call; check_memory
+ * can end the call. Threads: any.
  */
 #ifndef LIB_PROFILE_SYMBOLIZE_H
 #define LIB_PROFILE_SYMBOLIZE_H
@@ -48,6 +50,10 @@ struct symbolize_binary {
     uint32_t address_count; /* number of locations */
 };
 
+/* Mappings whose addresses are queried; those of further mappings stay without names. A merge of a
+ * whole fleet has some thousands, an invented profile may have millions. */
+enum { SYMBOLIZE_MAX_MAPPINGS = 16384 };
+
 struct symbolize_resolver {
     void *context;
     /* Called with all binaries before the first query, if there are several, so that their
@@ -59,6 +65,9 @@ struct symbolize_resolver {
     enum err_code (*resolve)(void *context, const struct symbolize_query *query,
                              struct arena *arena, struct symbolize_frames *results,
                              struct err *err);
+    /* Called after each query with the bytes in the arena of the result and of the query. May be
+     * NULL. An error ends the whole call. */
+    enum err_code (*check_memory)(void *context, size_t bytes, struct err *err);
 };
 
 /* Counts of queried addresses; calls add to them. */

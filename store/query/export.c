@@ -2,6 +2,7 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 #include "lib/profile/raw_name.h"
@@ -141,9 +142,25 @@ static void append_profile(struct export *export, const struct block_profile *pr
 
 /* ---- a stack ---- */
 
+static enum err_code check_limits(const struct export *export, size_t bytes)
+{
+    return scan_check_limits(export->scan, bytes + parquet_memory(export->writer) +
+                                               row_labels_memory(export->labels));
+}
+
+static enum err_code check_names(void *context, size_t bytes, struct err *err)
+{
+    const struct export *export = context;
+    const enum err_code code = check_limits(export, bytes);
+    if (code && err != export->scan->err)
+        *err = *export->scan->err;
+    return code;
+}
+
 static enum err_code begin_block(struct export *export, const struct block *block)
 {
     struct scan *scan = export->scan;
+    const struct names_memory memory = {.context = export, .check = check_names};
     if (export->block == block)
         return ERR_NONE;
     arena_destroy(export->block_arena);
@@ -151,7 +168,7 @@ static enum err_code begin_block(struct export *export, const struct block *bloc
     export->block = block;
     export->stack_epoch = export->label_set_epoch = 0;
     enum err_code code = frame_resolution_resolve(
-        scan->resolver, scan->query->tenant_id, block_dictionary(block)->tables,
+        scan->resolver, scan->query->tenant_id, &memory, block_dictionary(block)->tables,
         export->block_arena, &export->tables, &scan->statistics.names, scan->err);
     if (code)
         return code;
@@ -342,11 +359,20 @@ static enum err_code append_row(struct export *export, const struct block_rows *
     return parquet_end_row(export->writer, export->scan->err);
 }
 
+/* The work for the row that was appended last. */
+static size_t count_values(const struct export *export)
+{
+    return 1 + export->names.count + export->frames.count + export->own_labels.count +
+           export->seen_at.count;
+}
+
+/* A row may have thousands of frames, so the limits are checked by the number of values. */
 static enum err_code append_rows(struct export *export, const struct scan_task *task,
                                  const struct block_rows *rows)
 {
-    enum { CHECK_ROWS = 1 << 12 };
+    enum { CHECK_VALUES = 1 << 16, CHECK_ROWS = 1 << 12 };
     uint64_t timestamp = 0;
+    size_t unchecked = CHECK_VALUES;
     enum err_code code = ERR_NONE;
     if (export->profile_capacity < rows->profile_count) {
         export->profile_capacity = rows->profile_count;
@@ -358,12 +384,15 @@ static enum err_code append_rows(struct export *export, const struct scan_task *
         const uint64_t first_timestamp = timestamp;
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
         timestamp += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
-        if (i % CHECK_ROWS == 0)
-            code = scan_check_limits(export->scan, parquet_memory(export->writer) +
-                                                       row_labels_memory(export->labels));
+        if (unchecked >= CHECK_VALUES || i % CHECK_ROWS == 0) {
+            unchecked = 0;
+            code = check_limits(export, arena_bytes(export->block_arena));
+        }
         if (!code && rows->ordinals[i] >= task->first && rows->ordinals[i] < task->end &&
-            row_labels_stays(row_labels_group(export->labels, set)))
+            row_labels_stays(row_labels_group(export->labels, set))) {
             code = append_row(export, rows, i, first_timestamp);
+            unchecked += count_values(export);
+        }
     }
     return code;
 }

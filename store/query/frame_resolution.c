@@ -6,6 +6,7 @@
 struct resolution {
     const struct frame_resolver *resolver;
     int64_t tenant_id;
+    const struct names_memory *memory;
 };
 
 static enum err_code query_resolver(void *context, const struct symbolize_query *query,
@@ -32,14 +33,24 @@ static enum err_code prepare_binaries(void *context, const struct symbolize_bina
                : ERR_NONE;
 }
 
+static enum err_code check_memory(void *context, size_t bytes, struct err *err)
+{
+    const struct resolution *resolution = context;
+    return resolution->memory ? resolution->memory->check(resolution->memory->context, bytes, err)
+                              : ERR_NONE;
+}
+
 enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
+                                       const struct names_memory *memory,
                                        const struct profile *tables, struct arena *arena,
                                        struct profile *ret_named, struct store_symbolization *names,
                                        struct err *err)
 {
-    struct resolution resolution = {.resolver = resolver, .tenant_id = tenant_id};
-    const struct symbolize_resolver tenant_resolver = {
-        .context = &resolution, .prepare = prepare_binaries, .resolve = query_resolver};
+    struct resolution resolution = {.resolver = resolver, .tenant_id = tenant_id, .memory = memory};
+    const struct symbolize_resolver tenant_resolver = {.context = &resolution,
+                                                       .prepare = prepare_binaries,
+                                                       .resolve = query_resolver,
+                                                       .check_memory = check_memory};
     struct symbolize_counts counts = {0};
     enum err_code code = symbolize_profile(resolver ? &tenant_resolver : NULL, SYMBOLIZE_UNNAMED,
                                            tables, arena, ret_named, &counts, err);

@@ -5,13 +5,15 @@
  * name: one lookup per binary, addresses ascending and distinct. A location whose address is
  * unknown keeps its binary and address; reports show these, and a later query looks it up again.
  * Nothing is cached here. Cost: a sort of these addresses and, where names were found, a copy of
- * the tables. Private to store/; store/store.h describes the resolver.
+ * the tables. An address may have hundreds of frames, so the caller can limit their memory. Private
+ * to store/; store/store.h describes the resolver.
  */
 #ifndef STORE_QUERY_FRAME_RESOLUTION_H
 #define STORE_QUERY_FRAME_RESOLUTION_H
 
 #include "lib/base/err_code.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct arena;
@@ -19,10 +21,17 @@ struct profile;
 struct frame_resolver;
 struct store_symbolization;
 
+/* Where a query's memory is checked; see check_memory in lib/profile/symbolize.h. */
+struct names_memory {
+    void *context;
+    enum err_code (*check)(void *context, size_t bytes, struct err *err);
+};
+
 /* Sets *ret_named to tables with names; its new parts are in arena and its samples are those of
  * tables; locations and mappings keep their numbers. Adds to names, also without a resolver.
- * Handles: what the resolver returns. */
+ * memory: NULL: the names have no limit. Handles: what the resolver and memory->check return. */
 enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
+                                       const struct names_memory *memory,
                                        const struct profile *tables, struct arena *arena,
                                        struct profile *ret_named, struct store_symbolization *names,
                                        struct err *err) MUST_USE;

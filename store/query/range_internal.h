@@ -10,6 +10,7 @@
 
 #include "lib/base/map.h"
 #include "store/query/counter_increase.h"
+#include "store/query/frame_resolution.h"
 #include "store/query/neighbours.h"
 #include "store/query/range_groups.h"
 #include "store/query/range_query.h"
@@ -43,6 +44,7 @@ struct range {
     struct spread_steps steps;
     uint32_t step_count;
     struct stack_filters *filters;
+    struct names_memory names_memory; /* of stack_query */
     struct stack_filter_query stack_query;
     const bool **kept_stacks; /* per block in use: per stack; NULL: not yet known */
     struct flight_entry **kept_entries;
@@ -83,6 +85,8 @@ struct range {
 /* ---- range_read.c ---- */
 
 enum err_code range_check_limits(const struct range *range) MUST_USE;
+/* The same with bytes for names; context is a struct range (store/query/frame_resolution.h). */
+enum err_code range_check_names(void *context, size_t bytes, struct err *err) MUST_USE;
 /* Adds the values and the covered time of a task to range->spread. */
 enum err_code range_read_task(struct range *range, struct scan_task *task) MUST_USE;
 /* Only the time that the profiles cover counts: there are no rows, or their labels are not wanted.

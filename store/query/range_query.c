@@ -246,6 +246,8 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
     };
     if (query->filter)
         range.stack_query.rules = stack_filter_key(arena, query->filter);
+    range.names_memory = (struct names_memory){.context = &range, .check = range_check_names};
+    range.stack_query.memory = &range.names_memory;
     enum err_code code = scan_until_reached(source, arena, &query->query, &range, err);
     range_fini(&range);
     mem_free(range.values);

@@ -1,6 +1,7 @@
 #include "store/query/range_internal.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/vec.h"
 #include "store/query/cadence.h"
 
@@ -25,6 +26,15 @@ static size_t memory_of(const struct range *range)
 enum err_code range_check_limits(const struct range *range)
 {
     return scan_check_limits(range->scan, memory_of(range));
+}
+
+enum err_code range_check_names(void *context, size_t bytes, struct err *err)
+{
+    const struct range *range = context;
+    const enum err_code code = scan_check_limits(range->scan, memory_of(range) + bytes);
+    if (code && err != range->scan->err)
+        *err = *range->scan->err;
+    return code;
 }
 
 /* Limits are checked between tasks; a single profile can be in thousands of steps, so also every

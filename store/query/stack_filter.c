@@ -36,15 +36,16 @@ struct node_state {
 };
 
 enum err_code stack_filter_apply(const struct filter *filter, const struct frame_resolver *resolver,
-                                 int64_t tenant_id, const struct dictionary *dictionary,
-                                 struct arena *arena, struct store_symbolization *names,
-                                 const bool **ret_keeps, struct err *err)
+                                 int64_t tenant_id, const struct names_memory *memory,
+                                 const struct dictionary *dictionary, struct arena *arena,
+                                 struct store_symbolization *names, const bool **ret_keeps,
+                                 struct err *err)
 {
     arena_auto scratch = arena_create();
     const struct stacks *stacks = &dictionary->stacks;
     struct profile named;
-    enum err_code code = frame_resolution_resolve(resolver, tenant_id, dictionary->tables, scratch,
-                                                  &named, names, err);
+    enum err_code code = frame_resolution_resolve(resolver, tenant_id, memory, dictionary->tables,
+                                                  scratch, &named, names, err);
     if (code)
         return code;
     uint32_t *first_line = arena_new_raw(scratch, uint32_t, named.location_count);
@@ -129,8 +130,8 @@ static enum err_code make_kept_stacks(void *context, void **ret_value, size_t *r
     struct kept *kept = mem_new(struct kept, 1);
     kept->arena = arena_create();
     enum err_code code = stack_filter_apply(query->filter, query->resolver, query->tenant_id,
-                                            block_dictionary(making->block), kept->arena,
-                                            &kept->names, &kept->keeps, err);
+                                            query->memory, block_dictionary(making->block),
+                                            kept->arena, &kept->names, &kept->keeps, err);
     if (code) {
         destroy_kept(kept);
         return code;

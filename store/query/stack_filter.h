@@ -25,15 +25,17 @@ struct dictionary;
 struct filter;
 struct flight_entry;
 struct frame_resolver;
+struct names_memory;
 struct wait_limit;
 struct store_symbolization;
 
 /* Sets *ret_keeps, a bool per stack in arena, and adds to names. Handles: ERR_INVALID (an
- * expression is too costly), what the resolver returns. */
+ * expression is too costly), what frame_resolution_resolve returns. */
 enum err_code stack_filter_apply(const struct filter *filter, const struct frame_resolver *resolver,
-                                 int64_t tenant_id, const struct dictionary *dictionary,
-                                 struct arena *arena, struct store_symbolization *names,
-                                 const bool **ret_keeps, struct err *err) MUST_USE;
+                                 int64_t tenant_id, const struct names_memory *memory,
+                                 const struct dictionary *dictionary, struct arena *arena,
+                                 struct store_symbolization *names, const bool **ret_keeps,
+                                 struct err *err) MUST_USE;
 
 /* The cache of kept stacks. */
 struct stack_filters;
@@ -46,6 +48,7 @@ struct stack_filter_query {
     const struct filter *filter;
     const struct frame_resolver *resolver;
     int64_t tenant_id;
+    const struct names_memory *memory;   /* NULL: the names have no limit */
     const char *rules;                   /* from stack_filter_key */
     const struct wait_limit *wait_limit; /* of this query; NULL: none */
 };
@@ -55,8 +58,8 @@ const char *stack_filter_key(struct arena *arena, const struct filter *filter);
 /*
  * As stack_filter_apply, cached. *ret_keeps, per stack of the block, is valid until the caller
  * returns *ret_entry with flight_cache_unref. names, whose generation is that of the query, is
- * added to. Handles: ERR_INVALID (an expression is too costly), what the resolver returns, ERR_BUSY
- * (another query takes too long to compute it), ERR_CANCELLED (wait_limit).
+ * added to. Handles: ERR_INVALID (an expression is too costly), what frame_resolution_resolve
+ * returns, ERR_BUSY (another query takes too long to compute it), ERR_CANCELLED (wait_limit).
  */
 enum err_code stack_filters_ref(struct stack_filters *filters,
                                 const struct stack_filter_query *query, const struct block *block,

@@ -647,8 +647,9 @@ def transactions(server):
         return cursor.fetchone()[0]
 
 
+@pytest.mark.long
 def test_tables_of_many_binaries_are_looked_up_in_batches(start_server):
-    server, count = start_server(), 1000
+    server, count = start_server(), 9000
     client = Tenant(server).api("ingest", "read", "share")
     maker = pprof_maker.Maker(CPU)
     for i in range(count):

@@ -166,9 +166,9 @@ static struct profile *merge(const struct frame_resolver *resolver,
     struct profile *profile;
     struct err err;
     assert_int_equal(stack_union_profile(stacks, &type, &profile, &err), ERR_NONE);
-    assert_int_equal(
-        frame_resolution_resolve(resolver, TENANT, profile, profile->arena, profile, names, &err),
-        ERR_NONE);
+    assert_int_equal(frame_resolution_resolve(resolver, TENANT, NULL, profile, profile->arena,
+                                              profile, names, &err),
+                     ERR_NONE);
     row_labels_destroy(labels);
     stack_union_destroy(stacks);
     forget_block(&stored[0]);
@@ -274,7 +274,7 @@ static int64_t kept(const struct frame_resolver *resolver, enum filter_action ac
     assert_int_equal(filter_create(arena, &rule, 1, &filter, &err), ERR_NONE);
     const struct dictionary *dictionary = block_dictionary(stored.block);
     assert_int_equal(
-        stack_filter_apply(filter, resolver, TENANT, dictionary, arena, &names, &keeps, &err),
+        stack_filter_apply(filter, resolver, TENANT, NULL, dictionary, arena, &names, &keeps, &err),
         ERR_NONE);
     struct block_cursor *cursor = block_cursor_create();
     uint32_t count;
@@ -397,7 +397,7 @@ static void errors_of_the_resolver_are_returned(void **state)
     struct profile named;
     struct store_symbolization names = {0};
     struct err err;
-    assert_int_equal(frame_resolution_resolve(&resolver, TENANT,
+    assert_int_equal(frame_resolution_resolve(&resolver, TENANT, NULL,
                                               block_dictionary(stored.block)->tables, arena, &named,
                                               &names, &err),
                      ERR_IO);
