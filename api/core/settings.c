@@ -140,6 +140,8 @@ static const struct setting all_settings[] = {
             "256MiB", "of one file or report generated for a token or a user, before compression"),
     SETTING("anonymous-max-bytes", SETTING_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
             "stored by all anonymous shares together"),
+    SETTING("anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, KIB, 1024 * TIB,
+            "1GiB", "stored by one address in a day; a single upload is never too large for it"),
     SETTING("anonymous-max-announced-bytes", SETTING_SIZE, anonymous_max_announced_bytes, KIB,
             1024 * TIB, "1GiB",
             "announced by one address for anonymous uploads in parts and not sent yet; a single "

@@ -57,6 +57,10 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_UPLOAD_TENANT] = {.message = "Your tenant's uploads per minute are used up"},
     [LIMIT_UPLOAD_ADDRESS] = {.is_address = true,
                               .message = "Too many uploads from your address; sign in for more"},
+    [LIMIT_UPLOAD_BYTES_ADDRESS] = {.is_address = true,
+                                    .message =
+                                        "Your address has stored too many bytes in a day "
+                                        "(anonymous-max-daily-bytes): sign in or use a token"},
     [LIMIT_LINK_ADDRESS] = {.is_address = true,
                             .message = "Too many short links from your address; sign in for more"},
     [LIMIT_LINK_TENANT] = {.message = "Your tenant's short links per minute are used up"},
@@ -239,8 +243,12 @@ static enum err_code refuse_for(enum limit_kind kind, int64_t wait_ns, struct er
     int wait_s = (int)((wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S);
     if (wait_s < 1)
         wait_s = 1;
-    err_set(err, ERR_RATE_LIMITED, "%s; try again in %d second%s", rules[kind].message, wait_s,
-            wait_s == 1 ? "" : "s");
+    const int hours = (wait_s + 3599) / 3600;
+    if (hours > 2)
+        err_set(err, ERR_RATE_LIMITED, "%s; try again in %d hours", rules[kind].message, hours);
+    else
+        err_set(err, ERR_RATE_LIMITED, "%s; try again in %d second%s", rules[kind].message, wait_s,
+                wait_s == 1 ? "" : "s");
     err->retry_after_s = wait_s;
     return ERR_RATE_LIMITED;
 }
@@ -252,6 +260,13 @@ static double seconds(int64_t ns)
 
 enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double per_minute, double burst, struct err *err)
+{
+    return rate_limiter_take_amount(rate_limiter, kind, key, 1, per_minute, burst, err);
+}
+
+enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                       struct span key, double wanted, double per_minute,
+                                       double burst, struct err *err)
 {
     if (per_minute <= 0)
         return refuse_for(kind, 60 * CLOCK_NS_PER_S, err);
@@ -265,10 +280,11 @@ enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_ki
         is_new ? size : entry->amount + seconds(now_ns - entry->used_ns) * per_minute / 60;
     entry->amount = amount < size ? amount : size;
     entry->used_ns = now_ns;
-    bool is_allowed = entry->amount >= 1;
-    double missing = 1 - entry->amount;
+    const double taken = wanted < size ? wanted : size;
+    bool is_allowed = entry->amount >= taken;
+    double missing = taken - entry->amount;
     if (is_allowed)
-        entry->amount -= 1;
+        entry->amount -= taken;
     pthread_mutex_unlock(place.lock);
     if (is_allowed)
         return ERR_NONE;

@@ -36,8 +36,9 @@ enum limit_kind {
     LIMIT_SHARE_PASSWORD,   /* passwords for a share from all addresses; key: its id */
     LIMIT_UPLOAD_TENANT,    /* uploads of a tenant; key: its number */
     LIMIT_UPLOAD_ADDRESS,   /* anonymous uploads from an address */
-    LIMIT_REPORT_ADDRESS,   /* reports of shares from an address */
-    LIMIT_LINK_ADDRESS,     /* short links created by anonymous requests from an address */
+    LIMIT_UPLOAD_BYTES_ADDRESS, /* bytes of anonymous uploads from an address */
+    LIMIT_REPORT_ADDRESS,       /* reports of shares from an address */
+    LIMIT_LINK_ADDRESS,         /* short links created by anonymous requests from an address */
     LIMIT_LINK_TENANT,  /* short links created by a tenant's people and tokens; key: its number */
     LIMIT_COMMENT_USER, /* comments written or edited by a user; key: its number */
     LIMIT_AUDIT_TENANT, /* refused attempts in a tenant's audit log; key: its number */
@@ -61,6 +62,10 @@ void rate_limiter_destroy(struct rate_limiter *rate_limiter); /* NULL is a no-op
 enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double per_minute, double burst,
                                 struct err *err) MUST_USE;
+/* The same for many events at once, such as bytes. If they are more than burst, burst is taken. */
+enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                       struct span key, double wanted, double per_minute,
+                                       double burst, struct err *err) MUST_USE;
 /* Returns an event that rate_limiter_take took. */
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
                             struct span key);

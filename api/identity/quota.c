@@ -124,6 +124,17 @@ static enum err_code take_rate(struct request *request, const struct quota *quot
     return rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
 }
 
+/* The storage of anonymous shares is for all addresses. */
+static enum err_code take_bytes(struct request *request, uint64_t bytes, struct err *err)
+{
+    const double most = (double)request->server->settings->anonymous_max_daily_bytes;
+    if (request->principal.kind != PRINCIPAL_ANONYMOUS)
+        return ERR_NONE;
+    return rate_limiter_take_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
+                                    span_text(request->address), (double)bytes, most / (24 * 60),
+                                    most, err);
+}
+
 static enum err_code read_own(struct request *request, struct quota *ret_quota, struct err *err)
 {
     pg_auto connection = NULL;
@@ -142,7 +153,8 @@ enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct 
     code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
     if (code)
         return code;
-    return take_rate(request, &quota, err);
+    code = take_rate(request, &quota, err);
+    return code ? code : take_bytes(request, bytes, err);
 }
 
 enum err_code quota_check_size(struct request *request, uint64_t bytes, struct err *err)
@@ -151,7 +163,8 @@ enum err_code quota_check_size(struct request *request, uint64_t bytes, struct e
     enum err_code code = read_own(request, &quota, err);
     if (code)
         return code;
-    return check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
+    code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
+    return code ? code : take_bytes(request, bytes, err);
 }
 
 enum err_code quota_take_completion(struct request *request, struct err *err)

@@ -36,14 +36,15 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
 
 /*
  * Call it before an upload of that size is accepted or stored. Counts one upload, for the tenant
- * and for anonymous clients also for the address. An upload in parts calls it once, when it is
- * announced with its size. Takes and returns a connection itself, so the caller must hold none.
- * Handles: ERR_TOO_LARGE (413: more than max_upload_bytes, or than may be stored in total),
- * ERR_QUOTA (429: the tenant's storage is full), ERR_RATE_LIMITED (429).
+ * and for anonymous clients also for the address, whose bytes of a day are counted, too. An upload
+ * in parts calls it once, when it is announced with its size. Takes and returns a connection
+ * itself, so the caller must hold none. Handles: ERR_TOO_LARGE (413: more than max_upload_bytes, or
+ * than may be stored in total), ERR_QUOTA (429: the tenant's storage is full), ERR_RATE_LIMITED
+ * (429).
  */
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
-/* Checks only the limits on bytes of quota_take_upload: for an upload that was counted before its
- * size was known. Handles: ERR_TOO_LARGE, ERR_QUOTA. */
+/* Checks only the limits on bytes of quota_take_upload, and counts the bytes: for an upload that
+ * was counted before its size was known. Handles: ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED. */
 enum err_code quota_check_size(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
 
 /* Counts one upload. Call it before the parts of an upload are joined: a client can repeat that,

@@ -174,6 +174,34 @@ def test_anonymous_clients_are_advised_to_sign_in(start_server):
         assert "delete" not in detail and "operator" not in detail
 
 
+def test_an_anonymous_address_stores_a_limited_number_of_bytes_in_a_day(start_server):
+    """One address must not use up the storage of all anonymous shares."""
+    server = start_server("--anonymous-max-daily-bytes", "20KiB", "--trust-forwarded-for", "yes")
+    anonymous = server.anonymous()
+    body = samples.FOLDED * (6000 // len(samples.FOLDED) + 1)
+
+    def upload(address, client=anonymous):
+        return client.post("/api/v1/shares", body, headers={"X-Forwarded-For": address})
+
+    assert [upload("192.0.2.1").status for _ in range(4)] == [201, 201, 201, 429]
+    refused = upload("192.0.2.1")
+    problem(refused, 429, "anonymous-max-daily-bytes", "sign in", "try again in")
+    assert 0 < int(refused.headers["retry-after"]) < 86400
+    problem(announce_from(anonymous, "192.0.2.1", 6000), 429, "anonymous-max-daily-bytes")
+    assert upload("192.0.2.2").status == 201, "another address"
+    assert upload("192.0.2.1", server.api()).status == 201, "with an account"
+    assert announce_from(anonymous, "192.0.2.3", MIB).status == 201, "a single upload"
+    problem(upload("192.0.2.3"), 429, "anonymous-max-daily-bytes")
+    pair = [upload("192.0.2.4").json()["id"] for _ in range(2)]
+    for _ in range(20):  # of the same two shares
+        merged = anonymous.post(
+            "/api/v1/merge", json={"shares": pair}, headers={"X-Forwarded-For": "192.0.2.1"}
+        )
+        if merged.status != 201:
+            break
+    problem(merged, 429, "anonymous-max-daily-bytes")
+
+
 def announce_from(client, address, size):
     return client.post("/api/v1/uploads", json={"size": size}, headers={"X-Forwarded-For": address})
 

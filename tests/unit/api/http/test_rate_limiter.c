@@ -55,6 +55,27 @@ static void a_rate_allows_a_burst_and_then_its_rate(void **state)
                      ERR_RATE_LIMITED);
 }
 
+static enum err_code take_bytes(struct rate_limiter *rate_limiter, double bytes, struct err *err)
+{
+    return rate_limiter_take_amount(rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
+                                    SPAN_LITERAL("192.0.2.1"), bytes, 100, 1000, err);
+}
+
+static void an_amount_is_taken_as_a_whole(void **state)
+{
+    struct rate_limiter *rate_limiter = *state;
+    struct err err;
+    assert_int_equal(take_bytes(rate_limiter, 700, &err), ERR_NONE);
+    assert_int_equal(take_bytes(rate_limiter, 400, &err), ERR_RATE_LIMITED);
+    assert_int_equal(err.retry_after_s, 60);
+    assert_int_equal(take_bytes(rate_limiter, 300, &err), ERR_NONE);
+    pass_seconds(599);
+    assert_int_equal(take_bytes(rate_limiter, 5000, &err), ERR_RATE_LIMITED);
+    pass_seconds(2);
+    assert_int_equal(take_bytes(rate_limiter, 5000, &err), ERR_NONE); /* all of the burst */
+    assert_int_equal(take_bytes(rate_limiter, 5, &err), ERR_RATE_LIMITED);
+}
+
 static void an_event_that_is_given_back_can_be_taken_again(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
@@ -300,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_rate_allows_a_burst_and_then_its_rate),
+        TEST(an_amount_is_taken_as_a_whole),
         TEST(an_event_that_is_given_back_can_be_taken_again),
         TEST(keys_and_kinds_are_limited_separately),
         TEST(a_rate_of_zero_allows_nothing),
