@@ -101,19 +101,29 @@ static int deny_file_system(void)
     return result == 0 ? 0 : -1;
 }
 
-static bool limit(__rlimit_resource_t resource, uint64_t number)
+static bool limit_softly(__rlimit_resource_t resource, uint64_t soft, uint64_t hard)
 {
-    struct rlimit now, wanted = {.rlim_cur = number, .rlim_max = number};
+    struct rlimit now, wanted = {.rlim_cur = soft, .rlim_max = hard};
     if (getrlimit(resource, &now) != 0)
         return false;
     if (now.rlim_max < wanted.rlim_max)
-        wanted.rlim_cur = wanted.rlim_max = now.rlim_max;
+        wanted.rlim_max = now.rlim_max;
+    if (wanted.rlim_cur > wanted.rlim_max)
+        wanted.rlim_cur = wanted.rlim_max;
     return setrlimit(resource, &wanted) == 0;
+}
+
+static bool limit(__rlimit_resource_t resource, uint64_t number)
+{
+    return limit_softly(resource, number, number);
 }
 
 static bool set_limits(const struct sandbox_limits *limits)
 {
-    return limit(RLIMIT_AS, limits->memory_bytes) && limit(RLIMIT_CPU, limits->cpu_s) &&
+    /* At the soft limit the kernel sends SIGXCPU, which shows the cause of death. At the hard limit
+     * it sends SIGKILL, to a process that ignores the first signal. */
+    return limit(RLIMIT_AS, limits->memory_bytes) &&
+           limit_softly(RLIMIT_CPU, limits->cpu_s, (uint64_t)limits->cpu_s + 1) &&
            limit(RLIMIT_FSIZE, limits->output_bytes) && limit(RLIMIT_CORE, 0) &&
            limit(RLIMIT_NPROC, 0);
 }

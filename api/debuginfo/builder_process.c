@@ -11,7 +11,21 @@
 #include <sys/stat.h>
 
 /* CPU time, where a tenth of a second is usual; the limit of elapsed time is four times that. */
-enum { FIRST_NAMES_S = 5 };
+enum { FIRST_NAMES_S = 5, CPU_MIN_S = 10, CPU_MAX_S = 60, BYTES_PER_CPU_S = 2 << 20 };
+
+/* Builds run one after the other, so a small file must not take as long as a large one may. Real
+ * files need a second for 10 MiB and more. */
+static uint32_t max_cpu_s(int input, int shared)
+{
+    uint64_t bytes = 0;
+    struct stat status;
+    if (fstat(input, &status) == 0)
+        bytes += (uint64_t)status.st_size;
+    if (shared >= 0 && fstat(shared, &status) == 0)
+        bytes += (uint64_t)status.st_size;
+    const uint64_t seconds = CPU_MIN_S + bytes / BYTES_PER_CPU_S;
+    return seconds < CPU_MAX_S ? (uint32_t)seconds : CPU_MAX_S;
+}
 
 static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo_publish *publish,
                                 void *context, struct err *err)
@@ -39,13 +53,14 @@ static enum err_code build_into(int input, int shared, bool is_first_names,
     *ret_output = memfd_create("symbol table", MFD_CLOEXEC);
     if (*ret_output < 0)
         return err_set_errno(err, ERR_IO, "memfd_create");
-    const struct symbol_builder_options options = {.input_fd = input,
-                                                   .output_fd = *ret_output,
-                                                   .alternate_fd = shared,
-                                                   .is_first_names = is_first_names,
-                                                   .cpu_s = is_first_names ? FIRST_NAMES_S : 0,
-                                                   .output_bytes = DEBUGINFO_TABLE_MAX_BYTES,
-                                                   .wait_limit = wait_limit};
+    const struct symbol_builder_options options = {
+        .input_fd = input,
+        .output_fd = *ret_output,
+        .alternate_fd = shared,
+        .is_first_names = is_first_names,
+        .cpu_s = is_first_names ? FIRST_NAMES_S : max_cpu_s(input, shared),
+        .output_bytes = DEBUGINFO_TABLE_MAX_BYTES,
+        .wait_limit = wait_limit};
     return symbol_builder_run(&options, ret_report, err);
 }
 

@@ -267,10 +267,10 @@ static enum err_code explain_death(const struct build *build, int status, uint64
 {
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     const char *phase = last_phase(build);
-    /* At the CPU limit the kernel sends SIGKILL, a little before or after cpu_s. */
+    /* A process that ignores SIGXCPU gets SIGKILL a second later, a little before or after it. */
     if (number == SIGXCPU ||
         (number == SIGKILL && cpu_us + CPU_SLACK_US >= build->cpu_s * UINT64_C(1000000)))
-        return err_set(err, ERR_TIMEOUT,
+        return err_set(err, ERR_TOO_LARGE,
                        "building its symbol table took more than %u s of processor time%s",
                        build->cpu_s, phase);
     if (number == SIGKILL)

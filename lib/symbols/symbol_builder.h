@@ -66,10 +66,10 @@ struct symbol_builder_report {
 
 /*
  * Builds a table. Handles: ERR_INVALID (the file is damaged or not an ELF file; or the builder
- * crashed on it), ERR_UNSUPPORTED, ERR_TOO_LARGE (a limit, including memory), ERR_TIMEOUT
- * (wall-clock or CPU time), ERR_CANCELLED (wait_limit is over), ERR_NOT_FOUND (no names: a stripped
- * file). After a failure the content of output_fd is unusable; the report then contains only the id
- * and the debug link, if the file could be read that far.
+ * crashed on it), ERR_UNSUPPORTED, ERR_TOO_LARGE (a limit, also of memory and CPU time),
+ * ERR_TIMEOUT (wall-clock time), ERR_CANCELLED (wait_limit is over), ERR_NOT_FOUND (no names: a
+ * stripped file). After a failure the content of output_fd is unusable; the report then contains
+ * only the id and the debug link, if the file could be read that far.
  */
 enum err_code symbol_builder_run(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report,

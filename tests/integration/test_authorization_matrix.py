@@ -182,7 +182,7 @@ class World:
             )
             self.cached["table"] = table.read_bytes()
             self.cached["program"] = program.read_bytes()
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
         response = self.maker.post(
             "/api/v1/debuginfo/aa5a/table", body=self.cached["table"], query={"file": MARK}
         )

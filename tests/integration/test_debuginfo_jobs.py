@@ -52,7 +52,7 @@ class Programs:
 def programs():
     folder = make_folder()
     yield Programs(folder)
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def send(client, folder, build_id):

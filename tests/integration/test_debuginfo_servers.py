@@ -54,7 +54,7 @@ def pair(external_database):  # noqa: F811
     yield start
     for server in servers:
         server.stop()
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def execute(database, statement):

@@ -812,7 +812,7 @@ def open_folder():
     folder = make_folder()
     folder.chmod(0o777)
     yield folder
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_sighup_reopens_the_access_log(start_server, open_folder):

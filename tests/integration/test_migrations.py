@@ -27,7 +27,7 @@ def dump(server):
         capture_output=True,
         text=True,
     ).stdout
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
     # Newer versions of pg_restore write a random word in these lines.
     return [
         line for line in text.splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))

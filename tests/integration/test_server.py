@@ -234,7 +234,7 @@ def test_the_access_log_is_reopened_on_sighup(start_server):
         assert "/second-path" not in (folder / "access.log.1").read_text()
         assert server.stop() == 0
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_large_database_log_is_rotated(start_server):
@@ -292,7 +292,7 @@ def test_a_folder_with_other_files_is_refused_and_not_changed():
         assert os.listdir(folder) == ["thesis.tex"]
         assert folder.stat().st_mode & 0o777 == 0o700
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_port_in_use_is_reported(server):
@@ -301,7 +301,7 @@ def test_a_port_in_use_is_reported(server):
         result = run("serve", "--data-dir", folder / "data", "--listen", f"localhost:{server.port}")
         assert result.returncode == 1 and f"port {server.port} is in use" in result.stderr
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_an_address_given_twice_is_reported_as_such(one, other, name):
         assert result.returncode == 1 and "another program" not in result.stderr
         assert f"two --listen settings name {name} port {port}: " in result.stderr
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
@@ -363,7 +363,7 @@ def test_the_server_runs_below_a_folder_that_only_root_may_enter(cluster_templat
         server.start()  # a second start works too
     finally:
         assert server.stop() == 0
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @needs_root
@@ -393,7 +393,7 @@ def test_the_server_runs_as_an_ordinary_user():
         assert len(server.api().get("/api/v1/shares").json()["shares"]) == 1
     finally:
         assert server.stop() == 0
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_the_data_path_may_be_too_long_for_a_socket(cluster_template):
@@ -410,7 +410,7 @@ def test_the_data_path_may_be_too_long_for_a_socket(cluster_template):
         assert not os.path.exists(socket_dir)
     finally:
         server.stop()
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_an_installation_works_in_any_folder(start_server, tmp_path):
@@ -538,7 +538,7 @@ def run_external_postgres(url_of):
     yield url_of(folder, port)
     process.send_signal(signal.SIGINT)
     process.wait(60)
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.long
@@ -710,7 +710,7 @@ def test_an_external_database_requires_a_user_with_minimal_privileges(external_d
         as_superuser(external_database, statement, "ALTER ROLE app NOCREATEROLE")
         assert run("migrate", "--database-url", external_database).returncode == 0
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.long
@@ -1067,7 +1067,7 @@ def test_invalid_settings_stop_the_start_with_a_message(arguments, message):
         assert result.returncode == 2
         assert result.stderr.startswith("perfoliod: ") and message in result.stderr
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_help_and_version_are_printed_and_unknown_subcommands_refused():

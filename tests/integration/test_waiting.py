@@ -62,7 +62,7 @@ def stall(start_server):
         return Stalled(start_server(*flags, environment=environment), flag)
 
     yield make
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Stalled:

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static const struct sandbox_limits limits = {
-    .memory_bytes = 256 << 20, .output_bytes = 1 << 20, .cpu_s = 10};
+    .memory_bytes = 256 << 20, .output_bytes = 1 << 20, .cpu_s = 2};
 
 /* Runs the action in a child in the sandbox; returns the wait status of the child. */
 static int status_of(int (*action)(void))
@@ -142,6 +142,22 @@ static void more_memory_ends_only_the_process(void **state)
     assert_int_equal(WTERMSIG(status), SIGABRT);
 }
 
+static int compute(void)
+{
+    for (volatile bool goes_on = true; goes_on;)
+        ;
+    return 0;
+}
+
+/* SIGKILL could also come from elsewhere. */
+static void more_cpu_time_ends_the_process_with_its_own_signal(void **state)
+{
+    (void)state;
+    int status = status_of(compute);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGXCPU);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +166,7 @@ int main(void)
         cmocka_unit_test(opening_a_file_fails_with_an_error),
         cmocka_unit_test(memory_can_be_used_up_to_its_limit),
         cmocka_unit_test(more_memory_ends_only_the_process),
+        cmocka_unit_test(more_cpu_time_ends_the_process_with_its_own_signal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

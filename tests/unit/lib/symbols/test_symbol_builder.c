@@ -81,7 +81,7 @@ static void every_death_of_the_builder_has_a_reason(void **state)
         {"echo '*** stack smashing detected ***' >&2; kill -ABRT $$", ERR_INVALID,
          "its own memory damaged"},
         {"kill -ABRT $$", ERR_INVALID, "without a reason"},
-        {"kill -XCPU $$", ERR_TIMEOUT, "of processor time"},
+        {"kill -XCPU $$", ERR_TOO_LARGE, "of processor time"},
         {"kill -KILL $$", ERR_INTERNAL,
          "killed by another process: the machine may be short of memory"},
         {"exit 7", ERR_INTERNAL, "status 7"},
@@ -143,7 +143,7 @@ static void each_death_names_its_phase(void **state)
                   {"kill -SYS $$", ERR_INVALID},
                   {"kill -ABRT $$", ERR_INVALID},
                   {"echo 'msg=\"out of memory\"' >&2; kill -ABRT $$", ERR_TOO_LARGE},
-                  {"kill -XCPU $$", ERR_TIMEOUT},
+                  {"kill -XCPU $$", ERR_TOO_LARGE},
                   {"kill -KILL $$", ERR_INTERNAL},
                   {"exec sleep 1000", ERR_TIMEOUT}};
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
