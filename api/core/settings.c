@@ -140,8 +140,10 @@ static const struct setting all_settings[] = {
             "256MiB", "of one file or report generated for a token or a user, before compression"),
     SETTING("anonymous-max-bytes", SETTING_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
             "stored by all anonymous shares together"),
-    SETTING("anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, KIB, 1024 * TIB,
-            "1GiB", "stored by one address in a day; a single upload is never too large for it"),
+    SETTING("anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, 0, 1024 * TIB,
+            "0",
+            "stored by one address in a day; a single upload is never too large for it; 0: a "
+            "twentieth of anonymous-max-bytes, at least 16MiB"),
     SETTING("anonymous-max-announced-bytes", SETTING_SIZE, anonymous_max_announced_bytes, KIB,
             1024 * TIB, "1GiB",
             "announced by one address for anonymous uploads in parts and not sent yet; a single "
@@ -696,6 +698,15 @@ void settings_free_environment(char **environment)
     for (char **at = environment; at && *at; at++)
         mem_free(*at);
     mem_free(environment);
+}
+
+uint64_t settings_anonymous_daily_bytes(const struct settings *settings)
+{
+    enum { PARTS = 20, MIN_BYTES = 16 << 20 };
+    const uint64_t part = settings->anonymous_max_bytes / PARTS;
+    if (settings->anonymous_max_daily_bytes)
+        return settings->anonymous_max_daily_bytes;
+    return part > MIN_BYTES ? part : MIN_BYTES;
 }
 
 bool settings_uses_debuginfod(const struct settings *settings)

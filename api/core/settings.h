@@ -66,7 +66,7 @@ struct settings {
     uint64_t anonymous_max_generated_bytes; /* of one generated file or report */
     uint64_t max_generated_bytes;           /* as above, for tokens and users */
     uint64_t anonymous_max_bytes;           /* stored by all anonymous shares together */
-    uint64_t anonymous_max_daily_bytes;     /* stored by an address */
+    uint64_t anonymous_max_daily_bytes;     /* stored by an address; 0: see the function below */
     uint64_t anonymous_max_announced_bytes; /* announced by an address and not yet sent */
     int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one applies */
     uint64_t tenant_max_bytes;              /* defaults of new tenants */
@@ -110,6 +110,8 @@ enum err_code settings_load(struct settings *settings, int argument_count, char 
 
 /* One paragraph per setting, with default and environment name. */
 void settings_print_help(FILE *file);
+/* What one address may store in a day (anonymous_max_daily_bytes). */
+uint64_t settings_anonymous_daily_bytes(const struct settings *settings);
 
 /* How long an unfinished anonymous upload lasts after its last part: the shorter of both settings.
  */

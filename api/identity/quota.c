@@ -127,7 +127,7 @@ static enum err_code take_rate(struct request *request, const struct quota *quot
 /* The storage of anonymous shares is for all addresses. */
 static enum err_code take_bytes(struct request *request, uint64_t bytes, struct err *err)
 {
-    const double most = (double)request->server->settings->anonymous_max_daily_bytes;
+    const double most = (double)settings_anonymous_daily_bytes(request->server->settings);
     if (request->principal.kind != PRINCIPAL_ANONYMOUS)
         return ERR_NONE;
     return rate_limiter_take_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
