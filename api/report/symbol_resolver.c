@@ -29,6 +29,9 @@ static const size_t table_names_bytes = 4 << 20;
 /* NOTED_OF_PROFILE: binaries without a table that a new profile, and each view of a share, note at
  * most. Real profiles have fewer; an invented one with thousands would delay the look-ups for the
  * next profiles. */
+/* Bytes of frames and names for the addresses of one query. */
+static const size_t query_max_bytes = 256 << 20;
+
 enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096, NOTED_OF_PROFILE = 128 };
 
 static const int64_t seen_ns = 600 * CLOCK_NS_PER_S;
@@ -284,18 +287,26 @@ static bool find_address(const struct resolution *resolution, const struct profi
     return !has_range;
 }
 
-static void resolve_addresses(struct resolution *resolution, const struct symbolize_query *query,
-                              struct symbolize_frames *ret_frames)
+/* An address of a table may have hundreds of frames with names of 16 KiB. */
+static enum err_code resolve_addresses(struct resolution *resolution,
+                                       const struct symbolize_query *query,
+                                       struct symbolize_frames *ret_frames, struct err *err)
 {
+    const size_t max_bytes = arena_bytes(resolution->arena) + query_max_bytes;
     symbol_cursor_init(&resolution->cursor, resolution->ref.table);
     for (uint32_t i = 0; i < query->address_count; i++) {
         uint64_t address;
+        if (arena_bytes(resolution->arena) > max_bytes)
+            return err_set(err, ERR_TOO_LARGE,
+                           "the names of %u addresses in a symbol table have more than %zu MiB",
+                           query->address_count, query_max_bytes >> 20);
         if (!find_address(resolution, query->mapping, query->addresses[i], &address))
             continue;
         const uint32_t count = symbol_cursor_find(&resolution->cursor, address);
         if (count)
             resolve_address(resolution, count, &ret_frames[i]);
     }
+    return ERR_NONE;
 }
 
 /* If a page of the table could not be read during the lookups, the names may be wrong. The binary
@@ -327,13 +338,13 @@ static enum err_code resolve_from_table(struct resolution *resolution,
                                           &resolution->entry, err);
     if (code)
         return code;
-    resolve_addresses(resolution, query, ret_frames);
+    code = resolve_addresses(resolution, query, ret_frames, err);
     discard_if_unreadable(resolution, query, key, ret_frames);
     symbol_names_destroy(resolution->expanded);
     text_list_fini(&resolution->functions);
     text_list_fini(&resolution->files);
     flight_cache_unref(resolution->entry);
-    return ERR_NONE;
+    return code;
 }
 
 static enum err_code resolve(void *context, const struct symbolize_query *query,

@@ -3,6 +3,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 #include "lib/profile/raw_name.h"
@@ -37,6 +38,8 @@ struct known_frame {
 
 struct export
 {
+    enum err_code code;   /* a limit was passed in the middle of a row */
+    size_t checked_bytes; /* parquet_memory at the last check */
     struct scan *scan;
     struct row_labels *labels;
     struct export_columns columns;
@@ -225,11 +228,27 @@ static void find_frame(struct export *export, const struct profile_location *loc
     known->epoch = parquet_epoch(export->writer);
 }
 
+/* A row may have thousands of frames, each with texts of 16 KiB. */
+static void check_growth(struct export *export)
+{
+    enum { UNCHECKED_BYTES = 16 << 20 };
+    const size_t bytes = parquet_memory(export->writer);
+    if (bytes > export->checked_bytes && bytes - export->checked_bytes < UNCHECKED_BYTES)
+        return;
+    export->checked_bytes = bytes;
+    if (!export->code)
+        export->code = check_limits(export, arena_bytes(export->block_arena));
+}
+
 static void push_frame(struct export *export, const struct profile_location *location,
                        const struct profile_line *line, struct known_frame *known)
 {
-    if (known->epoch != parquet_epoch(export->writer) || known->location != location)
+    if (known->epoch != parquet_epoch(export->writer) || known->location != location) {
+        check_growth(export);
+        if (export->code)
+            return;
         find_frame(export, location, line, known);
+    }
     push(&export->names, known->name);
     push(&export->frames, known->frame);
 }
@@ -280,18 +299,6 @@ static void find_own_label(struct export *export, const struct profile_label *la
          parquet_add(export->writer, number_of(export, EXPORT_SAMPLE_LABELS), values));
 }
 
-/* A map has each key once: the first one counts. */
-static bool is_repeated(const struct dictionary *dictionary, const struct batch_label_set *set,
-                        uint32_t at)
-{
-    const struct profile_label *labels = &dictionary->sample_labels[set->first_label];
-    for (uint32_t i = 0; i < at; i++) {
-        if (labels[i].key == labels[at].key)
-            return true;
-    }
-    return false;
-}
-
 static void find_id(struct export *export, enum export_column column, const uint8_t *id,
                     size_t size, struct list *list)
 {
@@ -314,10 +321,13 @@ static void find_label_set(struct export *export, uint32_t number)
     export->label_set_epoch = epoch;
     export->label_set = number;
     export->own_labels.count = 0;
+    struct map_u64 keys = {0}; /* a map has each key once: the first one counts */
     for (uint32_t i = 0; i < set->label_count; i++) {
-        if (!is_repeated(dictionary, set, i))
-            find_own_label(export, &dictionary->sample_labels[set->first_label + i]);
+        const struct profile_label *label = &dictionary->sample_labels[set->first_label + i];
+        if (map_u64_add(&keys, label->key, i) == i)
+            find_own_label(export, label);
     }
+    map_u64_fini(&keys);
     find_id(export, EXPORT_TRACE_ID, set->link.trace_id, sizeof(set->link.trace_id),
             &export->trace_id);
     find_id(export, EXPORT_SPAN_ID, set->link.span_id, sizeof(set->link.span_id), &export->span_id);
@@ -356,6 +366,8 @@ static enum err_code append_row(struct export *export, const struct block_rows *
     parquet_append(export->writer, number_of(export, EXPORT_SEEN_AT), export->seen_at.entries,
                    export->seen_at.count);
     export->scan->statistics.row_count++;
+    if (export->code)
+        return export->code;
     return parquet_end_row(export->writer, export->scan->err);
 }
 

@@ -105,7 +105,7 @@ static enum err_code add_rows(struct merge *merge, struct scan_task *task)
     const bool is_read = !code;
     code = record_read(merge, task, bytes, code);
     for (uint32_t i = 0; is_read && !code && i < rows.row_count; i++) {
-        if (i % CHECK_ROWS == 0)
+        if (i % CHECK_ROWS == 0 || row_labels_have_grown(merge->labels))
             code = check_limits(merge, 0);
         if (rows.ordinals[i] < task->first || rows.ordinals[i] >= task->end)
             continue;
@@ -357,10 +357,12 @@ static enum err_code weigh_rows(struct merge *merge, struct scan_task *task,
     enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
     const bool is_read = !code;
     code = record_read(merge, task, bytes, code);
-    for (uint32_t i = 0; is_read && i < rows.row_count; i++) {
+    for (uint32_t i = 0; is_read && !code && i < rows.row_count; i++) {
         const uint32_t ordinal = rows.ordinals[i];
         if (ordinal < weight->first || ordinal >= weight->end)
             continue;
+        if (row_labels_have_grown(merge->labels))
+            code = check_limits(merge, 0);
         const uint32_t set = wants_labels && rows.label_sets ? rows.label_sets[i] : 0;
         const int64_t hold_ns = weight->holds_ns[ordinal - task->first];
         add_weighed(merge, task, rows.stacks[i], row_labels_group(merge->labels, set),
@@ -452,17 +454,20 @@ static enum err_code add_means(struct merge *merge)
 
 /* Sets keys[i] to the number of row i in the union. Rows of one stack without labels are looked up
  * once. */
-static void find_keys(struct merge *merge, const struct scan_task *task,
-                      const struct block_rows *rows)
+static enum err_code find_keys(struct merge *merge, const struct scan_task *task,
+                               const struct block_rows *rows)
 {
     vec_reserve(merge->keys, merge->key_capacity, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
+        if (row_labels_have_grown(merge->labels) && check_limits(merge, 0))
+            return merge->scan->err->code;
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
         const uint32_t group = row_labels_group(merge->labels, set);
         const bool is_same = i && !rows->label_sets && rows->stacks[i] == rows->stacks[i - 1];
         merge->keys[i] =
             is_same ? merge->keys[i - 1] : number_row(merge, task, rows->stacks[i], group);
     }
+    return ERR_NONE;
 }
 
 static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
@@ -480,7 +485,9 @@ static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
         return code;
     if (!wants_labels)
         rows.label_sets = NULL;
-    find_keys(merge, task, &rows);
+    code = find_keys(merge, task, &rows);
+    if (code)
+        return code;
     counter_increase_add(increase, task->block, &rows, task->first, task->end, merge->keys);
     for (uint32_t i = task->first; i < task->end; i++)
         neighbours_note(neighbours, rows.profiles[i].time_ns);
@@ -595,16 +602,10 @@ static const struct span *find_type(struct scan *scan, struct span *named)
     return is_one && selector_find_type(selector, named) ? named : NULL;
 }
 
-struct naming {
-    const struct merge *merge;
-    size_t unnamed_bytes; /* of the profile */
-};
-
 static enum err_code check_names(void *context, size_t bytes, struct err *err)
 {
-    const struct naming *naming = context;
-    const struct merge *merge = naming->merge;
-    const enum err_code code = check_limits(merge, bytes - naming->unnamed_bytes);
+    const struct merge *merge = context;
+    const enum err_code code = check_limits(merge, bytes);
     if (code && err != merge->scan->err)
         *err = *merge->scan->err;
     return code;
@@ -615,8 +616,7 @@ static enum err_code add_names(struct merge *merge, struct profile *profile)
 {
     enum { FRAME_BYTES = 2 * sizeof(uint32_t) }; /* in two views */
     struct scan *scan = merge->scan;
-    struct naming naming = {.merge = merge, .unnamed_bytes = arena_bytes(profile->arena)};
-    const struct names_memory memory = {.context = &naming, .check = check_names};
+    const struct names_memory memory = {.context = merge, .check = check_names};
     const uint64_t before = profile_count_frames(profile);
     enum err_code code =
         frame_resolution_resolve(scan->resolver, scan->query->tenant_id, &memory, profile,
@@ -625,7 +625,12 @@ static enum err_code add_names(struct merge *merge, struct profile *profile)
         return code;
     const uint64_t after = profile_count_frames(profile);
     const size_t frame_bytes = after > before ? (size_t)(after - before) * FRAME_BYTES : 0;
-    return check_limits(merge, arena_bytes(profile->arena) - naming.unnamed_bytes + frame_bytes);
+    return check_limits(merge, arena_bytes(profile->arena) + frame_bytes);
+}
+
+static enum err_code check_samples(const void *context, size_t bytes)
+{
+    return check_limits(context, bytes);
 }
 
 static enum err_code make_profile(struct merge *merge)
@@ -651,6 +656,8 @@ static enum err_code make_profile(struct merge *merge)
                                    : cadence_distance(scan->query->start_ns, scan->query->end_ns);
     }
     type.labels = merge->labels;
+    type.check_memory = check_samples;
+    type.check_context = merge;
     const bool has_data = has_own || merge->has_gains || merge->weights.covered_ns;
     result->type = scan->type_count && has_data ? scan->types[0].name : "";
     struct profile *profile;

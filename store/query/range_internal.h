@@ -58,7 +58,8 @@ struct range {
     uint64_t unknown_count; /* spread.unknown_count after the first pass */
     int64_t *intervals_ns;  /* of series with a known interval; see note_series_interval */
     uint32_t interval_count;
-    uint64_t checked_at; /* spread.add_count at the last check of the limits */
+    enum err_code stop_code; /* why spread has stopped */
+    uint64_t checked_at;     /* spread.add_count at the last check of the limits */
     struct neighbours neighbours;
     /* The current series: */
     struct spread spread;

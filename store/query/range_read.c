@@ -331,11 +331,13 @@ static uint32_t group_of_row(struct range *range, const struct block_rows *rows,
 
 /* The key of a row is its group and whether the filter keeps it: a row that it does not keep still
  * shows that the group has data. */
-static void add_snapshots(struct range *range, const struct scan_task *task,
-                          const struct block_rows *rows, const bool *kept_stacks)
+static enum err_code add_snapshots(struct range *range, const struct scan_task *task,
+                                   const struct block_rows *rows, const bool *kept_stacks)
 {
     vec_reserve(range->keys, range->key_capacity, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
+        if (row_labels_have_grown(range->labels) && range_check_limits(range))
+            return range->scan->err->code;
         const uint32_t group = group_of_row(range, rows, i);
         range->keys[i] = row_labels_stays(group) ? group * 2 + keeps_row(kept_stacks, rows, i)
                                                  : COUNTER_INCREASE_LEFT_OUT;
@@ -343,6 +345,7 @@ static void add_snapshots(struct range *range, const struct scan_task *task,
     counter_increase_add(&range->increase, task->block, rows, task->first, task->end, range->keys);
     for (uint32_t i = task->first; i < task->end; i++)
         neighbours_note(&range->neighbours, rows->profiles[i].time_ns);
+    return ERR_NONE;
 }
 
 /* Adds equal parts that add up to the value. */
@@ -410,6 +413,8 @@ static enum err_code add_deltas(struct range *range, const struct scan_task *tas
         next = timestamp_count ? next + timestamp_count : next;
         if (ordinal < task->first || ordinal >= task->end)
             continue;
+        if (row_labels_have_grown(range->labels))
+            code = range_check_limits(range);
         const uint32_t group = group_of_row(range, rows, i);
         const int64_t value = keeps_row(kept_stacks, rows, i) ? rows->values[i] : 0;
         if (!row_labels_stays(group)) {
@@ -434,13 +439,15 @@ static enum err_code add_deltas(struct range *range, const struct scan_task *tas
     return code ? code : spread_row_sums(range, rows->profiles);
 }
 
-static void add_gauges(struct range *range, const struct scan_task *task,
-                       const struct block_rows *rows, const bool *kept_stacks)
+static enum err_code add_gauges(struct range *range, const struct scan_task *task,
+                                const struct block_rows *rows, const bool *kept_stacks)
 {
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t ordinal = rows->ordinals[i];
         if (ordinal < task->first || ordinal >= task->end)
             continue;
+        if (row_labels_have_grown(range->labels) && range_check_limits(range))
+            return range->scan->err->code;
         const uint32_t group = group_of_row(range, rows, i);
         if (row_labels_stays(group))
             spread_add(&range->spread, group, rows->profiles[ordinal].time_ns, 0,
@@ -449,6 +456,7 @@ static void add_gauges(struct range *range, const struct scan_task *task,
             range->has_lost_rows = true;
     }
     cover_profiles(range, task, rows->profiles + task->first);
+    return ERR_NONE;
 }
 
 static enum err_code read_rows(struct range *range, struct scan_task *task, bool wants_labels,
@@ -474,10 +482,8 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
     if (range->aggregation == STORE_SUM)
         return add_deltas(range, task, &rows, kept_stacks);
     if (range->aggregation == STORE_MEAN)
-        add_gauges(range, task, &rows, kept_stacks);
-    else
-        add_snapshots(range, task, &rows, kept_stacks);
-    return ERR_NONE;
+        return add_gauges(range, task, &rows, kept_stacks);
+    return add_snapshots(range, task, &rows, kept_stacks);
 }
 
 bool range_is_idle(const struct range *range, const struct scan_task *task)

@@ -130,6 +130,13 @@ static enum err_code read_neighbours(struct range *range, struct scan_task *task
     return code;
 }
 
+static bool goes_on(void *context)
+{
+    struct range *range = context;
+    range->stop_code = range_check_limits(range);
+    return !range->stop_code;
+}
+
 static void end_series(struct range *range, const struct scan_task *task)
 {
     uint32_t count = 0;
@@ -170,12 +177,15 @@ enum err_code range_read_series(struct range *range, struct scan_task *tasks, ui
                                 uint32_t end)
 {
     begin_series(range);
+    range->spread.goes_on = goes_on;
+    range->spread.goes_on_context = range;
     enum err_code code = read_tasks(range, tasks, begin, end);
     if (!code && range->aggregation == STORE_DIFFERENCE)
         counter_increase_compute(&range->increase, cover_gains, add_gain, range);
     else if (!code)
         code = read_left_out(range, tasks, begin, end);
     end_series(range, &tasks[begin]);
+    code = code ? code : range->stop_code;
     if (!code)
         add_to_groups(range, tasks[begin].series);
     return code;

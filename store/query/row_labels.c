@@ -61,6 +61,7 @@ struct row_labels {
     struct label_words *chosen; /* those of them that are queried; of equal capacity */
     uint32_t word_count;
     uint32_t word_capacity;
+    size_t checked_bytes; /* bytes at the last check */
     uint32_t named_count; /* followed by the series' labels under a sender's name */
     char link_text[2][2 * DIGEST_BYTES + 1];
     struct buf key;
@@ -503,6 +504,15 @@ const struct label_words *row_labels_get(const struct row_labels *labels, uint32
 {
     *ret_count = labels->group[group].count;
     return labels->group[group].labels;
+}
+
+bool row_labels_have_grown(struct row_labels *labels)
+{
+    enum { UNCHECKED_BYTES = 4 << 20 };
+    if (labels->bytes - labels->checked_bytes <= UNCHECKED_BYTES)
+        return false;
+    labels->checked_bytes = labels->bytes;
+    return true;
 }
 
 size_t row_labels_memory(const struct row_labels *labels)

@@ -60,6 +60,9 @@ uint32_t row_labels_group(struct row_labels *labels, uint32_t label_set);
 /* The labels of a group, in order of the names; keys are the names. */
 const struct label_words *row_labels_get(const struct row_labels *labels, uint32_t group,
                                          uint32_t *ret_count);
+/* Whether the memory has grown by more than a few MiB since the last call that returned true: the
+ * caller then checks its limits. A group may have hundreds of texts of 16 KiB. */
+bool row_labels_have_grown(struct row_labels *labels);
 size_t row_labels_memory(const struct row_labels *labels);
 /* Fails if a row could not be compared: then there is no result. Handles: as
  * selector_matches_samples. */

@@ -96,6 +96,11 @@ static uint32_t find_number(struct spread *spread, uint32_t group, uint32_t step
 
 static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __int128 value)
 {
+    enum { CHECK_EVERY = 1 << 18 };
+    if (spread->is_stopped)
+        return;
+    if (++spread->add_count % CHECK_EVERY == 0 && spread->goes_on)
+        spread->is_stopped = !spread->goes_on(spread->goes_on_context);
     uint32_t number = spread->last_sum;
     const struct spread_sum *last = number < spread->sum_count ? &spread->sums[number] : NULL;
     if (!last || last->group != group || last->step != step)
@@ -106,7 +111,6 @@ static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __
     }
     spread->sums[number].sum += value;
     spread->last_sum = number;
-    spread->add_count++;
 }
 
 void spread_add_at(struct spread *spread, uint32_t group, int64_t time_ns, int64_t value)
@@ -151,7 +155,7 @@ static void add_in_parts(struct spread *spread, uint32_t group, int64_t begin_ns
     uint32_t step = (uint32_t)(offset_ns / step_ns);
     uint64_t room_ns = step_ns - offset_ns % step_ns;
     __int128 before = first_part(value, done_ns, duration_ns);
-    while (done_ns < end_ns) {
+    while (done_ns < end_ns && !spread->is_stopped) {
         const uint64_t left_ns = end_ns - done_ns;
         done_ns += left_ns < room_ns ? left_ns : room_ns;
         room_ns = step_ns;
@@ -190,7 +194,7 @@ static void add_gauge(struct spread *spread, uint32_t group, int64_t begin_ns, i
     const struct spread_steps *steps = &spread->steps;
     int64_t at_ns = begin_ns > steps->start_ns ? begin_ns : steps->start_ns;
     const int64_t to_ns = end_ns < steps->end_ns ? end_ns : steps->end_ns;
-    while (at_ns < to_ns) {
+    while (at_ns < to_ns && !spread->is_stopped) {
         if (at_ns < spread->last_from_ns || at_ns >= spread->last_to_ns) {
             spread->last_step = spread_step_of(steps, at_ns);
             spread_find_step(steps, spread->last_step, &spread->last_from_ns, &spread->last_to_ns);
@@ -297,7 +301,7 @@ static void place_values(struct spread *spread)
 {
     int64_t begin_ns = 0, end_ns = 0;
     uint32_t place = UINT32_MAX; /* values mostly come in order of time */
-    for (uint32_t i = 0; i < spread->unknown_sums; i++) {
+    for (uint32_t i = 0; i < spread->unknown_sums && !spread->is_stopped; i++) {
         const struct spread_unknown *one = &spread->unknown[i];
         if (place == UINT32_MAX || spread->times_ns[place] != one->time_ns) {
             const int64_t *found = bsearch(&one->time_ns, spread->times_ns, spread->time_count,

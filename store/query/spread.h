@@ -74,6 +74,11 @@ struct spread {
     int64_t longest_ns;     /* of all durations that extend into the window */
     uint64_t unknown_count; /* profiles of the window without a duration */
     uint64_t add_count;     /* additions to sums: proportional to the work */
+    /* Called each 262,144 additions: one value may be in thousands of steps. After false the
+     * rest is dropped (is_stopped). NULL: never. */
+    bool (*goes_on)(void *context);
+    void *goes_on_context;
+    bool is_stopped;
     /* Internal: */
     uint32_t *first_numbers;    /* per step: index + 1 of the sum of the series' first group */
     struct map_u64 sum_numbers; /* indexes of the other groups' sums, by group and step */

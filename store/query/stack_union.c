@@ -354,6 +354,14 @@ static void count_samples(struct stack_union *stacks, const struct row_labels *l
     }
 }
 
+static size_t memory_of_samples(const struct samples *samples)
+{
+    return samples->entry_count * sizeof(*samples->stack) +
+           samples->label_count * sizeof(*samples->labels) +
+           samples->count * (sizeof(*samples->starts) + sizeof(*samples->values) +
+                             sizeof(*samples->label_starts));
+}
+
 static uint32_t fill_labels(struct profile_build *profile_build, const struct row_labels *labels,
                             uint32_t group, struct profile_label *places)
 {
@@ -427,11 +435,18 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
         return err_set(err, ERR_TOO_LARGE, "samples have more than %u labels: group by fewer",
                        UINT32_MAX);
     }
+    enum err_code code = type->check_memory
+                             ? type->check_memory(type->check_context, memory_of_samples(&samples))
+                             : ERR_NONE;
+    if (code) {
+        stack_hash_set_fini(&profile_build.frames);
+        return code;
+    }
     fill_samples(&profile_build, arena, type->labels, &samples);
     stack_hash_set_fini(&profile_build.frames);
     mem_free(profile_build.location_of_frame);
     struct profile *profile;
-    enum err_code code = profile_builder_take(builder, &profile, err);
+    code = profile_builder_take(builder, &profile, err);
     if (code)
         return code;
     /* The builder would intern each sample; these are distinct already. */

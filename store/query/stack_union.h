@@ -51,11 +51,15 @@ struct stack_union_type {
     int64_t time_ns;
     int64_t duration_ns;
     const struct row_labels *labels; /* which labels the samples of each group get */
+    /* Called with the bytes that the samples will take, before they are allocated. NULL: no limit.
+     */
+    enum err_code (*check_memory)(const void *context, size_t bytes);
+    const void *check_context;
 };
 
 /* Makes a profile of one value type, with one sample per stack whose sum is not 0. Samples have the
  * labels of their groups. The caller destroys *ret_profile. Handles: ERR_TOO_LARGE (limits of
- * lib/profile). */
+ * lib/profile), what check_memory returns, which sets *err itself. */
 enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
                                   struct profile **ret_profile, struct err *err) MUST_USE;
 

@@ -59,6 +59,11 @@ static enum err_code decode(struct otlp_decoder *decoder)
     make_room_for_samples(decoder);
     otlp_start_labels(decoder);
     otlp_fill_profiles(decoder);
+    if (!otlp_charge(decoder, 0))
+        return err_set(decoder->err, ERR_TOO_LARGE,
+                       "the OTLP request has %llu bytes of labels when decoded, the limit is %llu",
+                       (unsigned long long)decoder->label_bytes,
+                       (unsigned long long)decoder->limits.memory_bytes);
     otlp_finish_labels(decoder);
     finish_profiles(decoder);
     otlp_finish_strings(decoder);

@@ -143,9 +143,10 @@ struct otlp_decoder {
     struct arena *scratch; /* freed at the end of decoding */
     struct otlp_result *result;
     uint64_t seed;
-    struct err *err;     /* of the whole request */
-    struct err *problem; /* of the current profile */
-    bool is_newest;      /* the layout is known to be 1.11 */
+    struct err *err;      /* of the whole request */
+    struct err *problem;  /* of the current profile */
+    bool is_newest;       /* the layout is known to be 1.11 */
+    uint64_t label_bytes; /* memory of labels, which otlp_count does not know; see otlp_charge */
 
     /* first pass */
     struct otlp_counts counts;
@@ -241,6 +242,9 @@ struct span otlp_service_of(struct otlp_decoder *decoder, const struct otlp_prof
  * the sample. profile_attributes are the profile's own. Fails with the decoder's problem. */
 enum err_code otlp_take_labels(struct otlp_decoder *decoder, struct span profile_attributes,
                                struct otlp_label_entry *entry) MUST_USE;
+/* Counts memory of labels. False: they have more than limits.memory_bytes, so the request is
+ * refused at its end; the caller stops at once. */
+bool otlp_charge(struct otlp_decoder *decoder, uint64_t bytes) MUST_USE;
 void otlp_start_labels(struct otlp_decoder *decoder);
 void otlp_finish_labels(struct otlp_decoder *decoder);
 

@@ -125,6 +125,12 @@ static enum err_code collect(struct otlp_decoder *decoder, struct span list, boo
     return ERR_NONE;
 }
 
+bool otlp_charge(struct otlp_decoder *decoder, uint64_t bytes)
+{
+    decoder->label_bytes += bytes;
+    return decoder->label_bytes <= decoder->limits.memory_bytes;
+}
+
 static uint32_t add_label_set(struct otlp_decoder *decoder, const struct collected *collected,
                               uint64_t link)
 {
@@ -190,6 +196,9 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
     code = collect(decoder, profile_attributes, wanted->is_delta, &collected);
     if (code)
         return code;
+    /* Each label is in two arrays, of which the first grows by half and more. */
+    if (!otlp_charge(decoder, 3 * collected.plain_count * sizeof(struct profile_label)))
+        return err_set(decoder->problem, ERR_INVALID, "has too many labels of samples");
     wanted->label_set = add_label_set(decoder, &collected, wanted->link);
     wanted->variant = add_variant(decoder, &collected);
     /* The concatenated list will be overwritten by the next sample, so it is copied. */

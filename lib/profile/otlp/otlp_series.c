@@ -51,6 +51,8 @@ static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
     const struct span text = decoder->strings[key];
     if (batch_labels_is_name(text) && text.size <= decoder->series_limits.name_bytes)
         return key;
+    if (!otlp_charge(decoder, text.size))
+        return key;
     char *name = arena_alloc_raw(decoder->scratch, text.size + 1, 1);
     size_t size = batch_labels_clean_name(text, name);
     if (size > decoder->series_limits.name_bytes)
@@ -72,6 +74,9 @@ static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
         size--;
     if (limit <= MARK_BYTES)
         return otlp_intern(decoder, span_of(text.data, size));
+    /* All of the text, because it is hashed. */
+    if (!otlp_charge(decoder, text.size))
+        return value;
     uint8_t hash[DIGEST_BYTES];
     char *cut = arena_alloc_raw(decoder->scratch, size + MARK_BYTES + 1, 1);
     digest_sha256(text, hash);
@@ -220,6 +225,8 @@ static uint32_t service_of(struct otlp_decoder *decoder, const struct otlp_conte
     if (!context->executable)
         return otlp_intern(decoder, SPAN_LITERAL("unknown_service"));
     const struct span name = decoder->strings[context->executable];
+    if (!otlp_charge(decoder, name.size))
+        return context->executable;
     const char *text = arena_printf(decoder->scratch, "unknown_service:%.*s", SPAN_PRINT(name));
     return label_value(decoder, otlp_intern(decoder, span_text(text)));
 }

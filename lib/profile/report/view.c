@@ -40,9 +40,15 @@ struct build {
     uint32_t cut_frame;   /* valid if view->has_cut_stacks */
     struct span no_label; /* "(no thread)" */
     struct buf label_text;
+    size_t label_bytes; /* of frames of labels */
 };
 
-enum { LABEL_TEXT_BYTES_MAX = 4096, TYPE_NAME_BYTES_MAX = 256 };
+enum {
+    LABEL_TEXT_BYTES_MAX = 4096,
+    LABELS_BYTES_MAX =
+        64 << 20, /* of all distinct values of the label that stacks are grouped by */
+    TYPE_NAME_BYTES_MAX = 256
+};
 
 int64_t view_scaled(const struct view *view, enum view_side side, int64_t sum)
 {
@@ -224,7 +230,12 @@ static uint32_t label_frame(struct build *build, const struct side *side, uint32
     struct span value = label_value(build, side, sample);
     if (value.size == 0)
         value = build->no_label;
-    return frame_table_label(build->table, value);
+    uint32_t before, after;
+    (void)frame_table_frames(build->table, &before);
+    const uint32_t frame = frame_table_label(build->table, value);
+    (void)frame_table_frames(build->table, &after);
+    build->label_bytes += after > before ? value.size : 0;
+    return frame;
 }
 
 /* ---- stacks ---- */
@@ -352,6 +363,10 @@ static enum err_code add_stacks(struct build *build, const struct side *side, st
         const uint32_t *stack = sample_stack(side, i, &depth);
         if (passes_filter(side, stack, depth))
             add_stack(build, side, i, value, stack, depth);
+        if (build->label_bytes > LABELS_BYTES_MAX)
+            return err_set(err, ERR_TOO_LARGE,
+                           "the values of the label have more than %d MiB: group by another label",
+                           LABELS_BYTES_MAX >> 20);
     }
     return ERR_NONE;
 }
@@ -384,12 +399,13 @@ static uint64_t entries_needed(const struct build *build, uint64_t max_depth)
  * frames: a thousand locations with a thousand inlined calls each. Such a profile must not make all
  * other profiles of a window unreadable. When all stacks together have very many entries, those
  * deeper than VIEW_USUAL_DEPTH are cut; if that is not enough, all stacks are cut to the greatest
- * depth that fits.
+ * depth that fits. No stack has more than VIEW_DEPTH_MAX frames, because a flame graph needs some
+ * nodes for each level.
  */
 static uint64_t choose_depth(struct build *build)
 {
-    build->max_depth = UINT64_MAX - 1;
-    uint64_t needed = entries_needed(build, build->max_depth);
+    uint64_t needed = entries_needed(build, UINT64_MAX - 1);
+    build->max_depth = VIEW_DEPTH_MAX;
     if (needed <= VIEW_ENTRIES_USUAL)
         return needed;
     build->max_depth = VIEW_USUAL_DEPTH;

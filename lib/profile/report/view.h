@@ -145,16 +145,16 @@ static inline struct span view_unit(const struct view *view)
 /*
  * Creates a view. Handles: ERR_INVALID (no such sample type, or no such label to group or filter
  * by; an expression of the filter is too costly), ERR_TOO_LARGE (stacks with their inlined calls
- * exceed VIEW_ENTRIES_MAX; the deadline; the magnitudes of all values of both sides reach
- * INT64_MAX: below it every sum is exact).
+ * exceed VIEW_ENTRIES_MAX; the values of the label to group by have more than 64 MiB; the deadline;
+ * the magnitudes of all values of both sides reach INT64_MAX: below it every sum is exact).
  */
 #define VIEW_ENTRIES_MAX (UINT64_C(1) << 28)
 /* When all stacks with their inlined calls have more than VIEW_ENTRIES_USUAL entries, stacks
  * deeper than VIEW_USUAL_DEPTH lose frames at the root; when they exceed VIEW_ENTRIES_MAX, the
- * depth is reduced until they fit. A frame "[frames above the last N are cut]" becomes their
- * root. Totals and flat values stay exact. */
+ * depth is reduced until they fit. No stack has more than VIEW_DEPTH_MAX frames. A frame "[frames
+ * above the last N are cut]" becomes their root. Totals and flat values stay exact. */
 #define VIEW_ENTRIES_USUAL (UINT64_C(1) << 26)
-enum { VIEW_USUAL_DEPTH = 1024 };
+enum { VIEW_USUAL_DEPTH = 1024, VIEW_DEPTH_MAX = 1 << 18 };
 enum err_code view_create(struct arena *arena, const struct profile *profile,
                           const struct view_options *options, const struct view **ret_view,
                           struct err *err) MUST_USE;

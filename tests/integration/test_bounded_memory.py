@@ -1,0 +1,202 @@
+"""Small inputs whose sizes multiply: the server refuses or cuts the product before it exceeds its
+budgets of memory and time."""
+
+import gzip
+import pathlib
+import re
+import sys
+
+import pytest
+
+from conftest import ROOT
+from test_shares import problem, share
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+from pprof_maker import block, number, varint  # noqa: E402
+
+OTLP = "/v1development/profiles"
+WINDOW = {"start": "now-1d", "end": "now+1d"}
+BEGIN = 1_700_000_000_000_000_000
+
+
+@pytest.fixture
+def small_server(start_server):
+    return start_server("--max-heavy-memory=256MiB", "--max-query-memory=256MiB")
+
+
+def peak_mib(server):
+    status = pathlib.Path("/proc", str(server.child_pid()), "status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+
+
+def post_otlp(server, body):
+    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+    return server.api().post(OTLP, gzip.compress(body), headers=headers)
+
+
+def otlp_dictionary(strings, attributes):
+    """Each table begins with an empty entry."""
+    return block(
+        2,
+        b"".join(block(5, text) for text in (b"", b"samples", b"count", *strings))
+        + b"".join(block(6, attribute) for attribute in (b"", *attributes) if attributes)
+        + block(7, b""),
+    )
+
+
+TYPE = block(1, number(1, 1) + number(2, 2))
+
+
+@pytest.mark.long
+def test_attributes_of_resources_are_limited_by_the_memory_of_their_texts(small_server):
+    """300 resources refer to 127 names and a value of 16 KiB each: 1 KB when compressed."""
+    names = [b"%03d-" % i + b"k" * 16370 for i in range(127)]
+    value = 3 + len(names)
+    attributes = b"".join(
+        block(1, number(3, 3 + i) + block(2, number(8, value))) for i in range(len(names))
+    )
+    profile = TYPE + block(2, number(1, 0) + block(4, varint(1)))
+    resource = block(1, block(1, attributes) + block(2, block(2, profile)))
+    body = otlp_dictionary([*names, b"v" * 16380], []) + resource * 300
+    response = post_otlp(small_server, body)
+    assert response.status == 413 or b"labels" in response.body, response
+    assert peak_mib(small_server) < 450
+
+
+@pytest.mark.long
+def test_labels_of_samples_are_limited_by_their_memory(small_server):
+    """300,000 samples have the 126 attributes of their profile: 40 KB when compressed."""
+    names = [b"k%d" % i for i in range(127)]
+    common = [number(1, 3 + i) + block(2, number(8, 1)) for i in range(126)]
+    own = [number(1, 3 + 126) + block(2, number(3, i + 1)) for i in range(300000)]
+    samples = b"".join(
+        block(2, block(2, varint(127 + i)) + block(4, varint(1))) for i in range(len(own))
+    )
+    profile = TYPE + block(11, b"".join(varint(1 + i) for i in range(126))) + samples
+    body = otlp_dictionary(names, common + own) + block(1, block(2, block(2, profile)))
+    response = post_otlp(small_server, body)
+    assert response.status in (413, 429) or b"labels" in response.body, response
+    assert peak_mib(small_server) < 450
+
+
+def make_pprof(stacks, labels=(), texts=(), lines=1):
+    """stacks: the depth of each sample; all locations are one, with that many lines. labels: per
+    sample a list of (key, text), as numbers of texts."""
+    strings = [b"", b"samples", b"count", b"main", *texts]
+    line = block(4, number(1, 1) + number(2, 7))
+    out = bytearray(TYPE)
+    for i, depth in enumerate(stacks):
+        own = labels[i] if labels else ()
+        out += block(
+            2,
+            block(1, b"\x01" * depth)
+            + block(2, varint(1))
+            + b"".join(block(3, number(1, 4 + key) + number(2, 4 + text)) for key, text in own),
+        )
+    out += block(4, number(1, 1) + line * lines)
+    out += block(5, number(1, 1) + number(2, 3) + number(3, 3))
+    for text in strings:
+        out += block(6, text)
+    return gzip.compress(bytes(out))
+
+
+@pytest.mark.long
+def test_a_flame_graph_of_one_deep_stack_is_cut(start_server):
+    """65,000 locations with 1,000 inlined calls each: a graph of all levels needs 5 GB."""
+    server = start_server("--max-heavy-memory=1GiB")
+    identity = share(server.api(), make_pprof([65000], lines=1000))["id"]
+    flame = server.api().get(f"/api/v1/shares/{identity}/flame", query={"limit": "1000"})
+    assert flame.status == 200 and peak_mib(server) < 900, flame
+
+
+@pytest.mark.long
+def test_values_of_a_label_to_group_by_are_limited(small_server):
+    """100,000 samples have a text of two labels of 2,000 bytes: a frame for each needs 400 MB."""
+    count = 300
+    texts = [b"key", *(b"%04d" % i + b"x" * 2000 for i in range(count))]
+    labels = [[(0, 1 + i), (0, 1 + j)] for i in range(count) for j in range(count)]
+    profile = make_pprof([1] * len(labels), labels, texts)
+    identity = share(small_server.api(), profile)["id"]
+    path = f"/api/v1/shares/{identity}/flame"
+    problem(small_server.api().get(path, query={"group_by": "label:key"}), 413, "64 MiB")
+    assert small_server.api().get(path).status == 200
+    assert peak_mib(small_server) < 450
+
+
+def ingest(server, profile, service):
+    response = server.api().post(
+        "/api/v1/profiles", profile, query={"label": f"service_name={service}"}
+    )
+    assert response.status == 200, response
+
+
+@pytest.mark.long
+def test_groups_of_deep_stacks_are_limited_by_the_memory_of_a_query(small_server):
+    """In the store 40 services share a stack of 60,000 frames; 50 samples of each have a label of
+    their own: 480 MB of stacks in a result."""
+    for i in range(40):
+        texts = [b"key", *(b"%d" % (50 * i + j) for j in range(50))]
+        profile = make_pprof([60000] * 50, [[(0, 1 + j)] for j in range(50)], texts)
+        ingest(small_server, profile, f"deep{i}")
+    query = {**WINDOW, "query": '{service_name=~"deep.*"}', "group_by": "label:key"}
+    response = small_server.api().get("/api/v1/query", query={**query, "report": "top"})
+    problem(response, 422, "max-query-memory")
+    assert peak_mib(small_server) < 700
+
+
+@pytest.mark.long
+def test_label_texts_of_a_result_are_limited_by_the_memory_of_a_query(small_server):
+    """1,000 samples have 100 labels with two texts of 16 KB: 3.3 GB of texts for 60 KB."""
+    names = [b"%03d" % i + b"k" * 16000 for i in range(100)]
+    values = [b"%03d" % i + b"v" * 16000 for i in range(101)]
+    labels = [
+        [(key, len(names) + (key * 7 + i) % len(values)) for key in range(len(names))]
+        for i in range(1000)
+    ]
+    ingest(small_server, make_pprof([1] * 1000, labels, names + values), "texts")
+    query = {**WINDOW, "query": '{service_name="texts"}', "report": "labels"}
+    problem(small_server.api().get("/api/v1/query", query=query), 422, "max-query-memory")
+    assert peak_mib(small_server) < 700
+
+
+@pytest.mark.long
+def test_an_export_of_a_sample_with_many_labels_takes_no_quadratic_time(small_server):
+    count = 200000
+    texts = [b"%d" % i for i in range(count)]
+    ingest(small_server, make_pprof([1], [[(i, i) for i in range(count)]], texts), "labels")
+    before = small_server.cpu_seconds()
+    query = {**WINDOW, "query": '{service_name="labels"}'}
+    assert small_server.api().get("/api/v1/export", query=query).status == 200
+    assert small_server.cpu_seconds() - before < 8  # 2e10 comparisons take longer
+
+
+@pytest.mark.long
+def test_short_steps_of_many_groups_are_limited_by_the_memory_of_a_query(small_server):
+    """A lone snapshot covers a minute, which is 10,000 steps for each of 20,000 groups."""
+    count = 20000
+    texts = [b"key", *(b"%d" % i for i in range(count))]
+    strings = [b"", b"inuse_space", b"bytes", b"main", *texts]
+    out = bytearray(TYPE)
+    for i in range(count):
+        out += block(
+            2, block(1, b"\x01") + block(2, varint(5)) + block(3, number(1, 4) + number(2, 5 + i))
+        )
+    out += block(4, number(1, 1) + block(4, number(1, 1)))
+    out += block(5, number(1, 1) + number(2, 3))
+    for text in strings:
+        out += block(6, text)
+    out += number(9, BEGIN)
+    response = small_server.api().post(
+        "/api/v1/profiles", gzip.compress(bytes(out)), query={"label": "service_name=heap"}
+    )
+    assert response.status == 200, response
+    query = {
+        "query": 'inuse_space{service_name="heap"}',
+        "start": str(BEGIN),
+        "end": str(BEGIN + 66_000_000_000),
+        "step": "6ms",
+        "group_by": "key",
+    }
+    before = small_server.cpu_seconds()
+    problem(small_server.api().get("/api/v1/query_range", query=query), 422, "max-query-memory")
+    assert peak_mib(small_server) < 700 and small_server.cpu_seconds() - before < 15
