@@ -146,8 +146,13 @@ static enum err_code write_flame_json(const struct report *report, struct arena 
     enum err_code code = make_flame(report, arena, view, &flame, err);
     if (code)
         return code;
+    uint32_t zoomed = 0;
     if (report->zoom)
-        flame = flame_zoom(arena, flame, flame_find_path(flame, report->zoom));
+        code = flame_find_path(flame, report->zoom, &zoomed, err);
+    if (code)
+        return code;
+    if (report->zoom)
+        flame = flame_zoom(arena, flame, zoomed);
     return export_json(flame, (uint32_t)report->depth, symbolization_of(report), output, err);
 }
 
@@ -398,8 +403,8 @@ static enum err_code make_marked(const struct report *report, struct arena *aren
     if (code)
         return code;
     picture_highlights_find(arena, *ret_flame, report->search, report->marked, ret_marks);
-    *ret_node = report->zoom ? flame_find_path(*ret_flame, report->zoom) : 0;
-    return ERR_NONE;
+    *ret_node = 0;
+    return report->zoom ? flame_find_path(*ret_flame, report->zoom, ret_node, err) : ERR_NONE;
 }
 
 static struct span describe_seen(struct arena *arena, const struct flame *flame, uint32_t node,

@@ -200,3 +200,28 @@ def test_short_steps_of_many_groups_are_limited_by_the_memory_of_a_query(small_s
     before = small_server.cpu_seconds()
     problem(small_server.api().get("/api/v1/query_range", query=query), 422, "max-query-memory")
     assert peak_mib(small_server) < 700 and small_server.cpu_seconds() - before < 15
+
+
+@pytest.mark.long
+def test_names_of_many_lines_are_hashed_within_the_limit_of_cpu_time(start_server):
+    """200,000 lines of a function with a name of 16 KB: a look-up of a path hashes 10 GB."""
+    server = start_server("--report-cpu-time=1s")
+    count = 200000
+    out = bytearray(TYPE)
+    for i in range(count):
+        out += block(4, number(1, i + 1) + block(4, number(1, 1) + number(2, i + 1)))
+    out += block(2, block(1, b"".join(varint(i + 1) for i in range(100))) + block(2, varint(1)))
+    out += block(5, number(1, 1) + number(2, 3) + number(4, 4))
+    for text in (b"", b"samples", b"count", b"n" * 16000, b"f" * 16000):
+        out += block(6, text)
+    path = f"/api/v1/shares/{share(server.api(), gzip.compress(bytes(out)))['id']}/flame"
+    lines = {"group_by": "line"}
+    assert server.api().get(path, query=lines).status == 200
+    before = server.cpu_seconds()
+    problem(
+        server.api().get(path, query={**lines, "root": "00000000000000aa"}), 413, "takes too long"
+    )
+    picture = path.replace("/api/v1/shares", "/p").replace("/flame", ".svg")
+    zoomed = server.api().get(picture, query={"g": "line", "z": "00000000000000aa"})
+    assert zoomed.status in (200, 413), zoomed
+    assert server.cpu_seconds() - before < 8

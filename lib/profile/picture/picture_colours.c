@@ -100,10 +100,20 @@ static void take_hues(const struct flame *flame, enum picture_colouring colourin
     mem_free(ranked);
 }
 
+/* Frames of lines share the text of a long name, which is hashed once: known by its place. */
+static uint32_t shade_of(struct map_u64 *shades, struct span name)
+{
+    const uint64_t place = (uint64_t)(uintptr_t)name.data ^ (uint64_t)name.size << 48;
+    const uint32_t known = map_u64_find(shades, place);
+    return known != MAP_ABSENT ? known
+                               : map_u64_add(shades, place, hash_text(name) % PICTURE_SHADES);
+}
+
 static void fill_by_part(const struct flame *flame, enum picture_colouring colouring,
                          uint8_t *fills)
 {
     struct map_bytes hues;
+    struct map_u64 shades = {0};
     map_bytes_init(&hues, 64);
     map_bytes_add(&hues, SPAN_LITERAL(""), PICTURE_NEUTRAL_HUE);
     map_bytes_add(&hues, SPAN_LITERAL("kernel"), PICTURE_NEUTRAL_HUE);
@@ -112,9 +122,12 @@ static void fill_by_part(const struct flame *flame, enum picture_colouring colou
         const struct frame *frame = &flame->frames[i];
         const struct span part = part_of(frame, colouring);
         const uint32_t known = map_bytes_find(&hues, part);
-        const uint32_t hue = known == MAP_ABSENT ? hash_text(part) % PICTURE_HUES : known;
-        fills[i] = (uint8_t)(hue * PICTURE_SHADES + hash_text(frame->name) % PICTURE_SHADES);
+        const uint32_t hue = known == MAP_ABSENT
+                                 ? map_bytes_add(&hues, part, hash_text(part) % PICTURE_HUES)
+                                 : known;
+        fills[i] = (uint8_t)(hue * PICTURE_SHADES + shade_of(&shades, frame->name));
     }
+    map_u64_fini(&shades);
     map_bytes_fini(&hues);
 }
 

@@ -64,8 +64,9 @@ static enum err_code find_path(const struct view *view, const uint32_t *order, u
                                 .path = path,
                                 .all = view->frames,
                                 .form = (enum path_hash_form)form};
-        for (uint32_t i = 0; i < view->frame_count; i++)
-            hashes[i] = path_hash_frame(&view->frames[i], view->group, search.form);
+        code = path_hash_frames(view, view->frames, view->frame_count, search.form, hashes, err);
+        if (code)
+            return code;
         code = find_node(&search, view, order, ret_root, err);
     }
     return code;

@@ -6,13 +6,17 @@
 #include "lib/profile/report/path_hash.h"
 #include "lib/profile/report/raw_path.h"
 
-static uint32_t find_path(const struct flame *flame, uint64_t hash, enum path_hash_form form)
+static enum err_code find_path(const struct flame *flame, uint64_t hash, enum path_hash_form form,
+                               uint32_t *ret_node, struct err *err)
 {
-    struct path_hash *frames = mem_new(struct path_hash, flame->frame_count);
-    struct path_hash *paths = mem_new(struct path_hash, flame->node_count);
+    arena_auto scratch = arena_create();
+    struct path_hash *frames = arena_new_raw(scratch, struct path_hash, flame->frame_count);
+    struct path_hash *paths = arena_new(scratch, struct path_hash, flame->node_count);
     uint32_t found = 0;
-    for (uint32_t i = 0; i < flame->frame_count; i++)
-        frames[i] = path_hash_frame(&flame->frames[i], flame->view->group, form);
+    const enum err_code code =
+        path_hash_frames(flame->view, flame->frames, flame->frame_count, form, frames, err);
+    if (code)
+        return code;
     for (uint32_t i = 1; i < flame->node_count && !found; i++) {
         const uint32_t frame = flame->node_frame[i];
         paths[i] = path_hash_step(paths[flame->node_parent[i]], frames[frame],
@@ -20,21 +24,24 @@ static uint32_t find_path(const struct flame *flame, uint64_t hash, enum path_ha
         if (path_hash_u64(paths[i]) == hash)
             found = i;
     }
-    mem_free(frames);
-    mem_free(paths);
-    return found;
+    *ret_node = found;
+    return ERR_NONE;
 }
 
-uint32_t flame_find_path(const struct flame *flame, uint64_t hash)
+enum err_code flame_find_path(const struct flame *flame, uint64_t hash, uint32_t *ret_node,
+                              struct err *err)
 {
-    uint32_t found = 0;
-    for (int form = 0; form < PATH_HASH_FORM_COUNT && !found; form++)
-        found = find_path(flame, hash, (enum path_hash_form)form);
+    enum err_code code = ERR_NONE;
     uint64_t now;
-    struct err ignored;
-    if (!found && raw_path_find(flame->view, hash, &now, &ignored) == ERR_NONE)
-        found = find_path(flame, now, PATH_HASH_OF_FRAMES);
-    return found;
+    *ret_node = 0;
+    for (int form = 0; form < PATH_HASH_FORM_COUNT && !code && !*ret_node; form++)
+        code = find_path(flame, hash, (enum path_hash_form)form, ret_node, err);
+    if (code || *ret_node)
+        return code;
+    code = raw_path_find(flame->view, hash, &now, err);
+    if (code)
+        return code == ERR_NOT_FOUND ? ERR_NONE : code;
+    return find_path(flame, now, PATH_HASH_OF_FRAMES, ret_node, err);
 }
 
 struct zoom {

@@ -9,10 +9,11 @@
 
 #include "lib/profile/report/flame.h"
 
-/* The first node whose path has that hash, or had it before its addresses got names
- * (raw_path.h); 0, the root, when there is none. Costs one to three passes over the nodes, and
- * one over the stacks. */
-uint32_t flame_find_path(const struct flame *flame, uint64_t hash);
+/* Sets *ret_node to the first node whose path has that hash, or had it before its addresses got
+ * names (raw_path.h); 0, the root, when there is none. Costs one to three passes over the nodes,
+ * and one over the stacks. Handles: ERR_TOO_LARGE (the deadline of the view). */
+enum err_code flame_find_path(const struct flame *flame, uint64_t hash, uint32_t *ret_node,
+                              struct err *err) MUST_USE;
 
 /*
  * Makes a graph of the path from the root to node and its subtree, in arena. Nodes on the path keep

@@ -79,9 +79,12 @@ static struct span name_then(const struct profile *profile, uint32_t location, u
     return name.size ? name : raw_name_write(profile, &profile->locations[location], text);
 }
 
-static struct old_names hash_locations(const struct view *view, const struct profile *profile,
-                                       struct arena *arena)
+static enum err_code hash_locations(const struct view *view, const struct profile *profile,
+                                    struct arena *arena, struct old_names *ret_names,
+                                    struct err *err)
 {
+    enum { CHECK_BYTES = 1 << 20 };
+    size_t unchecked = 0;
     uint32_t *start = arena_new(arena, uint32_t, (size_t)profile->location_count + 1);
     for (uint32_t i = 0; i < profile->location_count; i++)
         start[i + 1] = start[i] + (is_renamed(&profile->locations[i]) ? count_then(profile, i) : 0);
@@ -91,9 +94,17 @@ static struct old_names hash_locations(const struct view *view, const struct pro
         for (uint32_t j = start[i]; j < start[i + 1]; j++) {
             const struct frame frame = {.name = name_then(profile, i, j - start[i], text)};
             hashes[j] = path_hash_frame(&frame, view->group, PATH_HASH_OF_FRAMES);
+            unchecked += 64 + frame.name.size;
         }
+        if (unchecked < CHECK_BYTES)
+            continue;
+        unchecked = 0;
+        const enum err_code code = view_check_cpu(view, err);
+        if (code)
+            return code;
     }
-    return (struct old_names){.start = start, .frames = hashes};
+    *ret_names = (struct old_names){.start = start, .frames = hashes};
+    return ERR_NONE;
 }
 
 /* Hashes from the root down to a frame. */
@@ -181,18 +192,22 @@ static enum err_code not_found(struct err *err)
     return err_set(err, ERR_NOT_FOUND, "no node of the tree has that path");
 }
 
-static struct search hash_all(const struct view *view, uint64_t wanted, struct arena *arena)
+static enum err_code hash_all(const struct view *view, uint64_t wanted, struct arena *arena,
+                              struct search *ret_search, struct err *err)
 {
-    struct search search = {.view = view, .wanted = wanted};
-    for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
+    enum err_code code = ERR_NONE;
+    *ret_search = (struct search){.view = view, .wanted = wanted};
+    for (int side = 0; side < VIEW_SIDE_COUNT && !code; side++) {
         if (view->profiles[side])
-            search.old_names[side] = hash_locations(view, view->profiles[side], arena);
+            code = hash_locations(view, view->profiles[side], arena, &ret_search->old_names[side],
+                                  err);
     }
     struct path_hash *frames = arena_new_raw(arena, struct path_hash, view->frame_count);
-    for (uint32_t i = 0; i < view->frame_count; i++)
-        frames[i] = path_hash_frame(&view->frames[i], view->group, PATH_HASH_OF_FRAMES);
-    search.frames = frames;
-    return search;
+    if (!code)
+        code = path_hash_frames(view, view->frames, view->frame_count, PATH_HASH_OF_FRAMES, frames,
+                                err);
+    ret_search->frames = frames;
+    return code;
 }
 
 enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *ret_now,
@@ -203,7 +218,10 @@ enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *re
         view = view->without_chain;
     if (!raw_path_may_be(view))
         return not_found(err);
-    const struct search search = hash_all(view, hash, scratch);
+    struct search search;
+    enum err_code code = hash_all(view, hash, scratch, &search, err);
+    if (code)
+        return code;
     for (uint32_t i = 0; i < view->stack_count; i++) {
         if (i % VIEW_CHECK_STEPS == 0 && view_check_cpu(view, err))
             return err->code;
@@ -383,7 +401,10 @@ enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
     enum err_code code = ERR_NONE;
     if (!raw_path_may_be(view))
         return not_found(err);
-    const struct search search = hash_all(view, hash, scratch);
+    struct search search;
+    code = hash_all(view, hash, scratch, &search, err);
+    if (code)
+        return code;
     bool *is_function = arena_new(scratch, bool, view->frame_count);
     bool *is_function_then[VIEW_SIDE_COUNT] = {0};
     for (int side = 0; side < VIEW_SIDE_COUNT; side++) {

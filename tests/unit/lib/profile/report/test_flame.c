@@ -383,6 +383,14 @@ static const struct profile *same_names(struct arena *arena)
     return profile;
 }
 
+static uint32_t node_of(const struct flame *flame, uint64_t path)
+{
+    uint32_t node = UINT32_MAX;
+    struct err err;
+    assert_int_equal(flame_find_path(flame, path, &node, &err), ERR_NONE);
+    return node;
+}
+
 /* With lines, each node is found by its own path; by names only, the first node with these names
  * is found. */
 static void each_sibling_is_found(void **state)
@@ -397,13 +405,13 @@ static void each_sibling_is_found(void **state)
     const struct flame *below;
     for (uint32_t node = 1; node < flame->node_count; node++) {
         uint64_t path = path_hash_u64(path_of(flame, node));
-        assert_int_equal(flame_find_path(flame, path), node);
+        assert_int_equal(node_of(flame, path), node);
         assert_int_equal(flame_create_below(arena, view, 100, path, &below, &err), ERR_NONE);
         assert_below(flame, below, node);
     }
     const struct frame run = {.name = SPAN_LITERAL("run")};
     uint64_t old = path_below_main(run, VIEW_BY_LINE, PATH_HASH_OF_NAMES);
-    uint32_t first = flame_find_path(flame, old);
+    uint32_t first = node_of(flame, old);
     assert_true(first && flame->node_cum[first] == 30);
     assert_int_equal(flame_create_below(arena, view, 100, old, &below, &err), ERR_NONE);
 }
