@@ -56,6 +56,21 @@ int64_t cadence_longest(int64_t interval_ns)
     return interval_ns > INT64_MAX / 2 ? INT64_MAX : interval_ns + interval_ns / 2;
 }
 
+uint32_t cadence_find(const int64_t *times_ns, uint32_t count, int64_t at_ns)
+{
+    uint32_t first = 0;
+    while (count > 0) {
+        const uint32_t half = count / 2;
+        if (times_ns[first + half] < at_ns) {
+            first += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return first;
+}
+
 int64_t cadence_end(const int64_t *times_ns, uint32_t count, uint32_t i)
 {
     const int64_t interval_ns = cadence_interval(times_ns, count, i);

@@ -36,6 +36,8 @@ int64_t cadence_interval(const int64_t *times_ns, uint32_t count, uint32_t i);
 /* The longest distance that is no gap. */
 int64_t cadence_longest(int64_t interval_ns);
 
+/* The index of the first time that is not before at_ns; count if there is none. */
+uint32_t cadence_find(const int64_t *times_ns, uint32_t count, int64_t at_ns);
 /* The time until which the i-th counts; its own time when there is no other. */
 int64_t cadence_end(const int64_t *times_ns, uint32_t count, uint32_t i);
 

@@ -69,6 +69,7 @@ struct range {
     struct map_u64 cut_hours; /* hours with totals only that extend over several steps */
     struct map_u64 gained;    /* indexes of values, by time of the snapshot */
     struct hour_sum *hour_sums;
+    struct map_u64 hour_numbers; /* indexes of hour_sums by group and hour */
     uint32_t hour_sum_count;
     uint32_t hour_sum_capacity;
     /* The current granule: */

@@ -254,6 +254,7 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
     mem_free(range.row_sums);
     mem_free(range.keys);
     mem_free(range.hour_sums);
+    map_u64_fini(&range.hour_numbers);
     if (code)
         return code;
     if (!range.result.type && !range.result.statistics.broken_count)

@@ -170,12 +170,11 @@ int32_t range_hour_of(int64_t time_ns)
  * are read. */
 static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int64_t sum)
 {
-    for (uint32_t i = 0; i < range->hour_sum_count; i++) {
-        struct hour_sum *one = &range->hour_sums[i];
-        if (one->group == group && one->hour == hour) {
-            one->sum += sum;
-            return;
-        }
+    const uint64_t key = (uint64_t)group << 32 | (uint32_t)hour;
+    const uint32_t number = map_u64_add(&range->hour_numbers, key, range->hour_sum_count);
+    if (number < range->hour_sum_count) {
+        range->hour_sums[number].sum += sum;
+        return;
     }
     vec_reserve(range->hour_sums, range->hour_sum_capacity, range->hour_sum_count + 1);
     range->hour_sums[range->hour_sum_count++] =
@@ -186,9 +185,9 @@ static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int6
 static void share_hour_sum(struct range *range, const struct hour_sum *hour)
 {
     const struct spread *spread = &range->spread;
-    uint32_t first = 0, count = 0;
-    while (first < spread->time_count && range_hour_of(spread->times_ns[first]) < hour->hour)
-        first++;
+    const int64_t begin_ns = hour->hour * INT64_C(3600) * CLOCK_NS_PER_S;
+    const uint32_t first = cadence_find(spread->times_ns, spread->time_count, begin_ns);
+    uint32_t count = 0;
     while (first + count < spread->time_count &&
            range_hour_of(spread->times_ns[first + count]) == hour->hour)
         count++;
@@ -208,6 +207,8 @@ void range_share_hour_sums(struct range *range)
     spread->time_count = cadence_order(spread->times_ns, spread->time_count);
     for (uint32_t i = 0; i < range->hour_sum_count; i++)
         share_hour_sum(range, &range->hour_sums[i]);
+    map_u64_fini(&range->hour_numbers);
+    range->hour_numbers = (struct map_u64){0};
     range->hour_sum_count = 0;
 }
 

@@ -60,6 +60,8 @@ static void begin_series(struct range *range)
     range->gained = (struct map_u64){0};
     range->has_left_out = range->has_lost_rows = false;
     neighbours_begin_series(&range->neighbours);
+    map_u64_fini(&range->hour_numbers);
+    range->hour_numbers = (struct map_u64){0};
     range->hour_sum_count = 0;
 }
 

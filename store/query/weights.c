@@ -136,10 +136,9 @@ static double find_hour_mean(const struct weighing *weighing, const struct block
     double sum_ns = 0;
     uint32_t count = 0;
     scan_find_hour(granule, &first_ns, &last_ns);
-    for (uint32_t i = 0; i < weighing->time_count; i++) {
+    for (uint32_t i = cadence_find(weighing->times_ns, weighing->time_count, first_ns);
+         i < weighing->time_count && weighing->times_ns[i] <= last_ns; i++) {
         const int64_t time_ns = weighing->times_ns[i];
-        if (time_ns < first_ns || time_ns > last_ns)
-            continue;
         sum_ns += (double)find_hold(weighing, time_ns);
         count++;
     }

@@ -606,9 +606,23 @@ static void coverage_is_the_union(void **state)
     }
 }
 
+static void the_first_time_that_is_not_before_is_found(void **state)
+{
+    (void)state;
+    static const int64_t times_ns[] = {-5, 0, 10, 20, 30};
+    static const struct {
+        int64_t at_ns;
+        uint32_t index;
+    } cases[] = {{INT64_MIN, 0}, {-5, 0}, {-4, 1}, {0, 1}, {1, 2}, {20, 3}, {30, 4}, {31, 5}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(cadence_find(times_ns, 5, cases[i].at_ns), cases[i].index);
+    assert_int_equal(cadence_find(times_ns, 0, 3), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_time_that_is_not_before_is_found),
         cmocka_unit_test(sums_are_the_same_in_all_steps),
         cmocka_unit_test(a_constant_load_is_flat_in_every_step),
         cmocka_unit_test(profiles_without_a_duration_cover_their_interval),
