@@ -29,6 +29,7 @@ enum {
     GENERATION_SLOTS =
         1024, /* of active teams; two that share a slot query the database more often */
     FOUND_MAX_BYTES = 8 << 20,
+    OPENED_MIN_BYTES = 256 << 10, /* so that at most 16,384 tables are open */
     KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
     DAMAGED_RETRY_S = 300,         /* a damaged object may be restored while the server runs */
     LIGHT_UNPACK_BYTES = 16 << 20, /* the size that each thread may unpack at any time */
@@ -353,7 +354,10 @@ static enum err_code open_table(void *context, void **ret_value, size_t *ret_byt
     opened->table = table;
     opened->failed_ns = code ? clock_monotonic_ns() : 0;
     *ret_value = opened;
-    *ret_bytes = sizeof(*opened) + (table ? (size_t)symbol_table_sizes(table).bytes : 0);
+    /* An open table is a mapping, of which a process may have 65,530 (vm.max_map_count), so a small
+     * table counts as a larger one. */
+    const size_t bytes = table ? (size_t)symbol_table_sizes(table).bytes : 0;
+    *ret_bytes = bytes > OPENED_MIN_BYTES ? bytes : OPENED_MIN_BYTES;
     return ERR_NONE;
 }
 
@@ -419,6 +423,29 @@ static enum err_code ref_found(struct server *server, const struct search *searc
         flight_cache_forget(cache, found_key);
     flight_cache_unref(entry);
     return code;
+}
+
+enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct span build_id,
+                                bool *ret_has, struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    *ret_has = false;
+    if (!symbol_tables_id(build_id, id))
+        return ERR_NONE;
+    found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
+    struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
+    struct flight_entry *entry;
+    const enum err_code code =
+        flight_cache_ref(server->symbol_tables->found, key, find_table, &search, &entry, err);
+    if (code)
+        return code;
+    const struct found *found = flight_cache_get(entry);
+    const struct symbol_tables_binary binary = {.build_id = span_text(id)};
+    *ret_has = *found->object_key;
+    if (*ret_has && !found->is_good)
+        (void)symbol_tables_need(server, tenant_id, &binary, 1);
+    flight_cache_unref(entry);
+    return ERR_NONE;
 }
 
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,

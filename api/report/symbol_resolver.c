@@ -525,12 +525,11 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
         return;
     uint32_t noted = 0;
     for (uint32_t i = 0; i < unseen_count && noted < NOTED_OF_PROFILE; i++) {
-        struct symbol_tables_ref ref = {0};
-        if (!symbol_tables_ref(symbol_resolver->server, tenant_id, unseen[i].build_id, &ref,
+        bool has_table;
+        if (!symbol_tables_has(symbol_resolver->server, tenant_id, unseen[i].build_id, &has_table,
                                &ignored) &&
-            !ref.table)
+            !has_table)
             noted += symbol_tables_need(symbol_resolver->server, tenant_id, &unseen[i], 1);
-        symbol_tables_unref(&ref);
     }
 }
 

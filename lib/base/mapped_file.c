@@ -12,18 +12,20 @@
 
 /*
  * The regions that are mapped now. The signal handler may run at any moment, so it can take no
- * lock: regions are prepended with an atomic exchange and never freed. A closed region has begin 0
- * and is used again by the next mapped_file_open.
+ * lock: regions are prepended with an atomic exchange and never freed. A closed region has begin 0;
+ * it is in a second list, with a lock, for the next mapped_file_open.
  */
 struct mapped_region {
     struct mapped_region *next;
+    struct mapped_region *next_closed;
     _Atomic uintptr_t begin; /* 0: free */
     _Atomic uintptr_t end;
-    atomic_bool is_taken;
     atomic_bool has_failed;
 };
 
 static _Atomic(struct mapped_region *) regions;
+static struct mapped_region *closed_regions;
+static pthread_mutex_t closed_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards closed_regions */
 static struct sigaction previous_action;
 static uintptr_t page_bytes;
 static pthread_mutex_t install_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -76,13 +78,14 @@ static void install_handler(void)
 
 static struct mapped_region *take_region(void)
 {
-    for (struct mapped_region *region = atomic_load(&regions); region; region = region->next) {
-        bool is_free = false;
-        if (atomic_compare_exchange_strong(&region->is_taken, &is_free, true))
-            return region;
-    }
-    struct mapped_region *region = mem_new(struct mapped_region, 1);
-    atomic_store(&region->is_taken, true);
+    pthread_mutex_lock(&closed_mutex);
+    struct mapped_region *region = closed_regions;
+    if (region)
+        closed_regions = region->next_closed;
+    pthread_mutex_unlock(&closed_mutex);
+    if (region)
+        return region;
+    region = mem_new(struct mapped_region, 1);
     region->next = atomic_load(&regions);
     while (!atomic_compare_exchange_weak(&regions, &region->next, region))
         ;
@@ -118,6 +121,9 @@ void mapped_file_close(struct mapped_file *file)
         return;
     atomic_store(&file->region->begin, 0); /* before another mapping can have these addresses */
     munmap((void *)(uintptr_t)file->bytes.data, file->bytes.size);
-    atomic_store(&file->region->is_taken, false);
+    pthread_mutex_lock(&closed_mutex);
+    file->region->next_closed = closed_regions;
+    closed_regions = file->region;
+    pthread_mutex_unlock(&closed_mutex);
     *file = (struct mapped_file){0};
 }
