@@ -25,6 +25,7 @@
 #include <time.h>
 
 #define MIB (UINT64_C(1) << 20)
+#define TRIMMED_BYTES (128 * MIB) /* of a request: trimming takes some milliseconds */
 
 enum {
     STEP_BYTES = 4 << 20, /* a slot grows by at least this much */
@@ -279,10 +280,16 @@ void query_memory_enter(struct query_memory *memory, struct arena *arena,
 
 void query_memory_leave(struct query_memory_slot **slots)
 {
+    uint64_t bytes = 0;
     for (struct query_memory_slot *slot = *slots; slot; slot = slot->beside) {
         pthread_mutex_lock(&slot->memory->mutex);
+        bytes += slot->held_bytes;
         set_held(slot, 0);
         pthread_mutex_unlock(&slot->memory->mutex);
     }
     *slots = NULL;
+    /* Freed memory in small pieces stays with the process otherwise, beside that of later queries.
+     */
+    if (bytes > TRIMMED_BYTES)
+        mem_trim();
 }
