@@ -637,6 +637,34 @@ def test_symbolization_over_the_limit_of_binaries_is_not_complete(tenant, tmp_pa
     assert client.get(f"/api/v1/shares/{whole}/symbolization").json()["complete"]
 
 
+def open_tables(server):
+    """The symbol tables that the server has mapped; it unpacks them into files without a name."""
+    maps = pathlib.Path("/proc", str(server.child_pid()), "maps").read_text()
+    return sum("(deleted)" in line for line in maps.splitlines())
+
+
+@needs_compiler
+def test_an_upload_opens_no_symbol_table(start_server, tmp_path):
+    """A profile may refer to many tables: they are opened when names are shown."""
+    server = start_server()
+    client = Tenant(server).api("read", "share", "debuginfo")
+    program = Program(tmp_path, "ad" * 20, C_SOURCE)
+    send_table(client, program.build_id, program.table)
+    maker = pprof_maker.Maker(CPU)
+    mapping = maker.mapping("/opt/program", BASE, BASE + 0x1000, program.build_id, flags=0)
+    address = BASE + program.addresses[0] - OFFSET
+    maker.sample([maker.location((), mapping, address)], [1, 10])
+    profile = maker.bytes()
+    server.restart()
+    client.close()
+    before = open_tables(server)
+    link = share(client, profile)["id"]
+    assert open_tables(server) == before
+    functions = client.get(f"/api/v1/shares/{link}/top").json()["functions"]
+    assert not functions[0]["name"].startswith("program+"), functions
+    assert open_tables(server) == before + 1
+
+
 def transactions(server):
     """Returns the number of transactions that the server has committed."""
     with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
