@@ -25,6 +25,7 @@ struct build {
     struct dwarf_file *dwarf_alternate;
     struct dwarf_file *split_files[BUILD_MAX_SPLIT];
     uint32_t split_count;
+    struct elf_input *mini;
     struct buf mini_bytes; /* the content of .gnu_debugdata; names are borrowed from it */
     struct code_map code;
     struct symbol_table_writer *writer;
@@ -138,8 +139,8 @@ static void read_debug_link(struct build *build)
     struct cursor cursor = cursor_at(bytes, 0);
     const struct span name = cursor_text(&cursor);
     /* The report consists of lines. */
-    if (name.size < sizeof(build->report->debug_link) && !memchr(name.data, '\n', name.size) &&
-        !memchr(name.data, '/', name.size))
+    if (name.size && name.size < sizeof(build->report->debug_link) &&
+        !memchr(name.data, '\n', name.size) && !memchr(name.data, '/', name.size))
         memcpy(build->report->debug_link, name.data, name.size);
 }
 
@@ -154,7 +155,8 @@ static void check_alternate(struct build *build)
         add_problem(build,
                     "names are in a shared file of dwz that was not given (.gnu_debugaltlink)");
         /* The report consists of lines. */
-        if (name.size < sizeof(build->report->alternate) && !memchr(name.data, '\n', name.size))
+        if (name.size && name.size < sizeof(build->report->alternate) &&
+            !memchr(name.data, '\n', name.size))
             memcpy(build->report->alternate, name.data, name.size);
         if (id.size && id.size <= sizeof(build->report->alternate_id)) {
             memcpy(build->report->alternate_id, id.data, id.size);
@@ -275,16 +277,15 @@ static void add_go(struct build *build)
 static enum err_code add_mini_debuginfo(struct build *build, struct err *err)
 {
     struct span packed;
-    struct elf_input *mini;
     uint32_t count;
     enum err_code code = elf_input_read_name(build->elf, ".gnu_debugdata", &packed, err);
     if (code || !packed.size)
         return code;
     code = mini_debuginfo_expand(packed, &build->mini_bytes, err);
     if (!code)
-        code = elf_input_open(build->arena, buf_span(&build->mini_bytes), false, &mini, err);
+        code = elf_input_open(build->arena, buf_span(&build->mini_bytes), false, &build->mini, err);
     if (!code)
-        code = elf_symbols_add(mini, ".symtab", &build->code, build->writer, &count, err);
+        code = elf_symbols_add(build->mini, ".symtab", &build->code, build->writer, &count, err);
     if (!code && count)
         build->report->facts.quality |= SYMBOL_HAS_MINI;
     return code;
@@ -345,6 +346,7 @@ static void close_all(struct build *build)
         elf_input_close(build->split_elfs[i]);
     }
     elf_input_close(build->alternate);
+    elf_input_close(build->mini);
     elf_input_close(build->elf);
     symbol_table_writer_destroy(build->writer);
     buf_fini(&build->mini_bytes);

@@ -369,7 +369,7 @@ static void describe_error(const h2o_req_t *req, struct err *err)
     if (req->res.status == 413)
         err_set(err, ERR_TOO_LARGE,
                 "the body is larger than %zu bytes, the limit of one request: send less at once, "
-                "or upload a large profile in parts, as `perfolio push` does by itself",
+                "or upload a large share in parts, as `perfolio push` does by itself",
                 HTTP_MAX_BODY_BYTES);
     else if (req->res.status == 417)
         err_set(err, ERR_INVALID, "the only supported Expect is 100-continue: leave the field out");

@@ -2,6 +2,7 @@
 
 #include "cli/client.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <stdlib.h>
 
@@ -78,10 +79,13 @@ enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err)
         if (code)
             break;
         count += print_page(page, is_json);
-        after = client_text(page, "next", NULL);
-        if (!after)
+        const char *next = client_text(page, "next", NULL);
+        if (!next)
             break;
-        after = arena_strdup(cli->arena, after);
+        if (after && strcmp(next, after) <= 0)
+            return err_set(err, ERR_NETWORK,
+                           "the server repeats a page of the list: is it a Perfolio server?");
+        after = arena_strdup(cli->arena, next);
     }
     if (code)
         return code;

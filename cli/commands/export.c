@@ -5,6 +5,9 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
+#include <string.h>
+#include <unistd.h>
+
 enum { OPTION_START = 0x200, OPTION_END, OPTION_PARQUET, OPTION_LABEL, MAX_PATH_BYTES = 256 << 10 };
 #define MAX_RESPONSE_BYTES (UINT64_C(1) << 40)
 
@@ -117,6 +120,17 @@ static enum err_code make_path(const struct exporting *export, struct buf *path,
     return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the selector is too long") : ERR_NONE;
 }
 
+/* A proxy or another server may answer with a page of its own. Nothing is known about a pipe. */
+static enum err_code check_begin(int fd, struct err *err)
+{
+    char begin[4];
+    const ssize_t size = pread(fd, begin, sizeof(begin), 0);
+    if (size < 0 || (size == sizeof(begin) && memcmp(begin, "PAR1", sizeof(begin)) == 0))
+        return ERR_NONE;
+    return err_set(err, ERR_NETWORK,
+                   "the response is no Parquet file: is the URL that of a Perfolio server?");
+}
+
 static enum err_code save_table(const struct exporting *export, struct client *client,
                                 struct err *err)
 {
@@ -134,6 +148,8 @@ static enum err_code save_table(const struct exporting *export, struct client *c
         return code;
     code = target_download(&target, (const char *)path.data, export->output, MAX_RESPONSE_BYTES,
                            save.fd, &cli->terminal, err);
+    if (!code && !is_empty)
+        code = check_begin(save.fd, err);
     if (code)
         query_text_point(cli, &export->query_text, err);
     else if (is_empty)

@@ -38,6 +38,7 @@ class FakeServer(http.server.ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.requests = []  # (method, path)
         self.fields = []  # header fields of each request
+        self.documents = {}  # path -> what each GET of it returns
         self.failures = []  # (status, header fields) for the next requests
         self.cut_after_request = 0  # connections to close without a response, after reading all
         self.lose_responses_of = []  # patterns: such requests are executed but get no response
@@ -139,7 +140,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         part = re.fullmatch(r"/api/v1/uploads/(\w+)/parts/(\d+)", path)
         upload = re.fullmatch(r"/api/v1/uploads/(\w+)(/complete)?", path)
-        if (self.command, path) == ("POST", "/api/v1/shares"):
+        if self.command == "GET" and path in server.documents:
+            self.reply(200, server.documents[path])
+        elif (self.command, path) == ("POST", "/api/v1/shares"):
             key = self.headers["Idempotency-Key"]
             known = server.keys.setdefault(key, "A" * 18 + f"{len(server.shares):04d}")
             self.share(body, known)
@@ -342,6 +345,21 @@ def test_push_prints_json_and_markdown(run, stacks):
     response = json.loads(run("push", "--json", stacks).out)
     assert response["url"].endswith(response["id"]) and response["delete_token"]
     assert run("push", "--markdown", stacks).out.startswith("[profile](http")
+
+
+def test_a_list_whose_pages_repeat_ends(run, fake):
+    fake.documents["/api/v1/debuginfo"] = {"binaries": [], "next": "abcd"}
+    result = run("debuginfo", "list")
+    assert result.returncode == 3 and "repeats a page" in result.log, result.log
+    assert fake.count("GET", "debuginfo") == 2
+
+
+def test_an_export_is_a_parquet_file(run, fake, tmp_path):
+    """A proxy may answer with a page of its own and status 200."""
+    fake.documents["/api/v1/export"] = {"welcome": "please sign in"}
+    result = run("export", "-o", tmp_path / "out.parquet", "cpu")
+    assert result.returncode == 3 and "no Parquet file" in result.log, result.log
+    assert list(tmp_path.glob("out*")) == []
 
 
 def test_options_are_sent_as_query_parameters_and_the_password_is_not(run, fake, stacks, tmp_path):
