@@ -486,7 +486,10 @@ export class Runner {
   wants(beginning) {
     if (this.filter) return this.filter.startsWith(beginning) || beginning.includes(this.filter);
     if (this.mode === "short") return !longTests.some((one) => beginning.startsWith(one));
-    return this.mode === "all" || longTests.some((one) => one.startsWith(beginning));
+    return (
+      this.mode === "all" ||
+      longTests.some((one) => one.startsWith(beginning) || beginning.startsWith(one))
+    );
   }
 
   /** Entries of longTests that no test of this run has. */
