@@ -108,7 +108,7 @@ async function assertHarmless(page, where) {
 }
 
 export async function testHostile(runner, browser, server) {
-  if (!runner.wants("hostile")) return;
+  if (!runner.wants("hostile labels")) return;
   const context = await signedIn(browser, server);
   const phone = await signedIn(browser, server, "phone");
   const inside = (use, of = context) =>
