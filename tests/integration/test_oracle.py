@@ -407,6 +407,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.long
 @needs_go
 @pytest.mark.parametrize("filters", FILTERS, ids=lambda filters: ",".join(filters))
 @pytest.mark.parametrize("name", ["cpu", "delta", "fields"])
