@@ -25,7 +25,7 @@
 #include <time.h>
 
 #define MIB (UINT64_C(1) << 20)
-#define TRIMMED_BYTES (128 * MIB) /* of a request: trimming takes some milliseconds */
+#define TRIMMED_BYTES (128 * MIB) /* a smaller request is not worth the milliseconds */
 
 enum {
     STEP_BYTES = 4 << 20, /* a slot grows by at least this much */

@@ -154,7 +154,7 @@ struct resolver_context {
     int64_t tenant_id;
     enum symbol_name_mode mode;
     bool has_process_mappings; /* queries contain the mapping of a process (shares) */
-    uint64_t max_bytes;        /* of a share: for names */
+    uint64_t max_bytes;        /* the limit of memory for the names of a share */
     atomic_uint noted;         /* binaries of a share without a table that were noted */
 };
 

@@ -168,7 +168,7 @@ struct name_job {
     struct flight_entry **raw; /* ownership is taken */
 };
 
-/* What names take of memory, with the frames that they add to two views of a report. */
+/* The memory of names, with the frames that they add to the two views of a report. */
 static uint64_t memory_of_names(const struct profile *raw, const struct profile *named,
                                 const struct arena *arena)
 {

@@ -37,8 +37,8 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
 /* As profile_cache_ref, with names for its addresses (api/report/symbol_resolver.h): made once per
  * generation of the team's symbol tables. *ret_entry is NULL, without an error, if the names and
- * the frames of inlined calls that they add to reports need more than names_bytes. Nobody knows the
- * number before; use profile_cache_with_names. Handles also: ERR_DATABASE. */
+ * the frames of inlined calls that they add to reports need more than names_bytes. The number
+ * is known only afterwards; use profile_cache_with_names. Handles also: ERR_DATABASE. */
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
                                       enum symbol_name_mode mode, uint64_t names_bytes,
                                       struct flight_entry **ret_entry, struct err *err) MUST_USE;

@@ -604,7 +604,7 @@ static const struct span *find_type(struct scan *scan, struct span *named)
 
 struct naming {
     const struct merge *merge;
-    size_t unnamed_bytes; /* of the profile */
+    size_t unnamed_bytes; /* size of the profile before names were added */
 };
 
 static enum err_code check_names(void *context, size_t bytes, struct err *err)

@@ -40,13 +40,12 @@ struct build {
     uint32_t cut_frame;   /* valid if view->has_cut_stacks */
     struct span no_label; /* "(no thread)" */
     struct buf label_text;
-    size_t label_bytes; /* of frames of labels */
+    size_t label_bytes; /* sizes of all values of the label that have a frame */
 };
 
 enum {
     LABEL_TEXT_BYTES_MAX = 4096,
-    LABELS_BYTES_MAX =
-        64 << 20, /* of all distinct values of the label that stacks are grouped by */
+    LABELS_BYTES_MAX = 64 << 20, /* limit of label_bytes */
     TYPE_NAME_BYTES_MAX = 256
 };
 
