@@ -125,7 +125,7 @@ def test_stacks_of_a_command_are_complete(record, program, tmp_path):
     assert total > 0
     for name in ("inner", "middle", "outer"):
         assert rows[name]["cum"] > 0.95 * total, name
-    assert rows["inner"]["flat"] > 0.7 * total
+    assert rows["inner"]["flat"] > 0.9 * total
     assert rows["inner"]["file"].endswith("spin.c")
 
 
@@ -444,14 +444,17 @@ def test_functions_of_node_get_names_from_a_jitdump(record, tmp_path):
 @pytest.mark.parametrize("command", [["{}", "100"], ["sh", "-c", "{} 100; exit 0"]])
 def test_the_first_mapping_is_the_executable_of_the_command(record, program, tmp_path, command):
     command = [word.format(program) for word in command]
-    done = record("-F", "997", "--", *command)
-    assert done.returncode == 0, done.stderr
+    for _ in range(3):  # beside other load a recording of 50 samples has more of the kernel
+        done = record("-F", "997", "--", *command)
+        assert done.returncode == 0, done.stderr
+        rows = functions(tmp_path)
+        if rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]:
+            break
     profile = pprof_reader.load(tmp_path / "profile.pb.gz")
     first = profile.mappings[min(profile.mappings)]
     assert first["filename"] == os.path.realpath(shutil.which(command[0]))
     # The functions of other binaries have kept their names and mappings.
-    rows = functions(tmp_path)
-    assert rows["inner"]["flat"] > 0.7 * rows["main"]["cum"]
+    assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
     files = {
         line["function_id"]: profile.mappings[location["mapping_id"]]["filename"]
         for location in profile.locations.values()
@@ -542,7 +545,7 @@ def test_a_running_process_is_recorded_by_its_pid(record, program, tmp_path):
         process.wait()
     assert done.returncode == 0, done.stderr
     rows = functions(tmp_path)
-    assert rows["inner"]["flat"] > 0.7 * rows["main"]["cum"]
+    assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
 
 
 @pytest.mark.long
@@ -607,7 +610,7 @@ def test_a_program_without_a_path_has_names(record, program, tmp_path, where):
     assert done.returncode == 0, done.stderr
     assert "stacks that end" not in done.stderr
     rows = functions(tmp_path)
-    assert rows["inner"]["flat"] > 0.7 * rows["main"]["cum"] > 0
+    assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"] > 0
 
 
 @pytest.mark.long
@@ -1311,7 +1314,7 @@ def test_the_proc_of_another_pid_namespace_is_refused(program, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     rows = functions(tmp_path)
-    assert rows["inner"]["flat"] > 0.7 * rows["main"]["cum"]
+    assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
 
 
 MADE = r"""

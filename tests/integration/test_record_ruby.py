@@ -87,11 +87,8 @@ main
 """
 
 
-@pytest.mark.parametrize("options", [(), ("--bounded-loops",)])
-def test_methods_of_a_script_replace_the_frames_of_the_interpreter(
-    record, tmp_path, options
-):  # noqa: F811
-    found, total = record_script(record, tmp_path, LOAD, options=options)
+def count_stacks(found, total):
+    """(whole stacks, those in leaf, those with native frames of a call, all)"""
     by_each = [("<main>", 28), ("main", 23), ("block in main", 23), ("outer", 17), ("middle", 12)]
     by_sort = [("<main>", 28), ("main", 24), ("block in main", 24)]
     whole, of_leaf, left = 0, 0, 0
@@ -107,9 +104,22 @@ def test_methods_of_a_script_replace_the_frames_of_the_interpreter(
         # Native frames of a call may remain before it has pushed its frames and after it has
         # removed them.
         left += count if any(frame and frame[0] == "rb_vm_exec" for frame in frames[:-1]) else 0
-    assert total > 10 and whole >= 0.99 * total, (whole, total)
-    assert of_leaf > 0.7 * total, (of_leaf, total)
-    assert left <= 0.01 * total, (left, total)
+    return whole, of_leaf, left, total
+
+
+@pytest.mark.parametrize("options", [(), ("--bounded-loops",)])
+def test_methods_of_a_script_replace_the_frames_of_the_interpreter(
+    record, tmp_path, options
+):  # noqa: F811
+    for _ in range(3):  # beside other load a recording of 70 samples has more of the callers
+        whole, of_leaf, left, total = count_stacks(
+            *record_script(record, tmp_path, LOAD, options=options)
+        )
+        assert total > 10 and whole >= 0.99 * total, (whole, total)
+        assert left <= 0.01 * total, (left, total)
+        if of_leaf > 0.9 * total:
+            break
+    assert of_leaf > 0.9 * total, (of_leaf, total)
 
 
 def test_c_functions_stay_between_the_methods_that_call_them(record, tmp_path):  # noqa: F811
