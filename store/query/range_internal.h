@@ -44,7 +44,7 @@ struct range {
     struct spread_steps steps;
     uint32_t step_count;
     struct stack_filters *filters;
-    struct names_memory names_memory; /* of stack_query */
+    struct names_memory names_memory; /* checks the names that stack_query looks up */
     struct stack_filter_query stack_query;
     const bool **kept_stacks; /* per block in use: per stack; NULL: not yet known */
     struct flight_entry **kept_entries;

@@ -122,25 +122,32 @@ static inline struct path_hash path_hash_frame(const struct frame *frame, enum v
     return hash;
 }
 
+/* Adds bytes that were hashed to *unchecked, and checks the deadline of the view after each MiB. */
+static inline enum err_code path_hash_check(const struct view *view, size_t *unchecked,
+                                            size_t bytes, struct err *err)
+{
+    enum { CHECK_BYTES = 1 << 20 };
+    *unchecked += bytes;
+    if (*unchecked < CHECK_BYTES)
+        return ERR_NONE;
+    *unchecked = 0;
+    return view_check_cpu(view, err);
+}
+
 /* Hashes frames into ret_hashes. Frames may be millions, with a name and a file of 16 KiB each, so
  * the deadline of the view is checked. Handles: ERR_TOO_LARGE (the deadline). */
 static inline enum err_code path_hash_frames(const struct view *view, const struct frame *frames,
                                              uint32_t count, enum path_hash_form form,
                                              struct path_hash *ret_hashes, struct err *err)
 {
-    enum { CHECK_BYTES = 1 << 20 };
+    enum err_code code = ERR_NONE;
     size_t unchecked = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !code; i++) {
         ret_hashes[i] = path_hash_frame(&frames[i], view->group, form);
-        unchecked += 64 + frames[i].name.size + frames[i].file.size;
-        if (unchecked < CHECK_BYTES)
-            continue;
-        unchecked = 0;
-        const enum err_code code = view_check_cpu(view, err);
-        if (code)
-            return code;
+        code =
+            path_hash_check(view, &unchecked, 64 + frames[i].name.size + frames[i].file.size, err);
     }
-    return ERR_NONE;
+    return code;
 }
 
 static inline uint32_t path_hash_mix(uint32_t parent, uint32_t frame)

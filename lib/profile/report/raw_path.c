@@ -83,7 +83,6 @@ static enum err_code hash_locations(const struct view *view, const struct profil
                                     struct arena *arena, struct old_names *ret_names,
                                     struct err *err)
 {
-    enum { CHECK_BYTES = 1 << 20 };
     size_t unchecked = 0;
     uint32_t *start = arena_new(arena, uint32_t, (size_t)profile->location_count + 1);
     for (uint32_t i = 0; i < profile->location_count; i++)
@@ -94,14 +93,10 @@ static enum err_code hash_locations(const struct view *view, const struct profil
         for (uint32_t j = start[i]; j < start[i + 1]; j++) {
             const struct frame frame = {.name = name_then(profile, i, j - start[i], text)};
             hashes[j] = path_hash_frame(&frame, view->group, PATH_HASH_OF_FRAMES);
-            unchecked += 64 + frame.name.size;
+            const enum err_code code = path_hash_check(view, &unchecked, 64 + frame.name.size, err);
+            if (code)
+                return code;
         }
-        if (unchecked < CHECK_BYTES)
-            continue;
-        unchecked = 0;
-        const enum err_code code = view_check_cpu(view, err);
-        if (code)
-            return code;
     }
     *ret_names = (struct old_names){.start = start, .frames = hashes};
     return ERR_NONE;
