@@ -92,6 +92,7 @@ struct store_options {
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 256 MiB */
     size_t result_cache_bytes;     /* of cached results; 0: none are cached */
+    size_t merge_bytes;            /* of blocks that a merge has open together; 0: 512 MiB */
     const struct frame_resolver *resolver; /* outlives the store; NULL: no names are looked up */
     /* Called when background work failed; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);
@@ -237,6 +238,10 @@ struct store_query {
      * that result already, and none is computed. NULL: one is computed. */
     bool (*has_result)(void *context, const char *identity);
     void *has_result_context;
+    /* For merges: the memory that the caller needs to use a result with this profile, in bytes. It
+     * counts as memory of the query. NULL: none. */
+    size_t (*result_use_bytes)(const void *context, const struct profile *profile);
+    const void *result_use_context;
     const struct frame_resolver *resolver; /* for this query; NULL: the store's own */
     int64_t start_ns;                      /* profiles with start_ns <= begin … */
     int64_t end_ns;                        /* … and begin < end_ns */

@@ -124,6 +124,16 @@ enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const 
     return ERR_BUSY;
 }
 
+bool memory_gate_try_enter(struct memory_gate *gate, uint64_t bytes)
+{
+    pthread_mutex_lock(&gate->mutex);
+    const bool is_in = !gate->first && has_room(gate, bytes);
+    if (is_in)
+        gate->used_bytes += bytes;
+    pthread_mutex_unlock(&gate->mutex);
+    return is_in;
+}
+
 void memory_gate_leave(struct memory_gate *gate, uint64_t bytes)
 {
     if (bytes == 0)

@@ -20,6 +20,7 @@
 #include "lib/profile/formats/format.h"
 #include "lib/profile/profile.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct memory_gate;
@@ -66,6 +67,9 @@ enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
  */
 enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const char *what,
                                 struct err *err) MUST_USE;
+/* The same without waiting: false if the bytes are not free now, or others wait. The caller may
+ * hold bytes already. */
+bool memory_gate_try_enter(struct memory_gate *gate, uint64_t bytes) MUST_USE;
 /* 0 bytes are a no-op. */
 void memory_gate_leave(struct memory_gate *gate, uint64_t bytes);
 

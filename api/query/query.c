@@ -277,9 +277,16 @@ enum err_code query_read_labels(const struct request *request, struct store_quer
     return code ? err_add(err, "label") : ERR_NONE;
 }
 
-void query_want_labels(const struct request *request, const struct report *report,
-                       struct store_query *query)
+static size_t report_bytes(const void *context, const struct profile *profile)
 {
+    return report_memory(context, profile);
+}
+
+void query_prepare_report(const struct request *request, const struct report *report,
+                          struct store_query *query)
+{
+    query->result_use_bytes = report_bytes;
+    query->result_use_context = report;
     struct span *label = arena_new(request->arena, struct span, 1);
     *label = report->label_key;
     query->resolver = symbol_resolver_resolver(request->server->symbol_resolver, report->names);
@@ -431,7 +438,7 @@ static enum err_code read_samples(struct request *request, struct report *report
         !view_find_label(report->group_by, &label))
         return err_set(err, ERR_INVALID, "group_by of pprof must be a label");
     enum err_code code = query_read_labels(request, query, err);
-    query_want_labels(request, report, query);
+    query_prepare_report(request, report, query);
     report_drop_label_rules(report);
     return code;
 }

@@ -50,9 +50,10 @@ enum err_code query_read(struct request *request, const struct query_names *name
  * Handles: ERR_INVALID (the message names the parameter). */
 enum err_code query_read_labels(const struct request *request, struct store_query *query,
                                 struct err *err) MUST_USE;
-/* Adds the labels that the report needs: those that it groups by or counts. */
-void query_want_labels(const struct request *request, const struct report *report,
-                       struct store_query *query);
+/* Adds what the report needs: the form of names, the labels that it groups by or counts, and its
+ * memory. report must live as long as query. */
+void query_prepare_report(const struct request *request, const struct report *report,
+                          struct store_query *query);
 /* As store_merge; the caller ends with store_result_fini. */
 enum err_code query_merge(const struct request *request, const struct store_query *query,
                           struct store_result *ret_result, struct err *err) MUST_USE;

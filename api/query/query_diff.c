@@ -70,7 +70,7 @@ static enum err_code read_samples(struct request *request, const struct report *
     enum err_code code = query_read_labels(request, query, err);
     if (code)
         return code;
-    query_want_labels(request, report, query);
+    query_prepare_report(request, report, query);
     if (!is_beside_share || !query->label_filter)
         return ERR_NONE;
     size_t count = label_filter_keys(query->label_filter, names);
@@ -182,20 +182,26 @@ static const char *describe_names(struct request *request, const struct query_di
     return code ? NULL : symbolization_status_write(request, &status);
 }
 
-static enum err_code ref_share(const struct query_diff *diff, uint64_t names_bytes,
-                               struct sides *sides, bool *ret_needs_more, struct err *err)
+/* The share's profile, and the memory for its part of the report. sides->profiles is unchanged if
+ * that needs more memory. */
+static enum err_code ref_share(const struct query_diff *diff, struct profile_cache_memory *memory,
+                               struct sides *sides, struct err *err)
 {
+    const struct report *report = &diff->pair.report;
     const size_t side = diff->queries[0] ? 1 : 0;
     if (diff->queries[side])
         return ERR_NONE; /* both sides are queries */
     enum err_code code =
-        profile_cache_ref_named(diff->pair.report.server, &diff->pair.shares[side],
-                                diff->pair.report.names, names_bytes, &sides->entries[side], err);
+        profile_cache_ref_named(report->server, &diff->pair.shares[side], report->names,
+                                memory->names_bytes, &sides->entries[side], err);
     if (code)
         return code;
-    *ret_needs_more = !sides->entries[side];
-    if (!*ret_needs_more)
-        sides->profiles[side] = profile_cache_get(sides->entries[side]);
+    memory->needs_names = !sides->entries[side];
+    if (memory->needs_names)
+        return ERR_NONE;
+    const struct profile *profile = profile_cache_get(sides->entries[side]);
+    if (profile_cache_take(memory, report_memory(report, profile)))
+        sides->profiles[side] = profile;
     return ERR_NONE;
 }
 
@@ -206,32 +212,39 @@ struct writing {
     struct buf *body;
 };
 
-/* The share first: if its names need more memory, the queries need not run twice. */
-static enum err_code write_sides(void *context, uint64_t names_bytes, bool *ret_needs_more,
-                                 struct err *err)
+static enum err_code write_report(const struct writing *writing, struct sides *sides,
+                                  struct err *err)
 {
-    const struct writing *writing = context;
     struct request *request = writing->request;
     const struct query_diff *diff = writing->diff;
-    struct sides sides = {0};
     const char *missing[SIDES] = {NULL, NULL};
-    enum err_code code = ref_share(diff, names_bytes, &sides, ret_needs_more, err);
-    if (code || *ret_needs_more)
-        return code;
+    enum err_code code = ERR_NONE;
     for (size_t i = 0; i < SIDES && !code; i++) {
         if (diff->queries[i])
-            code = merge_side(request, diff, i, &sides, missing, err);
+            code = merge_side(request, diff, i, sides, missing, err);
     }
     struct report counted = diff->pair.report;
-    memcpy(counted.left_out, sides.left_out, sizeof(counted.left_out));
+    memcpy(counted.left_out, sides->left_out, sizeof(counted.left_out));
     if (!code)
-        counted.symbolization = describe_names(request, diff, &sides);
+        counted.symbolization = describe_names(request, diff, sides);
     if (!code)
-        code = report_write_profiles(&counted, sides.profiles, writing->body, err);
+        code = report_write_profiles(&counted, sides->profiles, writing->body, err);
     for (size_t i = 0; i < SIDES; i++)
         code = diff->queries[i] ? query_explain(diff->queries[i], code, err) : code;
     if (!code)
         add_warning(request, writing->response, missing);
+    return code;
+}
+
+/* The share first: if it needs more memory, the queries need not run twice. */
+static enum err_code write_sides(void *context, struct profile_cache_memory *memory,
+                                 struct err *err)
+{
+    const struct writing *writing = context;
+    struct sides sides = {0};
+    enum err_code code = ref_share(writing->diff, memory, &sides, err);
+    if (!code && !memory->needs_names && !memory->wanted_bytes)
+        code = write_report(writing, &sides, err);
     for (size_t i = 0; i < SIDES; i++) {
         store_result_fini(&sides.merged[i]);
         if (sides.entries[i])
@@ -256,7 +269,8 @@ static enum err_code begin_shares(struct request *request, const struct query_di
     return code;
 }
 
-static uint64_t memory_needed(const struct query_diff *diff, size_t *ret_share_count)
+static uint64_t memory_needed(const struct query_diff *diff, uint64_t *ret_view_bytes,
+                              size_t *ret_share_count)
 {
     const struct share *shares[SIDES];
     size_t count = 0;
@@ -265,6 +279,7 @@ static uint64_t memory_needed(const struct query_diff *diff, size_t *ret_share_c
             shares[count++] = &diff->pair.shares[i];
     }
     *ret_share_count = count;
+    *ret_view_bytes = share_report_view_memory(&diff->pair.report, shares, count);
     return share_report_memory(&diff->pair.report, shares, count);
 }
 
@@ -274,7 +289,8 @@ static enum err_code respond_with_query(struct request *request, struct response
 {
     const struct report *report = &diff->pair.report;
     size_t share_count;
-    const uint64_t gate_bytes = memory_needed(diff, &share_count);
+    uint64_t view_bytes;
+    const uint64_t gate_bytes = memory_needed(diff, &view_bytes, &share_count);
     buf_auto body;
     struct writing writing = {
         .request = request, .response = response, .diff = diff, .body = &body};
@@ -282,8 +298,8 @@ static enum err_code respond_with_query(struct request *request, struct response
     enum err_code code = begin_shares(request, diff, err);
     if (code)
         return code;
-    code = profile_cache_with_names(request->server, gate_bytes, share_count, write_sides, &writing,
-                                    err);
+    code = profile_cache_with_names(request->server, gate_bytes, view_bytes, share_count,
+                                    write_sides, &writing, err);
     if (code)
         return code;
     response_add(request, response, "cache-control", "private, no-cache");

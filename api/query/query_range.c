@@ -417,24 +417,35 @@ static void append_result(const struct range_request *range_request,
 
 /* ---- steps that fit the stored data ---- */
 
+/* Computes the values over time in place of earlier ones, whose memory is freed first. */
+static enum err_code run_again(const struct request *request,
+                               const struct range_request *range_request, struct arena **run,
+                               struct store_range *ret_result, struct err *err)
+{
+    arena_destroy(*run);
+    *run = arena_create();
+    return store_range(request->server->store, *run, &range_request->range, ret_result, err);
+}
+
 /* Hours with totals only have no parts: if the server chose shorter steps, they become full hours.
  */
-static void use_full_hours(struct request *request, struct range_request *range_request,
-                           struct store_range *result)
+static enum err_code use_full_hours(const struct request *request,
+                                    struct range_request *range_request, struct arena **run,
+                                    struct store_range *result, struct err *err)
 {
     const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
     struct store_range_query *range = &range_request->range;
-    if (range_request->has_step || range->step_ns >= hour_ns || !result->statistics.cut_count)
-        return;
+    const uint32_t cut_count = result->statistics.cut_count;
+    if (range_request->has_step || range->step_ns >= hour_ns || !cut_count)
+        return ERR_NONE;
     const struct store_range_query fine = *range;
-    struct store_range hours;
-    struct err ignored;
     set_round_step(range, hour_ns);
-    if (store_range(request->server->store, request->arena, range, &hours, &ignored) ||
-        hours.statistics.cut_count >= result->statistics.cut_count)
-        *range = fine;
-    else
-        *result = hours;
+    struct err ignored;
+    if (!run_again(request, range_request, run, result, &ignored) &&
+        result->statistics.cut_count < cut_count)
+        return ERR_NONE;
+    *range = fine;
+    return run_again(request, range_request, run, result, err);
 }
 
 static void set_raised_step(struct range_request *range_request, int64_t shortest_ns)
@@ -450,24 +461,26 @@ static void set_raised_step(struct range_request *range_request, int64_t shortes
 
 /* Without a duration nothing is known of parts of the interval. A requested step becomes a multiple
  * of itself, one that the server chose the next round one. */
-static enum err_code raise_step(struct request *request, struct range_request *range_request,
-                                struct store_range *result, struct err *err)
+static enum err_code raise_step(const struct request *request, struct range_request *range_request,
+                                struct arena **run, struct store_range *result, struct err *err)
 {
     if (result->interval_ns <= range_request->range.step_ns)
         return ERR_NONE;
     set_raised_step(range_request, result->interval_ns);
-    return store_range(request->server->store, request->arena, &range_request->range, result, err);
+    return run_again(request, range_request, run, result, err);
 }
 
 static enum err_code run_range_query(struct request *request, struct range_request *range_request,
                                      struct store_range *ret_result, struct err *err)
 {
-    enum err_code code =
-        store_range(request->server->store, request->arena, &range_request->range, ret_result, err);
-    if (code)
-        return code;
-    use_full_hours(request, range_request, ret_result);
-    return raise_step(request, range_request, ret_result, err);
+    struct arena *run = NULL;
+    enum err_code code = run_again(request, range_request, &run, ret_result, err);
+    if (!code)
+        code = use_full_hours(request, range_request, &run, ret_result, err);
+    if (!code)
+        code = raise_step(request, range_request, &run, ret_result, err);
+    arena_adopt(request->arena, run);
+    return code;
 }
 
 static enum err_code get_query_range(struct request *request, struct response *response,

@@ -10,6 +10,9 @@
 #include "lib/base/err.h"
 #include "lib/base/parallel.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/report/flame.h"
+#include "lib/profile/report/labels.h"
+#include "lib/profile/report/view_memory.h"
 
 #include <inttypes.h>
 
@@ -342,6 +345,23 @@ static enum err_code create_view(const struct report *requested, struct arena *a
         return code;
     *ret_view = view;
     return ERR_NONE;
+}
+
+uint64_t report_memory(const struct report *report, const struct profile *profile)
+{
+    enum { NODE_BYTES = 200, LABEL_BYTES = 176 };
+    if (!report->kind->needs_view)
+        return 0;
+    const uint64_t frames = profile_count_frames(profile);
+    const uint64_t nodes = frames < FLAME_NODES_DEFAULT ? frames : FLAME_NODES_DEFAULT;
+    uint64_t bytes = view_memory_bytes(profile, report->group_by) + nodes * NODE_BYTES;
+    if (report->chain_count)
+        bytes += view_memory_stack_bytes(profile);
+    if (!report->kind->counts_labels || !profile->sample_count)
+        return bytes;
+    const uint32_t labels = profile->label_start[profile->sample_count];
+    return bytes +
+           (uint64_t)(labels < LABELS_VALUES_MAX ? labels : LABELS_VALUES_MAX) * LABEL_BYTES;
 }
 
 enum err_code report_write_profiles(const struct report *report,

@@ -148,6 +148,10 @@ void report_drop_label_rules(struct report *report);
 /* Appends everything that determines the result except the profiles, as text. */
 void report_append_parameters(const struct report *report, struct buf *key);
 
+/* An upper bound of the memory that computing the report takes for one of its profiles, in bytes,
+ * besides the profile and the body. */
+uint64_t report_memory(const struct report *report, const struct profile *profile);
+
 /* Computes the report of these profiles, two for a diff. Handles: ERR_INVALID (parameters that do
  * not fit the profiles), ERR_TOO_LARGE. */
 enum err_code report_write_profiles(const struct report *report,

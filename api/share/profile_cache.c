@@ -238,26 +238,48 @@ enum err_code profile_cache_ref_named(struct server *server, const struct share 
     return code;
 }
 
-enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, size_t profile_count,
-                                       profile_cache_work *work, void *context, struct err *err)
+bool profile_cache_take(struct profile_cache_memory *memory, uint64_t bytes)
+{
+    if (bytes <= memory->table_bytes)
+        return true;
+    if (memory_gate_try_enter(memory->gate, bytes - memory->table_bytes)) {
+        memory->taken_bytes = bytes - memory->table_bytes;
+        return true;
+    }
+    memory->wanted_bytes = bytes;
+    return false;
+}
+
+enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, uint64_t report_bytes,
+                                       size_t profile_count, profile_cache_work *work,
+                                       void *context, struct err *err)
 {
     struct memory_gate *gate = server->memory_gate;
     const uint64_t all = memory_gate_max_bytes(gate);
     const uint64_t most = all > bytes && profile_count ? (all - bytes) / profile_count : 0;
-    uint64_t names_bytes = MEMORY_GATE_LIGHT_WORK, taken = bytes;
+    const uint64_t light = MEMORY_GATE_LIGHT_WORK;
+    uint64_t names_bytes = light, added_names = 0, added_tables = 0;
+    if (report_bytes < light)
+        report_bytes = light;
     for (;;) {
-        bool needs_more = false;
+        const uint64_t taken = bytes + added_names + added_tables;
+        struct profile_cache_memory memory = {
+            .gate = gate, .names_bytes = names_bytes, .table_bytes = report_bytes + added_tables};
         enum err_code code = memory_gate_enter(gate, taken, "this report", err);
         if (code)
             return code;
-        code = work(context, names_bytes, &needs_more, err);
-        memory_gate_leave(gate, taken);
-        if (code || !needs_more)
+        code = work(context, &memory, err);
+        memory_gate_leave(gate, taken + memory.taken_bytes);
+        if (code || (!memory.needs_names && !memory.wanted_bytes))
             return code;
+        if (memory.wanted_bytes)
+            added_tables = memory.wanted_bytes - report_bytes;
+        if (!memory.needs_names)
+            continue;
         if (names_bytes >= most)
             return memory_gate_enter(gate, all + 1, "this report", err);
         names_bytes = 4 * names_bytes < most ? 4 * names_bytes : most;
-        taken = bytes + profile_count * names_bytes;
+        added_names = profile_count * names_bytes;
     }
 }
 

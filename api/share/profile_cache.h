@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct flight_entry;
+struct memory_gate;
 struct profile;
 struct profile_cache;
 struct server;
@@ -43,19 +44,32 @@ enum err_code profile_cache_ref_named(struct server *server, const struct share 
                                       enum symbol_name_mode mode, uint64_t names_bytes,
                                       struct flight_entry **ret_entry, struct err *err) MUST_USE;
 
-/* Work that uses named profiles. names_bytes is for profile_cache_ref_named. It sets
- * *ret_needs_more and returns ERR_NONE if that returned a NULL entry. */
-typedef enum err_code profile_cache_work(void *context, uint64_t names_bytes, bool *ret_needs_more,
+/* The memory of one run of work that uses named profiles. */
+struct profile_cache_memory {
+    struct memory_gate *gate;
+    uint64_t names_bytes;  /* for profile_cache_ref_named */
+    bool needs_names;      /* set by work: that returned a NULL entry */
+    uint64_t table_bytes;  /* what profile_cache_take may give */
+    uint64_t wanted_bytes; /* what it was asked for, if that is more */
+    uint64_t taken_bytes;  /* taken by it from the gate during the run */
+};
+/* Takes the memory for the tables of a report, whose size is known only when the profiles are.
+ * False: work must free what it holds, return ERR_NONE, and runs again when there is room. Call it
+ * once in a run. */
+bool profile_cache_take(struct profile_cache_memory *memory, uint64_t bytes);
+
+typedef enum err_code profile_cache_work(void *context, struct profile_cache_memory *memory,
                                          struct err *err);
 /*
- * Takes bytes of the memory gate, calls work, and returns the bytes. The names of each of the
- * profile_count profiles may need MEMORY_GATE_LIGHT_WORK besides. If work needs more, it runs again
- * with four times as much, which is taken from the gate, too, up to all of the gate. Handles: the
- * codes of work and of memory_gate_enter.
+ * Takes bytes of the memory gate, calls work, and returns the bytes. report_bytes of them are for
+ * the tables of the report; at least MEMORY_GATE_LIGHT_WORK is. The names of each of the
+ * profile_count profiles may need MEMORY_GATE_LIGHT_WORK besides. If work needs more names, it runs
+ * again with four times as much, up to all of the gate; if it needs larger tables, it gets them at
+ * once, or runs again when there is room. Handles: the codes of work and of memory_gate_enter.
  */
-enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, size_t profile_count,
-                                       profile_cache_work *work, void *context,
-                                       struct err *err) MUST_USE;
+enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, uint64_t report_bytes,
+                                       size_t profile_count, profile_cache_work *work,
+                                       void *context, struct err *err) MUST_USE;
 /* The binaries with addresses that came without names. */
 const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
                                                       uint32_t *ret_count);

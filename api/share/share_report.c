@@ -95,7 +95,7 @@ static const char *report_etag(struct arena *arena, const struct share_report *s
     return arena_printf(arena, "W/\"%.32s\"", hex);
 }
 
-static uint64_t estimate_cost(const struct share_cost *share, const struct report *report)
+static uint64_t estimate_view(const struct share_cost *share, const struct report *report)
 {
     uint64_t nodes =
         share->stack_frames < FLAME_NODES_DEFAULT ? share->stack_frames : FLAME_NODES_DEFAULT;
@@ -106,7 +106,12 @@ static uint64_t estimate_cost(const struct share_cost *share, const struct repor
         view += share->stack_frames * FRAME_COST + share->sample_count * SAMPLE_COST;
     if (report->kind->counts_labels)
         view += (labels < LABELS_VALUES_MAX ? labels : LABELS_VALUES_MAX) * LABEL_COST;
-    uint64_t needed = share->decoded_bytes + view;
+    return view;
+}
+
+static uint64_t estimate_cost(const struct share_cost *share, const struct report *report)
+{
+    const uint64_t needed = share->decoded_bytes + estimate_view(share, report);
     return needed > share->decode_bytes ? needed : share->decode_bytes;
 }
 
@@ -125,12 +130,23 @@ uint64_t share_report_memory(const struct report *report, const struct share *co
     return decodes_lightly && bytes <= MEMORY_GATE_LIGHT_WORK ? 0 : bytes;
 }
 
+uint64_t share_report_view_memory(const struct report *report, const struct share *const *shares,
+                                  size_t count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct share_cost cost = profile_cache_cost(shares[i]);
+        bytes += estimate_view(&cost, report);
+    }
+    return bytes;
+}
+
 struct writing {
     const struct share_report *share_report;
     struct buf *body;
 };
 
-static enum err_code write_from_cache(void *context, uint64_t names_bytes, bool *ret_needs_more,
+static enum err_code write_from_cache(void *context, struct profile_cache_memory *memory,
                                       struct err *err)
 {
     const struct writing *writing = context;
@@ -138,18 +154,23 @@ static enum err_code write_from_cache(void *context, uint64_t names_bytes, bool 
     const struct report *report = &share_report->report;
     profile_cache_auto first = NULL;
     profile_cache_auto second = NULL;
-    enum err_code code = profile_cache_ref_named(report->server, &share_report->shares[0],
-                                                 report->names, names_bytes, &first, err);
-    if (!code && first && report->side_count == 2)
-        code = profile_cache_ref_named(report->server, &share_report->shares[1], report->names,
-                                       names_bytes, &second, err);
-    if (code)
-        return code;
-    *ret_needs_more = !first || (report->side_count == 2 && !second);
-    if (*ret_needs_more)
+    struct flight_entry **const entries[2] = {&first, &second};
+    const struct profile *profiles[2] = {NULL, NULL};
+    uint64_t table_bytes = 0;
+    for (size_t i = 0; i < report->side_count; i++) {
+        enum err_code code =
+            profile_cache_ref_named(report->server, &share_report->shares[i], report->names,
+                                    memory->names_bytes, entries[i], err);
+        if (code)
+            return code;
+        memory->needs_names = !*entries[i];
+        if (memory->needs_names)
+            return ERR_NONE;
+        profiles[i] = profile_cache_get(*entries[i]);
+        table_bytes += report_memory(report, profiles[i]);
+    }
+    if (!profile_cache_take(memory, table_bytes))
         return ERR_NONE;
-    const struct profile *profiles[2] = {profile_cache_get(first),
-                                         second ? profile_cache_get(second) : NULL};
     return report_write_profiles(report, profiles, writing->body, err);
 }
 
@@ -162,6 +183,7 @@ static enum err_code write_gated(const struct share_report *share_report, struct
     struct writing writing = {.share_report = share_report, .body = body};
     return profile_cache_with_names(report->server,
                                     share_report_memory(report, shares, report->side_count),
+                                    share_report_view_memory(report, shares, report->side_count),
                                     report->side_count, write_from_cache, &writing, err);
 }
 

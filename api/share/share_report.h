@@ -40,6 +40,10 @@ enum err_code share_report_read_side(struct request *request, struct span id, si
 uint64_t share_report_memory(const struct report *report, const struct share *const *shares,
                              size_t count);
 
+/* The part of it for the tables of the report, or what they would take of a light one. */
+uint64_t share_report_view_memory(const struct report *report, const struct share *const *shares,
+                                  size_t count);
+
 /* Responds from the client's own copy (304), from the cache, or with a new report. */
 enum err_code share_report_respond(struct request *request, struct response *response,
                                    struct share_report *share_report, struct err *err) MUST_USE;

@@ -131,3 +131,14 @@ void arena_on_destroy(struct arena *arena, void (*clean)(void *object), void *ob
     *entry = (struct arena_clean){.next = arena->cleans, .clean = clean, .object = object};
     arena->cleans = entry;
 }
+
+static void destroy_adopted(void *child)
+{
+    arena_destroy(child);
+}
+
+void arena_adopt(struct arena *parent, struct arena *child)
+{
+    arena_on_destroy(parent, destroy_adopted, child);
+    parent->total_bytes += child->total_bytes;
+}

@@ -30,6 +30,10 @@ size_t arena_bytes(const struct arena *arena);
 /* Runs clean(object) when the arena is destroyed; the function registered last runs first. */
 void arena_on_destroy(struct arena *arena, void (*clean)(void *object), void *object);
 
+/* Lets child live as long as parent, whose bytes include it from now on. Nothing more may be
+ * allocated in child. */
+void arena_adopt(struct arena *parent, struct arena *child);
+
 #define arena_new(arena, type, count) ((type *)arena_alloc((arena), (count), sizeof(type)))
 #define arena_new_raw(arena, type, count) ((type *)arena_alloc_raw((arena), (count), sizeof(type)))
 

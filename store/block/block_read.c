@@ -419,6 +419,19 @@ size_t block_memory(const struct block *block)
     return sizeof(*block) + arena_bytes(block->arena) + hash_count * sizeof(struct stack_hash);
 }
 
+size_t block_granule_memory(const struct block_granule *granule, bool wants_rows)
+{
+    enum { PROFILE_BYTES = 60, ENTRY_BYTES = 20, ROW_BYTES = 35, TIMESTAMP_BYTES = 10 };
+    size_t bytes = (size_t)granule->profile_count * PROFILE_BYTES;
+    if (wants_rows)
+        bytes += (size_t)granule->entry_count * ENTRY_BYTES +
+                 (size_t)granule->row_count * ROW_BYTES +
+                 (size_t)granule->timestamp_count * TIMESTAMP_BYTES;
+    for (int extent = 0; extent < BLOCK_EXTENT_COUNT; extent++)
+        bytes += granule->extent_bytes[extent];
+    return bytes;
+}
+
 /* ---- granules ---- */
 
 /* A growing array that is reused. */

@@ -69,6 +69,9 @@ uint64_t block_opening_bytes(const struct block *block);
 /* Bytes of memory that the open block takes, without what it borrows. Includes the hashes of its
  * stacks, which are computed at first use. */
 size_t block_memory(const struct block *block);
+/* The memory that a cursor takes to read the rows of a granule, or with wants_rows false its
+ * profiles: known before they are read. */
+size_t block_granule_memory(const struct block_granule *granule, bool wants_rows);
 
 /* Announces that the extents first to last are read soon: from a disk, many requests at once are
  * faster than one after the other. */

@@ -1,6 +1,7 @@
 #include "store/block/selector.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"
@@ -20,6 +21,9 @@ enum {
     /* See regex_repeated_states: a match with a value of 2 KB takes at most 1.3 s in a query, which
      * its team waits for, and 5 ms in a merge, which all teams wait for. */
     MAX_REPEATED = 1000,
+    /* A value for which a match could take MATCH_MAX_MS is not compared. */
+    MATCH_MAX_MS = 2000,
+    CHECK_MS = 50,
     MAX_REPEATED_STORED = 64
 };
 
@@ -45,6 +49,9 @@ struct selector {
     size_t matcher_count;
     bool has_type;   /* one of them is the type's */
     struct buf type; /* the name of the current type, for expressions */
+    selector_check *check;
+    void *check_context;
+    int64_t unchecked_ns; /* that matches since the last check may have taken */
 };
 
 struct parser {
@@ -618,26 +625,52 @@ static bool find_label(const struct dictionary *dictionary, const struct batch_s
     return false;
 }
 
+/* What a match may take: with the interpreter (REGEX_MATCH_STEPS), and then as regex.h states. */
+static int64_t most_ns(const struct matcher *matcher, struct span value)
+{
+    enum { STEP_NS = 10 };
+    const int64_t states = regex_repeated_states(matcher->regex);
+    return REGEX_MATCH_STEPS * STEP_NS + (int64_t)value.size * states * states * 3 / 5;
+}
+
+static enum err_code check_time(struct selector *selector, const struct matcher *matcher,
+                                struct span value, struct err *err)
+{
+    const int64_t ns = most_ns(matcher, value);
+    if (ns > MATCH_MAX_MS * CLOCK_NS_PER_MS)
+        return err_set(err, ERR_INVALID,
+                       "the expression for %.*s repeats too much to be compared with a value of "
+                       "%zu bytes",
+                       SPAN_PRINT(matcher->name), value.size);
+    selector->unchecked_ns += ns;
+    if (!selector->check || selector->unchecked_ns < CHECK_MS * CLOCK_NS_PER_MS)
+        return ERR_NONE;
+    selector->unchecked_ns = 0;
+    return selector->check(selector->check_context, err);
+}
+
 /* Blocks repeat values: each is matched once while there is space to cache the result. */
-static enum err_code match_value(struct arena *arena, struct matcher *matcher, struct span value,
-                                 bool *ret_matches, struct err *err)
+static enum err_code match_value(struct selector *selector, struct matcher *matcher,
+                                 struct span value, bool *ret_matches, struct err *err)
 {
     const uint32_t known = map_bytes_find(&matcher->known, value);
     if (known != MAP_ABSENT) {
         *ret_matches = known;
         return ERR_NONE;
     }
-    enum err_code code = regex_match(matcher->regex, value, ret_matches, err);
+    enum err_code code = check_time(selector, matcher, value, err);
+    if (!code)
+        code = regex_match(matcher->regex, value, ret_matches, err);
     const size_t bytes = value.size + sizeof(struct map_bytes_slot);
     if (code || matcher->known_bytes + bytes > KNOWN_MAX_BYTES)
         return code;
     matcher->known_bytes += bytes;
-    value = span_of(arena_strndup(arena, value.data, value.size), value.size);
+    value = span_of(arena_strndup(selector->arena, value.data, value.size), value.size);
     map_bytes_add(&matcher->known, value, *ret_matches);
     return ERR_NONE;
 }
 
-static enum err_code compare(struct arena *arena, struct matcher *matcher, struct span value,
+static enum err_code compare(struct selector *selector, struct matcher *matcher, struct span value,
                              bool *ret_matches, struct err *err)
 {
     if (!matcher->regex) {
@@ -645,11 +678,17 @@ static enum err_code compare(struct arena *arena, struct matcher *matcher, struc
         return ERR_NONE;
     }
     bool matches;
-    enum err_code code = match_value(arena, matcher, value, &matches, err);
+    enum err_code code = match_value(selector, matcher, value, &matches, err);
     if (code)
         return code;
     *ret_matches = matches == (matcher->comparison == MATCHES);
     return ERR_NONE;
+}
+
+void selector_set_check(struct selector *selector, selector_check *check, void *context)
+{
+    selector->check = check;
+    selector->check_context = context;
 }
 
 void selector_append_type(const struct dictionary *dictionary, const struct batch_type *type,
@@ -674,7 +713,7 @@ static enum err_code compare_type(struct selector *selector, struct matcher *mat
     if (buf_failed(&selector->type))
         return err_set(err, ERR_TOO_LARGE, "the type of a stored series is longer than %d bytes",
                        TYPE_MAX_BYTES);
-    return compare(selector->arena, matcher, buf_span(&selector->type), ret_matches, err);
+    return compare(selector, matcher, buf_span(&selector->type), ret_matches, err);
 }
 
 enum err_code selector_matches_type(struct selector *selector, const struct span *parts,
@@ -706,7 +745,7 @@ static enum err_code match_series(struct selector *selector, const struct dictio
             continue;
         value = (struct span){0};
         if (find_label(dictionary, one, matcher->name, &value) || !takes_unknown)
-            code = compare(selector->arena, matcher, value, &matches, err);
+            code = compare(selector, matcher, value, &matches, err);
     }
     *ret_matches = matches;
     return code;
@@ -764,33 +803,33 @@ bool selector_may_match_samples(const struct selector *selector,
 }
 
 /* True if the labels have the value, whatever the operator. */
-static enum err_code has_value(struct arena *arena, struct matcher *matcher, struct span value,
-                               bool *ret_has, struct err *err)
+static enum err_code has_value(struct selector *selector, struct matcher *matcher,
+                               struct span value, bool *ret_has, struct err *err)
 {
     bool matches;
-    enum err_code code = compare(arena, matcher, value, &matches, err);
+    enum err_code code = compare(selector, matcher, value, &matches, err);
     if (!code)
         *ret_has = matches == (matcher->comparison == EQUALS || matcher->comparison == MATCHES);
     return code;
 }
 
-static enum err_code has_word(struct arena *arena, struct matcher *matcher,
+static enum err_code has_word(struct selector *selector, struct matcher *matcher,
                               const struct label_words *word, bool *ret_has, struct err *err)
 {
     if (!word->is_numeric)
-        return has_value(arena, matcher, word->text, ret_has, err);
+        return has_value(selector, matcher, word->text, ret_has, err);
     buf_auto text;
     buf_init(&text, TYPE_MAX_BYTES);
     buf_printf(&text, "%" PRId64, word->number);
-    enum err_code code = has_value(arena, matcher, buf_span(&text), ret_has, err);
+    enum err_code code = has_value(selector, matcher, buf_span(&text), ret_has, err);
     if (code || *ret_has || !word->unit.size)
         return code;
     buf_append_byte(&text, ' ');
     buf_append_span(&text, word->unit);
-    return has_value(arena, matcher, buf_span(&text), ret_has, err);
+    return has_value(selector, matcher, buf_span(&text), ret_has, err);
 }
 
-static enum err_code compare_words(struct arena *arena, struct matcher *matcher,
+static enum err_code compare_words(struct selector *selector, struct matcher *matcher,
                                    const struct label_words *words, uint32_t word_count,
                                    bool *ret_matches, struct err *err)
 {
@@ -802,10 +841,10 @@ static enum err_code compare_words(struct arena *arena, struct matcher *matcher,
         if (!has_any || !batch_labels_becomes(words[i].key, matcher->name))
             continue;
         is_there = true;
-        code = has_word(arena, matcher, &words[i], &has, err);
+        code = has_word(selector, matcher, &words[i], &has, err);
     }
     if (!is_there)
-        return compare(arena, matcher, (struct span){0}, ret_matches, err);
+        return compare(selector, matcher, (struct span){0}, ret_matches, err);
     *ret_matches = has == is_positive;
     return code;
 }
@@ -822,7 +861,7 @@ enum err_code selector_matches_samples(struct selector *selector,
     for (size_t i = 0; matches && !code && i < selector->matcher_count; i++) {
         struct matcher *matcher = &selector->matchers[i];
         if (!matcher->is_of_type && !find_label(dictionary, one, matcher->name, &value))
-            code = compare_words(selector->arena, matcher, words, word_count, &matches, err);
+            code = compare_words(selector, matcher, words, word_count, &matches, err);
     }
     *ret_matches = matches;
     return code;

@@ -71,6 +71,11 @@ void selector_append_canonical(const struct selector *selector, struct buf *text
  * any later data. Handles: ERR_INVALID (an expression repeats too often). */
 enum err_code selector_check_bounded(const struct selector *selector, struct err *err) MUST_USE;
 
+/* Makes the matching functions call check, at least after each 100 ms that expressions may have
+ * taken. They return its code if that is not ERR_NONE. */
+typedef enum err_code selector_check(void *context, struct err *err);
+void selector_set_check(struct selector *selector, selector_check *check, void *context);
+
 /* Matches a series by its type and labels. Results per value are cached. Handles: ERR_INVALID (an
  * expression that selector_check_bounded refuses takes too long). */
 enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,

@@ -418,7 +418,7 @@ static enum err_code add_task(struct export *export, struct scan_task *task)
     if (code)
         return code;
     row_labels_begin(export->labels, task->block, task->granule);
-    code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
+    code = scan_read_rows(scan, task, true, &rows);
     const bool is_read = !code;
     code = scan_note_read(scan, task, 0,
                           bytes[BLOCK_PROFILES] + bytes[BLOCK_TOTALS] + bytes[BLOCK_ROWS] +

@@ -59,8 +59,7 @@ static enum err_code read_rows(struct merge *merge, const struct scan_task *task
 {
     const uint32_t *bytes = task->granule->extent_bytes;
     *ret_bytes = bytes[BLOCK_ROWS] + (wants_labels ? bytes[BLOCK_DETAILS] : 0);
-    return block_read_rows(task->block, task->granule, merge->scan->cursor, wants_labels, ret_rows,
-                           merge->scan->err);
+    return scan_read_rows(merge->scan, task, wants_labels, ret_rows);
 }
 
 /* Rows that do not stay are counted together at stack 0: those that the filter leaves out are part
@@ -86,8 +85,7 @@ static enum err_code add_left_out(struct merge *merge, struct scan_task *task, u
         *sum += granule->total;
         return ERR_NONE;
     }
-    enum err_code code =
-        block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
+    enum err_code code = scan_read_profiles(scan, task->block, granule, &profiles);
     for (uint32_t i = task->first; !code && i < task->end; i++)
         *sum += profiles[i].total;
     return scan_note_read(scan, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
@@ -743,6 +741,20 @@ static void drop_deltas_outside(struct scan *scan)
         scan->task_count = scan->type_count = 0;
 }
 
+/* The memory of the caller's use. The blocks, which the scan still holds, are freed before it. */
+static enum err_code check_use(const struct scan *scan, struct store_result *result)
+{
+    const struct store_query *query = scan->query;
+    if (!query->result_use_bytes)
+        return ERR_NONE;
+    const enum err_code code = scan_check_total(
+        scan, arena_bytes(result->profile->arena) +
+                  query->result_use_bytes(query->result_use_context, result->profile));
+    if (code)
+        store_result_fini(result);
+    return code;
+}
+
 static enum err_code merge_tasks(struct scan *scan, void *context)
 {
     struct merging *merging = context;
@@ -770,6 +782,8 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
                ? scan_explain_wait(
                      scan, result_cache_ref(merging->results, scan, identity, make_result, result))
                : make_result(scan, result);
+    if (!code)
+        code = check_use(scan, result);
     if (!code && !result->statistics.broken_count && !result->statistics.oversized_count)
         memcpy(result->identity, identity, sizeof(identity));
     return code;
@@ -784,12 +798,17 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
     enum err_code code;
     bool is_again;
     do {
-        code = scan_run(source, &reaching, SCAN_TASKS, arena, merge_tasks, &merging, err);
+        struct arena *run = arena_create();
+        code = scan_run(source, &reaching, SCAN_TASKS, run, merge_tasks, &merging, err);
         const int64_t wanted_ns =
             merging.lacks_neighbours ? NEIGHBOURS_REACH_NS : merging.result.wanted_reach_ns;
         is_again = !code && neighbours_extend(&reaching, wanted_ns);
         if (is_again)
             store_result_fini(&merging.result);
+        if (is_again || code)
+            arena_destroy(run);
+        else
+            arena_adopt(arena, run);
     } while (is_again);
     if (code)
         return code;

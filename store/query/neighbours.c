@@ -64,8 +64,7 @@ static enum err_code take_profiles(struct scan *scan, struct scan_task *task, bo
     const enum store_aggregation aggregation =
         scan->type_count ? scan->types[0].aggregation : STORE_SUM;
     const struct block_profile *profiles;
-    enum err_code code =
-        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
+    enum err_code code = scan_read_profiles(scan, task->block, task->granule, &profiles);
     code = scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
     if (code || task->is_broken)
         return code;

@@ -87,8 +87,7 @@ static enum err_code read_profiles(struct listing *listing, struct scan_task *ta
 {
     struct scan *scan = listing->scan;
     const struct block_profile *profiles;
-    enum err_code code =
-        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
+    enum err_code code = scan_read_profiles(scan, task->block, task->granule, &profiles);
     for (uint32_t i = task->end; !code && i > task->first; i--) {
         if (is_too_old(listing, profiles[i - 1].time_ns))
             break;
@@ -112,7 +111,7 @@ static enum err_code read_rows(struct listing *listing, struct scan_task *task)
     if (code || task->is_broken)
         return code;
     row_labels_begin(listing->labels, task->block, task->granule); /* the block was opened again */
-    code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
+    code = scan_read_rows(scan, task, true, &rows);
     if (code)
         return scan_note_read(scan, task, 0, 0, code);
     /* A snapshot without rows matches as a row without labels. */

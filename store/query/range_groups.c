@@ -8,6 +8,18 @@
 
 #define NO_SERIES UINT32_MAX
 
+/*
+ * Groups that the same series cover share one coverage: a query may have a group per request of a
+ * service whose profiles leave many gaps. When a series is added to a group, the result for other
+ * groups with the same coverage is kept as united, so it is computed once.
+ */
+struct shared_coverage {
+    struct coverage covered;
+    uint32_t user_count;            /* groups, and the one whose united this is */
+    uint32_t united_series;         /* NO_SERIES: united is NULL */
+    struct shared_coverage *united; /* covered and the time of that series */
+};
+
 struct cell {
     __int128 sum;
     bool is_there;
@@ -17,9 +29,9 @@ struct group {
     __int128 total;     /* of all steps: groups are ranked by it */
     struct cell *cells; /* per step; NULL: only the total is kept */
     bool is_there;
-    bool is_wanted;          /* its cells are filled in the second pass */
-    uint32_t last_series;    /* the last one added to covered */
-    struct coverage covered; /* if it has cells */
+    bool is_wanted;                  /* its cells are filled in the second pass */
+    uint32_t last_series;            /* the last one added to covered */
+    struct shared_coverage *covered; /* NULL: none yet, or it has no cells */
 };
 
 struct range_groups {
@@ -30,8 +42,9 @@ struct range_groups {
     bool is_second_pass;
     struct cell *all; /* per step: the sum of all groups */
     struct coverage all_covered;
-    uint32_t last_series; /* the last one added to all_covered */
-    size_t covered_bytes; /* of groups */
+    uint32_t last_series;             /* the last one added to all_covered */
+    size_t covered_bytes;             /* of all shared coverages */
+    struct shared_coverage uncovered; /* of groups without any */
     struct group *groups;
     uint32_t capacity;
     uint32_t count; /* existing groups */
@@ -53,8 +66,20 @@ struct range_groups *range_groups_create(uint32_t step_count, uint32_t max_chose
                                                  : (uint32_t)fitting,
         .all = mem_new(struct cell, step_count),
         .last_series = NO_SERIES,
+        .uncovered = {.united_series = NO_SERIES},
     };
     return groups;
+}
+
+static void unref_coverage(struct range_groups *groups, struct shared_coverage *shared)
+{
+    while (shared && --shared->user_count == 0) {
+        struct shared_coverage *united = shared->united;
+        groups->covered_bytes -= sizeof(*shared) + coverage_memory(&shared->covered);
+        coverage_fini(&shared->covered);
+        mem_free(shared);
+        shared = united;
+    }
 }
 
 void range_groups_destroy(struct range_groups *groups)
@@ -63,8 +88,9 @@ void range_groups_destroy(struct range_groups *groups)
         return;
     for (uint32_t i = 0; i < groups->capacity; i++) {
         mem_free(groups->groups[i].cells);
-        coverage_fini(&groups->groups[i].covered);
+        unref_coverage(groups, groups->groups[i].covered);
     }
+    unref_coverage(groups, groups->uncovered.united);
     coverage_fini(&groups->all_covered);
     mem_free(groups->groups);
     mem_free(groups->all);
@@ -110,12 +136,32 @@ void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t ste
     group->total += sum;
 }
 
-static void add_coverage(struct range_groups *groups, struct group *group,
+static struct shared_coverage *unite(struct range_groups *groups,
+                                     const struct shared_coverage *shared,
+                                     const struct coverage *covered)
+{
+    struct shared_coverage *united = mem_new(struct shared_coverage, 1);
+    united->united_series = NO_SERIES;
+    coverage_unite(&united->covered, &shared->covered);
+    coverage_unite(&united->covered, covered);
+    groups->covered_bytes += sizeof(*united) + coverage_memory(&united->covered);
+    return united;
+}
+
+static void add_coverage(struct range_groups *groups, struct group *group, uint32_t series,
                          const struct coverage *covered)
 {
-    groups->covered_bytes -= coverage_memory(&group->covered);
-    coverage_unite(&group->covered, covered);
-    groups->covered_bytes += coverage_memory(&group->covered);
+    struct shared_coverage *shared = group->covered ? group->covered : &groups->uncovered;
+    if (shared->united_series != series) {
+        unref_coverage(groups, shared->united);
+        shared->united = unite(groups, shared, covered);
+        shared->united->user_count = 1;
+        shared->united_series = series;
+    }
+    struct shared_coverage *before = group->covered;
+    group->covered = shared->united;
+    group->covered->user_count++;
+    unref_coverage(groups, before);
 }
 
 void range_groups_cover(struct range_groups *groups, uint32_t number, uint32_t series,
@@ -130,7 +176,7 @@ void range_groups_cover(struct range_groups *groups, uint32_t number, uint32_t s
     if (!is_wanted || !group->cells || group->last_series == series)
         return;
     group->last_series = series;
-    add_coverage(groups, group, covered);
+    add_coverage(groups, group, series, covered);
 }
 
 /* ---- the largest ---- */
@@ -184,8 +230,8 @@ static bool make_missing_cells(struct range_groups *groups, const struct ranked 
         groups->with_cells -= group->cells != NULL;
         mem_free(group->cells);
         group->cells = NULL;
-        groups->covered_bytes -= coverage_memory(&group->covered);
-        coverage_fini(&group->covered);
+        unref_coverage(groups, group->covered);
+        group->covered = NULL;
     }
     for (uint32_t i = 0; i < groups->chosen_count; i++) {
         struct group *group = &groups->groups[ranked[i].number];
@@ -270,7 +316,8 @@ bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int12
 
 const struct coverage *range_groups_covered(const struct range_groups *groups, uint32_t group)
 {
-    return &groups->groups[group].covered;
+    const struct shared_coverage *shared = groups->groups[group].covered;
+    return shared ? &shared->covered : &groups->uncovered.covered;
 }
 
 const struct coverage *range_groups_all_covered(const struct range_groups *groups)

@@ -127,12 +127,11 @@ static void range_fini(struct range *range)
  * filter, labels of samples, timestamps or a counter need them. If the largest groups turn out to
  * lack cells, their series are read a second time (read_again).
  *
- * The function may run several times: for a longer reach, or when the scan starts again. It begins
- * by freeing the results of an earlier run.
+ * The function may run several times: for a longer reach, or when the scan starts again. After an
+ * error it has freed everything.
  */
-static enum err_code compute_range(struct scan *scan, void *context)
+static enum err_code try_to_compute(struct range *range, struct scan *scan)
 {
-    struct range *range = context;
     enum err_code code = scan_check_types(scan);
     if (!code)
         code = scan_check_magnitude(scan);
@@ -149,7 +148,6 @@ static enum err_code compute_range(struct scan *scan, void *context)
         return err_set(scan->err, ERR_INVALID,
                        "rate: %s is a gauge, which has no rate: set rate=false",
                        scan->types[0].name);
-    range_fini(range); /* from an earlier run of the scan */
     spread_init(&range->spread, &range->steps);
     range->spread.are_gauges = range->aggregation == STORE_MEAN;
     range->checked_at = 0;
@@ -174,6 +172,15 @@ static enum err_code compute_range(struct scan *scan, void *context)
         code = row_labels_check(range->labels, scan->err);
     if (!code && !range->lacks_neighbours)
         make_result(range);
+    return code;
+}
+
+static enum err_code compute_range(struct scan *scan, void *context)
+{
+    struct range *range = context;
+    const enum err_code code = try_to_compute(range, scan);
+    if (code)
+        range_fini(range);
     return code;
 }
 
@@ -214,10 +221,18 @@ static enum err_code scan_until_reached(const struct scan_source *source, struct
      */
     reaching.reach_ns = NEIGHBOURS_REACH_NS;
     reaching.ahead_ns = 0;
+    bool is_again;
     do {
+        struct arena *run = arena_create();
         range->result = (struct store_range){0};
-        code = scan_run(source, &reaching, SCAN_TASKS, arena, compute_range, range, err);
-    } while (!code && extend_reach(range, &reaching));
+        code = scan_run(source, &reaching, SCAN_TASKS, run, compute_range, range, err);
+        is_again = !code && extend_reach(range, &reaching);
+        range_fini(range);
+        if (is_again || code)
+            arena_destroy(run);
+        else
+            arena_adopt(arena, run);
+    } while (is_again);
     return code;
 }
 
@@ -249,7 +264,6 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
     range.names_memory = (struct names_memory){.context = &range, .check = range_check_names};
     range.stack_query.memory = &range.names_memory;
     enum err_code code = scan_until_reached(source, arena, &query->query, &range, err);
-    range_fini(&range);
     mem_free(range.values);
     mem_free(range.row_sums);
     mem_free(range.keys);

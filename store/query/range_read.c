@@ -130,8 +130,7 @@ static enum err_code read_values(struct range *range, const struct scan_task *ta
     struct block_rows rows;
     enum err_code code = find_kept_stacks(range, task, &kept_stacks);
     if (!code)
-        code = block_read_rows(task->block, granule, range->scan->cursor, false, &rows,
-                               range->scan->err);
+        code = scan_read_rows(range->scan, task, false, &rows);
     if (code)
         return code;
     vec_reserve(range->values, range->value_capacity, granule->profile_count);
@@ -276,8 +275,7 @@ static enum err_code find_profiles(struct range *range, const struct scan_task *
         *ret_profiles = task->profiles;
         return ERR_NONE;
     }
-    enum err_code code =
-        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
+    enum err_code code = scan_read_profiles(scan, task->block, task->granule, &profiles);
     if (!code)
         *ret_profiles = profiles + task->first;
     return code;
@@ -473,7 +471,7 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
     if (code)
         return code;
     const bool wants_details = wants_labels || wants_timestamps;
-    code = block_read_rows(task->block, granule, scan->cursor, wants_details, &rows, scan->err);
+    code = scan_read_rows(scan, task, wants_details, &rows);
     if (!wants_labels)
         rows.label_sets = NULL;
     code = scan_note_read(scan, task, granule->row_count,

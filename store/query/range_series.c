@@ -39,16 +39,26 @@ static void add_gain(void *context, const struct counter_gain *gained)
 }
 
 /* A group is covered wherever its series are, whether its labels occur there or not. */
-static void add_to_groups(struct range *range, uint32_t series)
+static enum err_code add_to_groups(struct range *range, uint32_t series)
 {
+    enum { CHECK_BYTES = 4 << 20, CHECK_SUMS = 1 << 16 };
     uint32_t *groups = &range->groups_of_series[series];
+    size_t checked_bytes = range_groups_memory(range->groups);
     for (uint32_t i = 0; i < range->spread.sum_count; i++) {
+        if (i % CHECK_SUMS == 0 ||
+            range_groups_memory(range->groups) > checked_bytes + CHECK_BYTES) {
+            const enum err_code code = range_check_limits(range);
+            if (code)
+                return code;
+            checked_bytes = range_groups_memory(range->groups);
+        }
         const struct spread_sum *sum = &range->spread.sums[i];
         range_groups_add(range->groups, sum->group, sum->step, sum->sum);
         range_groups_cover(range->groups, sum->group, series, &range->spread.covered);
         *groups =
             *groups == RANGE_NO_GROUP || *groups == sum->group ? sum->group : RANGE_SEVERAL_GROUPS;
     }
+    return ERR_NONE;
 }
 
 static void begin_series(struct range *range)
@@ -188,7 +198,5 @@ enum err_code range_read_series(struct range *range, struct scan_task *tasks, ui
         code = read_left_out(range, tasks, begin, end);
     end_series(range, &tasks[begin]);
     code = code ? code : range->stop_code;
-    if (!code)
-        add_to_groups(range, tasks[begin].series);
-    return code;
+    return code ? code : add_to_groups(range, tasks[begin].series);
 }

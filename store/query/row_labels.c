@@ -452,7 +452,7 @@ static bool is_selected(struct row_labels *labels)
 {
     struct err err;
     bool matches = false;
-    for (size_t i = 0; !matches && i < labels->selectors->count; i++) {
+    for (size_t i = 0; !matches && !labels->code && i < labels->selectors->count; i++) {
         struct selector *selector = labels->selectors->selectors[i];
         enum err_code code =
             selector_matches_known(selector, labels->dictionary, labels->series, &matches, &err);

@@ -64,7 +64,8 @@ const struct label_words *row_labels_get(const struct row_labels *labels, uint32
  * caller then checks its limits. A group may have hundreds of texts of 16 KiB. */
 bool row_labels_have_grown(struct row_labels *labels);
 size_t row_labels_memory(const struct row_labels *labels);
-/* Fails if a row could not be compared: then there is no result. Handles: as
+/* Fails if a row could not be compared: then there is no result, and rows that came later were not
+ * compared. Handles: as
  * selector_matches_samples. */
 enum err_code row_labels_check(const struct row_labels *labels, struct err *err) MUST_USE;
 

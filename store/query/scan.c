@@ -478,6 +478,15 @@ void scan_sort_by_series(struct scan *scan)
 
 /* ---- running a scan ---- */
 
+static enum err_code check_matching(void *context, struct err *err)
+{
+    const struct scan *scan = context;
+    const enum err_code code = scan_check_limits(scan, scan->state->checked_bytes);
+    if (code && err != scan->err)
+        *err = *scan->err;
+    return code;
+}
+
 static enum err_code parse_selectors(struct scan *scan)
 {
     const struct store_query *query = scan->query;
@@ -491,6 +500,8 @@ static enum err_code parse_selectors(struct scan *scan)
                                : "query";
         code =
             selector_parse_named(scan->arena, name, query->selectors[i], &selectors[i], scan->err);
+        if (!code)
+            selector_set_check(selectors[i], check_matching, scan);
     }
     return code;
 }
@@ -544,6 +555,9 @@ static enum err_code scan_once(struct scan_state *state, const struct store_quer
  * Series were found to need labels of samples (needs_rerun): the bytes of the first run count too.
  * The memory of all queries was used up (ERR_BUSY with needed_bytes): the query has freed
  * everything and waits for its share. The last two do not count as tries.
+ *
+ * Each run has an arena of its own, so that a run leaves nothing behind when the next one begins,
+ * and a query that waits holds nothing. That of the last run becomes a part of the caller's.
  */
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
                        enum scan_kind kind, struct arena *arena,
@@ -554,14 +568,23 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
     enum err_code code = ERR_NOT_FOUND;
     struct scan_state state = {.needs_rerun = false};
     for (int i = 0; i < TRIES && code == ERR_NOT_FOUND;) {
+        struct arena *run = arena_create();
         state = (struct scan_state){.source = source,
                                     .kind = kind,
                                     .matches_known_labels =
                                         state.matches_known_labels || state.needs_rerun,
                                     .bytes_read = state.needs_rerun ? state.bytes_read : 0,
+                                    .outer_bytes = arena_bytes(arena),
                                     .is_last_try = i == TRIES - 1};
-        code = scan_once(&state, query, arena, use, context, err);
-        if (!code && state.needs_rerun)
+        code = scan_once(&state, query, run, use, context, err);
+        const bool is_done = !code && !state.needs_rerun;
+        if (is_done)
+            arena_adopt(arena, run);
+        else
+            arena_destroy(run);
+        if (is_done)
+            return ERR_NONE;
+        if (!code)
             code = ERR_NOT_FOUND; /* run again */
         else if (code == ERR_BUSY && state.needed_bytes) {
             code = query->memory->wait(query->memory->context, state.needed_bytes,

@@ -123,6 +123,15 @@ enum err_code scan_check_magnitude(const struct scan *scan) MUST_USE;
  * ERR_LIMIT: memory, bytes read, CPU time or wall-clock time. ERR_CANCELLED: no client waits any
  * more. ERR_BUSY: the memory of all queries is used up. Called between units of work. */
 enum err_code scan_check_limits(const struct scan *scan, size_t bytes) MUST_USE;
+/* The same; `bytes` are all that the query holds. */
+enum err_code scan_check_total(const struct scan *scan, size_t bytes) MUST_USE;
+/* As block_read_rows and block_read_profiles, with the scan's cursor, whose memory counts. Handles:
+ * also what scan_check_limits returns. */
+enum err_code scan_read_rows(const struct scan *scan, const struct scan_task *task,
+                             bool wants_details, struct block_rows *ret_rows) MUST_USE;
+enum err_code scan_read_profiles(const struct scan *scan, const struct block *block,
+                                 const struct block_granule *granule,
+                                 const struct block_profile **ret_profiles) MUST_USE;
 /* The code of an interrupted wait, with its reason (ERR_CANCELLED becomes the limit that was
  * exceeded). */
 enum err_code scan_explain_wait(const struct scan *scan, enum err_code code) MUST_USE;

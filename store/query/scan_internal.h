@@ -43,7 +43,9 @@ struct scan_state {
     uint32_t type_capacity;
     uint32_t series_capacity;
     uint32_t task_capacity;
-    size_t text_bytes;    /* of types and series, in the arena */
+    size_t cursor_bytes;  /* of the largest granule that was read */
+    size_t checked_bytes; /* of the result, at the last check of the limits */
+    size_t outer_bytes;   /* of the arena that the scan's own is added to when it succeeds */
     size_t block_bytes;   /* of the blocks in use */
     struct buf text;      /* of the current series */
     size_t granted_bytes; /* share of the memory of all queries */

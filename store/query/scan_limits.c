@@ -76,11 +76,45 @@ static enum err_code request_memory(const struct scan *scan, size_t bytes)
 
 enum err_code scan_check_limits(const struct scan *scan, size_t bytes)
 {
+    struct scan_state *state = scan->state;
+    state->checked_bytes = bytes;
+    return scan_check_total(scan, bytes + state->block_bytes + state->outer_bytes +
+                                      state->cursor_bytes + arena_bytes(scan->arena) +
+                                      state->series_capacity * sizeof(*scan->series) +
+                                      state->task_capacity * sizeof(*scan->tasks));
+}
+
+static enum err_code check_granule(const struct scan *scan, const struct block_granule *granule,
+                                   bool wants_rows)
+{
+    struct scan_state *state = scan->state;
+    const size_t bytes = block_granule_memory(granule, wants_rows);
+    if (bytes <= state->cursor_bytes)
+        return ERR_NONE;
+    state->cursor_bytes = bytes;
+    return scan_check_limits(scan, state->checked_bytes);
+}
+
+enum err_code scan_read_rows(const struct scan *scan, const struct scan_task *task,
+                             bool wants_details, struct block_rows *ret_rows)
+{
+    enum err_code code = check_granule(scan, task->granule, true);
+    return code ? code
+                : block_read_rows(task->block, task->granule, scan->cursor, wants_details, ret_rows,
+                                  scan->err);
+}
+
+enum err_code scan_read_profiles(const struct scan *scan, const struct block *block,
+                                 const struct block_granule *granule,
+                                 const struct block_profile **ret_profiles)
+{
+    enum err_code code = check_granule(scan, granule, false);
+    return code ? code : block_read_profiles(block, granule, scan->cursor, ret_profiles, scan->err);
+}
+
+enum err_code scan_check_total(const struct scan *scan, size_t bytes)
+{
     const struct store_query *query = scan->query;
-    const struct scan_state *state = scan->state;
-    bytes += state->block_bytes + state->text_bytes +
-             state->series_capacity * sizeof(*scan->series) +
-             state->task_capacity * sizeof(*scan->tasks);
     if (wait_limit_is_cancelled(&query->wait_limit))
         return err_set(scan->err, ERR_CANCELLED,
                        "the client no longer waits: send the query again");

@@ -22,7 +22,6 @@ enum { CLOCK_EVERY = 64 };
 
 static struct span keep_text(struct scan *scan, struct span text)
 {
-    scan->state->text_bytes += text.size + 1;
     return span_of(arena_strndup(scan->arena, text.data, text.size), text.size);
 }
 
@@ -81,7 +80,6 @@ static uint32_t number_series(struct scan *scan, const struct dictionary *dictio
         labels[i].name = take_sized(&at);
         labels[i].value = take_sized(&at);
     }
-    state->text_bytes += label_count * sizeof(*labels);
     vec_reserve(scan->series, state->series_capacity, scan->series_count + 1);
     scan->series[scan->series_count] = (struct store_series){
         .labels = labels,
@@ -282,7 +280,6 @@ static void keep_profiles(struct scan *scan, struct scan_task *task,
         return;
     struct block_profile *kept = arena_new_raw(scan->arena, struct block_profile, count);
     memcpy(kept, profiles + task->first, count * sizeof(*kept));
-    scan->state->text_bytes += count * sizeof(*kept);
     task->profiles = kept;
 }
 
@@ -338,8 +335,7 @@ static enum err_code find_profiles(struct scan *scan, const struct series_state 
         return ERR_NONE;
     }
     const struct block_profile *profiles;
-    enum err_code code =
-        block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
+    enum err_code code = scan_read_profiles(scan, task->block, granule, &profiles);
     if (code)
         return scan_skip_broken(scan, object_key, code);
     const struct found_profiles found = find_range(scan, series, granule, profiles);
@@ -391,8 +387,7 @@ static enum err_code add_undeleted(struct scan *scan, struct series_state *serie
     const struct block_profile *profiles;
     if (deletion_set_has_all(&series->deleted, granule->begin_ns, granule->end_ns))
         return ERR_NONE;
-    enum err_code code =
-        block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
+    enum err_code code = scan_read_profiles(scan, task->block, granule, &profiles);
     if (code)
         return scan_skip_broken(scan, scan->state->places[task->block_index]->object_key, code);
     add_runs(scan, series, task, profiles);

@@ -107,21 +107,27 @@ static int compare_series(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-static void order_series(const struct scan *scan, struct store_series_list *list,
-                         const uint32_t *type_numbers)
+/* The texts may be several times as long as the labels, whose memory was checked before. */
+static enum err_code order_series(const struct scan *scan, struct store_series_list *list,
+                                  const uint32_t *type_numbers)
 {
+    enum { CHECK_EVERY = 256 };
+    enum err_code code = ERR_NONE;
     const uint32_t count = scan->series_count;
     struct named_series *order = mem_new(struct named_series, count + (size_t)1);
     struct store_series *series = arena_new(scan->arena, struct store_series, count);
     const char **texts = arena_new(scan->arena, const char *, count);
     buf_auto text;
     buf_init(&text, TEXT_MAX_BYTES);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !code; i++) {
         order[i].series = scan->series[i];
         order[i].text = make_text(scan, &scan->series[i], &text);
+        if (i % CHECK_EVERY == 0)
+            code = scan_check_limits(scan, count * sizeof(*order));
     }
-    qsort(order, count, sizeof(*order), compare_series);
-    for (uint32_t i = 0; i < count; i++) {
+    if (!code)
+        qsort(order, count, sizeof(*order), compare_series);
+    for (uint32_t i = 0; i < count && !code; i++) {
         series[i] = order[i].series;
         series[i].type = type_numbers[series[i].type];
         texts[i] = order[i].text;
@@ -130,6 +136,7 @@ static void order_series(const struct scan *scan, struct store_series_list *list
     list->series = series;
     list->texts = texts;
     list->series_count = count;
+    return code;
 }
 
 static enum err_code make_list(struct scan *scan, void *context)
@@ -137,10 +144,9 @@ static enum err_code make_list(struct scan *scan, void *context)
     struct job *job = context;
     uint32_t *type_numbers = arena_new(scan->arena, uint32_t, scan->type_count);
     order_types(scan, &job->list, type_numbers);
-    order_series(scan, &job->list, type_numbers);
     job->list.statistics = scan->statistics;
     job->may_be_of_samples = scan->may_be_of_samples;
-    return ERR_NONE;
+    return order_series(scan, &job->list, type_numbers);
 }
 
 /* ---- series whose samples match ---- */
@@ -154,7 +160,7 @@ static enum err_code match_rows(struct scan *scan, struct row_labels *labels,
     if (code || task->is_broken)
         return code;
     row_labels_begin(labels, task->block, task->granule); /* the block was opened again */
-    code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
+    code = scan_read_rows(scan, task, true, &rows);
     for (uint32_t i = 0; !code && !*ret_has && i < rows.row_count; i++)
         *ret_has = rows.ordinals[i] >= task->first && rows.ordinals[i] < task->end &&
                    row_labels_stays(row_labels_group(labels, rows.label_sets[i]));
@@ -227,7 +233,12 @@ enum err_code series_list_make(const struct scan_source *source, struct arena *a
                                struct err *err)
 {
     struct job job = {.may_be_of_samples = false};
-    enum err_code code = scan_run(source, query, SCAN_SERIES, arena, make_list, &job, err);
+    struct arena *run = arena_create();
+    enum err_code code = scan_run(source, query, SCAN_SERIES, run, make_list, &job, err);
+    if (code || job.may_be_of_samples)
+        arena_destroy(run);
+    else
+        arena_adopt(arena, run);
     if (code)
         return code;
     if (job.may_be_of_samples)
@@ -318,7 +329,9 @@ enum err_code series_list_find_absent_label(const struct scan_source *source, st
     if (!required_count)
         return code;
     struct job job = {.may_be_of_samples = false};
-    code = scan_run(source, query, SCAN_SERIES, arena, make_list, &job, err);
+    struct arena *run = arena_create();
+    code = scan_run(source, query, SCAN_SERIES, run, make_list, &job, err);
+    arena_destroy(run);
     if (code || job.may_be_of_samples)
         return code;
     struct store_query of_all = *query;

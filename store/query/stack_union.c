@@ -177,6 +177,7 @@ struct profile_build {
     struct stack_hash_set frames;
     uint32_t *location_of_frame; /* by number in frames */
     uint32_t frame_capacity;
+    struct map_u64 group_places; /* by group of labels: the first place of its labels */
 };
 
 static uint32_t place_string(struct profile_build *profile_build, struct block_tables *block_tables,
@@ -362,11 +363,19 @@ static size_t memory_of_samples(const struct samples *samples)
                              sizeof(*samples->label_starts));
 }
 
+/* Fills in the labels of a group from place `at` of all labels on, and returns their number. The
+ * texts are looked up for its first sample only: they may have 16 KiB each. */
 static uint32_t fill_labels(struct profile_build *profile_build, const struct row_labels *labels,
-                            uint32_t group, struct profile_label *places)
+                            uint32_t group, struct profile_label *all, uint32_t at)
 {
     uint32_t count;
     const struct label_words *words = row_labels_get(labels, group, &count);
+    const uint32_t first = map_u64_add(&profile_build->group_places, group, at);
+    struct profile_label *places = all + at;
+    if (first != at) {
+        memcpy(places, all + first, count * sizeof(*places));
+        return count;
+    }
     for (uint32_t i = 0; i < count; i++)
         places[i] = (struct profile_label){
             .key = profile_builder_string(profile_build->builder, words[i].key),
@@ -395,8 +404,8 @@ static void fill_samples(struct profile_build *profile_build, struct arena *aren
         if (!sum)
             continue;
         samples->starts[count] = at;
-        label_at += fill_labels(profile_build, labels, stacks->origins[i].group,
-                                samples->labels + label_at);
+        label_at +=
+            fill_labels(profile_build, labels, stacks->origins[i].group, samples->labels, label_at);
         samples->values[count++] = sum;
         samples->label_starts[count] = label_at;
         at = place_stack(profile_build, &stacks->origins[i], &last, samples->stack, at);
@@ -444,6 +453,7 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
     }
     fill_samples(&profile_build, arena, type->labels, &samples);
     stack_hash_set_fini(&profile_build.frames);
+    map_u64_fini(&profile_build.group_places);
     mem_free(profile_build.location_of_frame);
     struct profile *profile;
     code = profile_builder_take(builder, &profile, err);

@@ -49,8 +49,7 @@ static enum err_code read_times(struct weighing *weighing, struct scan_task *tas
         note_times(weighing, task, task->profiles);
         return ERR_NONE;
     }
-    enum err_code code =
-        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
+    enum err_code code = scan_read_profiles(scan, task->block, task->granule, &profiles);
     if (code)
         return scan_note_read(scan, task, 0, 0, code);
     scan->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];

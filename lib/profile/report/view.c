@@ -115,6 +115,12 @@ static bool find_group(struct span text, enum view_group *ret_group)
     return false;
 }
 
+enum view_group view_find_group(struct span group_by)
+{
+    enum view_group group;
+    return find_group(group_by, &group) ? group : VIEW_BY_LABEL;
+}
+
 bool view_find_label(struct span group_by, struct span *ret_label)
 {
     enum view_group group;

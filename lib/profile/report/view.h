@@ -80,6 +80,8 @@ struct view_options {
     int64_t left_out[2];
 };
 
+/* The grouping that group_by of view_options names; VIEW_BY_LABEL for all other words. */
+enum view_group view_find_group(struct span group_by);
 /* Whether group_by of view_options is a label; if so, *ret_label is its name. */
 bool view_find_label(struct span group_by, struct span *ret_label);
 

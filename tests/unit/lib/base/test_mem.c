@@ -48,6 +48,25 @@ static void counts_what_it_holds(void **state)
     assert_true(arena_bytes(arena) >= before + (1 << 20));
 }
 
+static void set_flag(void *flag)
+{
+    *(bool *)flag = true;
+}
+
+static void an_adopted_arena_lives_as_long_as_its_parent(void **state)
+{
+    (void)state;
+    bool is_destroyed = false;
+    struct arena *parent = arena_create(), *child = arena_create();
+    (void)arena_alloc(child, 1 << 20, 1);
+    arena_on_destroy(child, set_flag, &is_destroyed);
+    arena_adopt(parent, child);
+    assert_true(arena_bytes(parent) >= 1 << 20);
+    assert_false(is_destroyed);
+    arena_destroy(parent);
+    assert_true(is_destroyed);
+}
+
 static size_t bytes_of_arena_with(size_t size)
 {
     arena_auto arena = arena_create();
@@ -105,6 +124,7 @@ int main(void)
         cmocka_unit_test(keeps_objects_apart),
         cmocka_unit_test(copies_bytes_with_a_nul_at_the_end),
         cmocka_unit_test(counts_what_it_holds),
+        cmocka_unit_test(an_adopted_arena_lives_as_long_as_its_parent),
         cmocka_unit_test(reports_sizes_that_do_not_depend_on_reuse),
         cmocka_unit_test(cleans_up_on_destroy),
     };

@@ -153,11 +153,51 @@ static void needs_little_memory_for_very_many_groups(void **state)
     range_groups_destroy(groups);
 }
 
+static void cover_every_second(struct coverage *covered, uint32_t count, int64_t shift)
+{
+    for (uint32_t i = 0; i < count; i++)
+        coverage_add(covered, 1000 * (int64_t)i + shift, 1000 * (int64_t)i + shift + 10);
+    coverage_close(covered, 0);
+}
+
+static uint64_t covered_ns(const struct range_groups *groups, uint32_t group)
+{
+    uint32_t cursor = 0;
+    return coverage_within(range_groups_covered(groups, group), &cursor, 0, INT64_MAX);
+}
+
+/* 3,000 groups are in series 0, in series 1, or in both. */
+static void groups_that_the_same_series_cover_share_one_coverage(void **state)
+{
+    (void)state;
+    enum { MANY = 3000, SPANS = 2000, ALL = MANY * SPANS * (int)sizeof(struct coverage_span) };
+    struct range_groups *groups = range_groups_create(1, MANY, MANY * CELL_BYTES);
+    struct coverage series[2] = {{0}, {0}};
+    for (uint32_t i = 0; i < 2; i++) {
+        cover_every_second(&series[i], SPANS, 100 * (int64_t)i);
+        for (uint32_t g = 0; g < MANY; g++) {
+            if (g % 3 == i)
+                continue;
+            range_groups_add(groups, g, 0, 1);
+            range_groups_cover(groups, g, i, &series[i]);
+            range_groups_cover(groups, g, i, &series[i]);
+        }
+        assert_in_range(range_groups_memory(groups), 0, ALL / 20);
+    }
+    assert_false(range_groups_choose(groups, by_number, NULL));
+    for (uint32_t g = 0; g < MANY; g++)
+        assert_int_equal(covered_ns(groups, g), (g % 3 == 2 ? 2 : 1) * SPANS * 10);
+    coverage_fini(&series[0]);
+    coverage_fini(&series[1]);
+    range_groups_destroy(groups);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_largest_groups_and_the_sum_of_the_others),
         cmocka_unit_test(needs_little_memory_for_very_many_groups),
+        cmocka_unit_test(groups_that_the_same_series_cover_share_one_coverage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
