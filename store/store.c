@@ -69,6 +69,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
         .retention_s = options->retention_s,
         .blocks = store->blocks,
         .writer = store->writer,
+        .max_open_bytes = options->merge_bytes,
         .report = options->report,
         .report_context = options->report_context,
     };

@@ -196,6 +196,9 @@ static const struct setting all_settings[] = {
     SETTING("tenant-rule-keep", SETTING_DURATION, tenant_limits[TENANT_LIMIT_RULE_KEEP_S], 0,
             36500 * DAY, "0",
             "the maximum of retention rules that a team sets itself; 0: no maximum"),
+    SETTING("tenant-stored-profile-bytes", SETTING_SIZE,
+            tenant_limits[TENANT_LIMIT_STORED_PROFILE_BYTES], 0, 1024 * TIB, "100GiB",
+            "of continuous profiles in the store; no more are accepted then; 0: no maximum"),
     SETTING("debuginfod-urls", SETTING_TEXT, debuginfod_urls, 0, 0,
             "https://debuginfod.elfutils.org/,https://debuginfod.debian.net/,"
             "https://debuginfod.ubuntu.com/,https://debuginfod.fedoraproject.org/,"
@@ -229,6 +232,9 @@ static const struct setting all_settings[] = {
     SETTING("max-query-memory", SETTING_SIZE, max_query_memory, 0, 64 * TIB, "0",
             "memory of all queries of continuous profiles together; 0 is a quarter of the host's, "
             "from 256MiB to 4GiB"),
+    SETTING("max-merge-memory", SETTING_SIZE, max_merge_memory, 0, 64 * TIB, "0",
+            "of the stored blocks that a merge has open together; 0: a sixteenth of the machine's, "
+            "but 128MiB to 512MiB"),
     SETTING("report-cpu-time", SETTING_SECONDS, report_cpu_time_s, 1, 3600, "20s",
             "CPU time of one report before it is aborted"),
     SETTING("report-wait", SETTING_SECONDS, report_wait_s, 1, 3600, "30s",

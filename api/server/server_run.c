@@ -3,6 +3,7 @@
 #include "api/core/disk.h"
 #include "api/core/integrity.h"
 #include "api/core/memory_gate.h"
+#include "api/core/memory_info.h"
 #include "api/core/metrics.h"
 #include "api/core/object_store_setup.h"
 #include "api/core/query_memory.h"
@@ -227,6 +228,15 @@ static int flush_requests(const struct settings *settings)
                                         : 1 + settings->intake_threads / 2;
 }
 
+static size_t merge_bytes(const struct settings *settings)
+{
+    enum { PART = 16 };
+    const uint64_t mib = 1 << 20;
+    return (size_t)(settings->max_merge_memory
+                        ? settings->max_merge_memory
+                        : memory_info_share_bytes(PART, 128 * mib, 512 * mib));
+}
+
 static enum err_code open_store(struct server *server, struct err *err)
 {
     char host[HOST_NAME_MAX + 1] = "";
@@ -249,6 +259,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .damaged_context = server->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,
         .result_cache_bytes = (size_t)server->settings->query_cache_bytes / 2,
+        .merge_bytes = merge_bytes(server->settings),
         .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),
     };
     return store_open(&options, &server->store, err);

@@ -51,9 +51,18 @@ static int compare_profiles(const void *a, const void *b, void *context)
     return (i > j) - (i < j);
 }
 
-static bool starts_granule(const struct layout *layout, uint32_t place)
+static uint64_t weight_of(const struct batch *batch, const struct batch_profile *profile)
 {
-    if (place == 0)
+    const uint32_t first = profile->first_sample, end = first + profile->sample_count;
+    const uint64_t timestamps =
+        batch->timestamp_start ? batch->timestamp_start[end] - batch->timestamp_start[first] : 0;
+    return block_weight(profile->sample_count, 1, timestamps);
+}
+
+/* weight: of the granule with this profile. */
+static bool starts_granule(const struct layout *layout, uint32_t place, uint64_t weight)
+{
+    if (place == 0 || weight > BLOCK_GRANULE_WEIGHT)
         return true;
     const struct batch_profile *before = &layout->batch->profiles[layout->profiles[place - 1]];
     const struct batch_profile *profile = &layout->batch->profiles[layout->profiles[place]];
@@ -70,9 +79,15 @@ static void order_profiles(struct layout *layout)
     for (uint32_t i = 0; i < count; i++)
         layout->profiles[i] = i;
     qsort_r(layout->profiles, count, sizeof(*layout->profiles), compare_profiles, layout);
+    uint64_t weight = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (starts_granule(layout, i))
+        const uint64_t added =
+            weight_of(layout->batch, &layout->batch->profiles[layout->profiles[i]]);
+        weight += added;
+        if (starts_granule(layout, i, weight)) {
             layout->granules[layout->granule_count++].first_profile = i;
+            weight = added;
+        }
         layout->granules[layout->granule_count - 1].profile_count++;
     }
 }

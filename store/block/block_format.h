@@ -22,9 +22,10 @@
  * A reader reads footer and sections in one piece from the end of the block, and extents when a
  * query needs them.
  *
- * A granule is what one series has in one hour, by the begin of its profiles. Profiles are numbered
- * in order of time (ordinals); rows are sorted by stack, then by ordinal. An entry is a stack with
- * its rows. The columns of the extents:
+ * A granule is what one series has in one hour, by the begin of its profiles. What is larger than
+ * BLOCK_GRANULE_WEIGHT is several granules of that hour, each with profiles of its own. Profiles
+ * are numbered in order of time (ordinals); rows are sorted by stack, then by ordinal. An entry is
+ * a stack with its rows. The columns of the extents:
  *
  *   PROFILES  per profile, 64 bits:
  *               begin          first difference; the first is relative to begin_ns
@@ -63,7 +64,8 @@ enum {
     BLOCK_VERSION = 1,
     BLOCK_ID_BYTES = 16,
     BLOCK_SLACK_PART = 256,
-    BLOCK_SECTION_MAX_BYTES = 1 << 30 /* before compression */
+    BLOCK_SECTION_MAX_BYTES = 1 << 30, /* before compression; also of all strings of a block */
+    BLOCK_COUNT_MAX = 1 << 28          /* entries of a table */
 };
 
 #define BLOCK_MAGIC "PFBLOCK1"
@@ -134,6 +136,15 @@ enum block_granule_flag {
     /* Some profile has no duration, so that the next one decides when it ends. */
     BLOCK_HAS_OPEN_ENDS = 1 << 6
 };
+
+/* The weight of a granule, which bounds the memory of those who read it as a whole: each row,
+ * profile and two timestamps count 1. A granule that is one profile may weigh more. */
+#define BLOCK_GRANULE_WEIGHT (UINT64_C(1) << 22)
+static inline uint64_t block_weight(uint64_t row_count, uint64_t profile_count,
+                                    uint64_t timestamp_count)
+{
+    return row_count + profile_count + timestamp_count / 2;
+}
 
 /* Series totals have the form of a granule: of all profiles of their series in the block, from its
  * first hour on, with no extent but TOTALS. BLOCK_HAS_LABEL_SETS means that rows of some granule

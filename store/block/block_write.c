@@ -541,6 +541,11 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
                                   struct block_summary *ret_summary, struct err *err)
 {
     struct block_footer *footer = &writer->footer;
+    if (!dictionary_is_readable(dictionary))
+        return err_set(err, ERR_TOO_LARGE,
+                       "the names, labels and stacks of a block would be more than %d bytes or "
+                       "%d entries",
+                       BLOCK_SECTION_MAX_BYTES, BLOCK_COUNT_MAX);
     end_series(writer);
     buf_auto flat;
     buf_init(&flat, BLOCK_SECTION_MAX_BYTES);

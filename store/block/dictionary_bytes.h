@@ -32,6 +32,10 @@
 struct arena;
 struct dictionary;
 
+/* Whether a reader accepts the dictionary: its strings together, and each table, are small enough.
+ * Strings are stored without what they share with the one before, so their stored size says
+ * nothing. */
+bool dictionary_is_readable(const struct dictionary *dictionary);
 /* Appends a section (any but BLOCK_GRANULES) to output. */
 void dictionary_write_section(const struct dictionary *dictionary, enum block_section section,
                               enum bitpack_effort effort, struct buf *output);

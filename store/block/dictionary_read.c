@@ -23,8 +23,6 @@ struct reading {
 
 /* A column of zeros takes 3 bytes per 256 numbers, so a corrupt count could otherwise claim any
  * amount of memory. */
-enum { COUNT_MAX = 1 << 28 };
-
 static uint32_t read_count(struct reading *reading)
 {
     uint32_t count = 0;
@@ -34,7 +32,7 @@ static uint32_t read_count(struct reading *reading)
     }
     memcpy(&count, reading->rest.data, sizeof(count));
     reading->rest = span_of(reading->rest.data + sizeof(count), reading->rest.size - sizeof(count));
-    if (count > COUNT_MAX || count / BITPACK_RUN > reading->rest.size) {
+    if (count > BLOCK_COUNT_MAX || count / BITPACK_RUN > reading->rest.size) {
         reading->wrong = "a count is impossible";
         return 0;
     }

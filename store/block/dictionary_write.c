@@ -227,6 +227,28 @@ static size_t longest_column(const struct dictionary *dictionary)
     return longest;
 }
 
+bool dictionary_is_readable(const struct dictionary *dictionary)
+{
+    const struct profile *tables = dictionary->tables;
+    uint64_t string_bytes = 0, sample_labels = 0, series_labels = 0;
+    for (uint32_t i = 0; i < tables->string_count; i++)
+        string_bytes += tables->strings[i].size;
+    for (uint32_t i = 0; i < dictionary->label_set_count; i++)
+        sample_labels += dictionary->label_sets[i].label_count;
+    for (uint32_t i = 0; i < dictionary->series_count; i++)
+        series_labels += dictionary->series[i].label_count;
+    const uint64_t counts[] = {tables->string_count,        tables->mapping_count,
+                               tables->function_count,      tables->line_count,
+                               tables->location_count,      dictionary->stacks.node_count,
+                               dictionary->label_set_count, sample_labels,
+                               dictionary->series_count,    series_labels};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        if (counts[i] > BLOCK_COUNT_MAX)
+            return false;
+    }
+    return string_bytes <= BLOCK_SECTION_MAX_BYTES;
+}
+
 void dictionary_write_section(const struct dictionary *dictionary, enum block_section section,
                               enum bitpack_effort effort, struct buf *output)
 {

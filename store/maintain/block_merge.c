@@ -3,6 +3,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "store/block/aggregation.h"
+#include "store/block/block_format.h"
 #include "store/block/dictionary_union.h"
 #include "store/maintain/totals.h"
 
@@ -454,7 +455,7 @@ static enum err_code write_gathered(struct merging *merging, const struct source
     return block_writer_append(merging->writer, &rows, merging->err);
 }
 
-/* Merges the sources of one series and hour. */
+/* Merges sources of one series and hour into a granule. */
 static enum err_code merge_granule(struct merging *merging, const struct source *sources,
                                    uint32_t count)
 {
@@ -473,15 +474,30 @@ static enum err_code merge_granule(struct merging *merging, const struct source 
     return gathered.profile_count ? write_gathered(merging, sources, &gathered) : ERR_NONE;
 }
 
+/* The end of the sources, from first on, that become one granule. */
+static uint32_t find_granule(const struct merging *merging, uint32_t first)
+{
+    const struct source *sources = merging->sources;
+    uint64_t weight = 0;
+    uint32_t end = first;
+    for (; end < merging->source_count && sources[end].series == sources[first].series &&
+           sources[end].hour == sources[first].hour;
+         end++) {
+        const struct block_granule *granule = sources[end].granule;
+        weight +=
+            block_weight(granule->row_count, granule->profile_count, granule->timestamp_count);
+        if (end > first && weight > BLOCK_GRANULE_WEIGHT)
+            break;
+    }
+    return end;
+}
+
 static enum err_code merge_series(struct merging *merging, struct block_summary *ret_summary)
 {
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < merging->source_count && !code;) {
         const struct source *first = &merging->sources[i];
-        uint32_t end = i;
-        while (end < merging->source_count && merging->sources[end].series == first->series &&
-               merging->sources[end].hour == first->hour)
-            end++;
+        const uint32_t end = find_granule(merging, i);
         code = merge_granule(merging, first, end - i);
         i = end;
     }

@@ -17,17 +17,21 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A merge makes an object for each day, one after the other. DAYS_MAX limits what one segment may
- * need; several are merged together up to DAYS_TOGETHER, and a claim that takes longer than TURN_S
- * returns the rest, so that other tenants wait for seconds. */
+/* A merge makes an object for each day, one after the other, and each may need all names of the
+ * inputs. DAYS_MAX limits what one segment may need. Several are merged together up to
+ * DAYS_TOGETHER days and up to WORK_TOGETHER_GIB of open inputs times days, and a claim that takes
+ * longer than TURN_S returns the rest, so that other tenants wait for seconds. MAX_OPEN_BYTES is
+ * the default of maintenance_options.max_open_bytes. */
 enum {
     ZSTD_LEVEL = 1,
     DAY_HOURS = 24,
     DAYS_MAX = 4096,
     DAYS_TOGETHER = 256,
+    WORK_TOGETHER_GIB = 4,
     TURN_S = 5,
     RENEW_S = 15,
-    RETRY_S = 10
+    RETRY_S = 10,
+    MAX_OPEN_BYTES = 512 << 20
 };
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
 
@@ -37,10 +41,15 @@ struct compaction {
     const struct compact_plan *plan;
     int64_t writer_id;
     struct arena *arena;
+    uint32_t next_place;  /* of the claim, after those that were opened */
+    uint32_t input_count; /* inputs of the batches before */
+    uint32_t group_count; /* groups of the batches before */
+    /* The current batch, all open: */
     struct open_block *opened;
     uint32_t *places; /* per block: its place in the claim */
     const struct block **blocks;
     uint32_t count;
+    size_t open_bytes; /* memory of the blocks */
     struct retention *retention;
     struct deletion_set *deleted;       /* NULL: nothing is deleted or expired */
     struct deletion_set_ids *deletions; /* per block */
@@ -98,34 +107,60 @@ static bool is_unreadable(const struct compaction *compaction, uint32_t place,
            reachability_is_alone(&reachability, claim->places[place].object_key, &err);
 }
 
-static enum err_code open_inputs(struct compaction *compaction)
+static void create_batch(struct compaction *compaction)
+{
+    const uint32_t count = compaction->claim->count;
+    compaction->opened = arena_new(compaction->arena, struct open_block, count);
+    compaction->places = arena_new(compaction->arena, uint32_t, count);
+    compaction->blocks = arena_new(compaction->arena, const struct block *, count);
+    compaction->deletions = arena_new(compaction->arena, struct deletion_set_ids, count);
+}
+
+static enum err_code open_input(struct compaction *compaction, uint32_t place)
 {
     const struct catalogue_claim *claim = compaction->claim;
-    compaction->opened = arena_new(compaction->arena, struct open_block, claim->count);
-    compaction->places = arena_new(compaction->arena, uint32_t, claim->count);
-    compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
-    compaction->deletions = arena_new(compaction->arena, struct deletion_set_ids, claim->count);
-    for (uint32_t i = 0; i < claim->count; i++) {
-        struct open_block *opened = &compaction->opened[compaction->count];
-        if (compaction->plan->is_left_out && compaction->plan->is_left_out[i])
-            continue;
-        enum err_code code = renew_lease(compaction);
-        if (code)
-            return code;
-        code = block_cache_borrow(compaction->options->blocks, claim->tenant_id, &claim->places[i],
-                                  opened, compaction->err);
-        if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
-            return mark_broken(compaction, i,
-                               code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
-        if (code == ERR_IO && is_unreadable(compaction, i, compaction->err))
-            return mark_broken(compaction, i, CATALOGUE_UNREADABLE);
-        if (code)
-            return code;
-        compaction->places[compaction->count] = i;
-        compaction->deletions[compaction->count] = claim->places[i].deletions;
-        compaction->blocks[compaction->count++] = opened->block;
-    }
+    struct open_block *opened = &compaction->opened[compaction->count];
+    enum err_code code = renew_lease(compaction);
+    if (code)
+        return code;
+    code = block_cache_borrow(compaction->options->blocks, claim->tenant_id, &claim->places[place],
+                              opened, compaction->err);
+    if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
+        return mark_broken(compaction, place,
+                           code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
+    if (code == ERR_IO && is_unreadable(compaction, place, compaction->err))
+        return mark_broken(compaction, place, CATALOGUE_UNREADABLE);
+    if (code)
+        return code;
+    compaction->places[compaction->count] = place;
+    compaction->deletions[compaction->count] = claim->places[place].deletions;
+    compaction->blocks[compaction->count++] = opened->block;
+    compaction->open_bytes += block_memory(opened->block);
     return ERR_NONE;
+}
+
+/* Opens inputs until they take max_open_bytes; at least one, and at most one more than fits. */
+static enum err_code open_batch(struct compaction *compaction)
+{
+    const struct compact_plan *plan = compaction->plan;
+    const size_t most = compaction->options->max_open_bytes ? compaction->options->max_open_bytes
+                                                            : (size_t)MAX_OPEN_BYTES;
+    enum err_code code = ERR_NONE;
+    while (!code && compaction->next_place < compaction->claim->count &&
+           compaction->open_bytes < most) {
+        const uint32_t place = compaction->next_place++;
+        if (!plan->is_left_out || !plan->is_left_out[place])
+            code = open_input(compaction, place);
+    }
+    return code;
+}
+
+static void return_batch(struct compaction *compaction)
+{
+    for (uint32_t i = 0; i < compaction->count; i++)
+        block_cache_return(&compaction->opened[i]);
+    compaction->count = 0;
+    compaction->open_bytes = 0;
 }
 
 /* ---- expired profiles ---- */
@@ -177,12 +212,10 @@ static enum err_code note_block_due(struct compaction *compaction, const struct 
 static enum err_code find_expired(struct compaction *compaction)
 {
     const struct catalogue_claim *claim = compaction->claim;
-    enum err_code code =
-        retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
-    compaction->due_ns = INT64_MAX;
+    enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < compaction->count && !code; i++)
         code = note_block_due(compaction, compaction->blocks[i]);
-    if (!code && (compaction->is_due || claim->deletion_count))
+    if (!code && !compaction->deleted && (compaction->is_due || claim->deletion_count))
         code = deletion_set_create(compaction->arena, claim->deletions, claim->deletion_count,
                                    compaction->retention, &compaction->deleted, compaction->err);
     return code;
@@ -339,7 +372,10 @@ static enum err_code merge_group(struct compaction *compaction, struct group gro
 {
     int32_t *days;
     const uint32_t count = list_days(compaction, group, &days);
-    if (count > (compaction->claim->id_count > 1 ? DAYS_TOGETHER : DAYS_MAX))
+    const bool are_several = compaction->claim->id_count > 1;
+    const uint64_t work = (uint64_t)count * compaction->open_bytes;
+    if (count > (are_several ? DAYS_TOGETHER : DAYS_MAX) ||
+        (are_several && count > 1 && work >> 30 >= WORK_TOGETHER_GIB))
         return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
                        count);
     reserve_outputs(compaction, count);
@@ -399,6 +435,7 @@ static uint32_t group_inputs(struct compaction *compaction, struct group *groups
     return count;
 }
 
+/* Merges the current batch. */
 static enum err_code merge_inputs(struct compaction *compaction)
 {
     struct group *groups = arena_new(compaction->arena, struct group, compaction->count);
@@ -408,13 +445,42 @@ static enum err_code merge_inputs(struct compaction *compaction)
         count = group_inputs(compaction, groups);
     for (uint32_t i = 0; compaction->plan->is_apart && i < compaction->count; i++)
         groups[count++] = (struct group){i, i + 1};
+    compaction->input_count += compaction->count;
+    compaction->group_count += count;
     /* Blocks of the last level would be claimed again and again if no merge changed them. */
-    if (is_last_level && !compaction->plan->is_apart && count > 1 && count == compaction->count)
+    if (is_last_level && !compaction->plan->is_apart &&
+        compaction->next_place == compaction->claim->count && compaction->group_count > 1 &&
+        compaction->group_count == compaction->input_count)
         return err_set(compaction->err, ERR_TOO_LARGE,
                        "blocks with oversized names are not merged with others");
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < count && !code; i++)
         code = merge_group(compaction, groups[i]);
+    return code;
+}
+
+/*
+ * Merges the claim in batches. The inputs of a batch are open together, and a block may take a
+ * thousand times its stored bytes: names that share a prefix are stored as what is new in each.
+ * *ret_is_early: nothing of a claim for expiry, which has one block, has expired.
+ */
+static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_early)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    enum err_code code =
+        retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
+    compaction->due_ns = INT64_MAX;
+    *ret_is_early = false;
+    create_batch(compaction);
+    while (!code && !*ret_is_early && compaction->next_place < claim->count) {
+        code = open_batch(compaction);
+        if (!code)
+            code = find_expired(compaction);
+        *ret_is_early = !code && claim->is_expiry && !compaction->deleted;
+        if (!code && !*ret_is_early)
+            code = merge_inputs(compaction);
+        return_batch(compaction);
+    }
     return code;
 }
 
@@ -479,16 +545,10 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
         !claim->mark.reason)
         return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),
                                  err);
-    enum err_code code = open_inputs(&compaction);
-    if (!code)
-        code = find_expired(&compaction);
-    const bool is_early = !code && claim->is_expiry && !compaction.deleted;
-    if (!code && !is_early)
-        code = merge_inputs(&compaction);
+    bool is_early;
+    enum err_code code = merge_batches(&compaction, &is_early);
     if (!code && !is_early)
         code = check_losses(&compaction);
-    for (uint32_t i = 0; i < compaction.count; i++)
-        block_cache_return(&compaction.opened[i]);
     if (is_caused_by_claim(code))
         code = discard_outputs(&compaction, code);
     if (!code && is_early)

@@ -13,6 +13,7 @@
 #include "lib/base/err_code.h"
 #include "store/catalogue/reachability.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct object_store;
@@ -26,8 +27,9 @@ struct maintenance_options {
     struct pg_pool *jobs_database;
     struct block_cache *blocks;
     struct writer *writer;
-    int64_t retention_s;  /* for tenants without a retention of their own; 0: for ever */
-    int64_t query_time_s; /* limit of a query, of tenants without their own */
+    int64_t retention_s;   /* for tenants without a retention of their own; 0: for ever */
+    int64_t query_time_s;  /* limit of a query, of tenants without their own */
+    size_t max_open_bytes; /* memory of the blocks that a merge has open together; 0: 512 MiB */
     /* Called when work failed; it is tried again later. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;

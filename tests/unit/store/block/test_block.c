@@ -3,6 +3,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/crc32c.h"
+#include "store/block/dictionary_bytes.h"
 #include "store/catalogue/catalogue.h"
 #include "store/maintain/block_merge.h"
 
@@ -859,6 +860,114 @@ static void deleted_profiles_leave_nothing_behind(void **state)
     }
 }
 
+/* ---- limits ---- */
+
+/* Gives the samples of a batch so many timestamps together. */
+static void add_timestamps(struct batch *batch, uint32_t count)
+{
+    uint64_t *start = arena_new(batch->arena, uint64_t, batch->sample_count + (size_t)1);
+    int64_t *timestamps = arena_new(batch->arena, int64_t, count);
+    for (uint32_t i = 0; i <= batch->sample_count; i++)
+        start[i] = (uint64_t)count * i / batch->sample_count;
+    for (uint32_t i = 0; i < count; i++)
+        timestamps[i] = batch->profiles[0].time_ns + i;
+    batch->timestamp_start = start;
+    batch->timestamps = timestamps;
+}
+
+/* Each granule is light, or has one profile. Returns the number of granules. */
+static uint32_t check_weights(const struct block *block, uint64_t rows, uint64_t timestamps)
+{
+    uint32_t count;
+    const struct block_granule *granules = block_granules(block, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct block_granule *granule = &granules[i];
+        const uint64_t weight =
+            block_weight(granule->row_count, granule->profile_count, granule->timestamp_count);
+        assert_true(weight <= BLOCK_GRANULE_WEIGHT || granule->profile_count == 1);
+        assert_true(i == 0 || granule->hour == granules[0].hour);
+        rows -= granule->row_count;
+        timestamps -= granule->timestamp_count;
+    }
+    assert_true(rows == 0 && timestamps == 0);
+    return count;
+}
+
+static void rows_of_an_hour_that_are_too_many_are_several_granules(void **state)
+{
+    (void)state;
+    enum { TIMESTAMPS = 9 << 20 };
+    uint64_t seed = 20261129;
+    struct random_shape shape = random_shape(&seed);
+    shape.sample_count = 64;
+    shape.series_count = 1;
+    shape.profile_count = 16;
+    shape.begin_ns = INT64_C(1700000000) / 3600 * 3600 * 1000000000;
+    shape.span_ns = INT64_C(60000000000);
+    struct batch *batch = random_batch(&seed, &shape);
+    add_timestamps(batch, TIMESTAMPS);
+    struct written written, merged = {0};
+    struct block *block, *united;
+    struct err err = {0};
+    write_block(&written, batch, 0);
+    assert_int_equal(open_block(&written, &block), ERR_NONE);
+    assert_true(check_weights(block, batch->sample_count, TIMESTAMPS) >= 2);
+    const struct block *const both[] = {block, block};
+    const struct block_merge_options options = {
+        .tenant_id = TENANT,
+        .level = 1,
+        .begin_ns = INT64_MIN,
+        .last_ns = INT64_MAX,
+        .sink = {.append = append_to_buf, .context = &merged.bytes},
+    };
+    buf_init(&merged.bytes, 1u << 30);
+    assert_int_equal(block_merge(both, 2, &options, &merged.summary, &err), ERR_NONE);
+    merged.span = buf_span(&merged.bytes);
+    assert_int_equal(open_block(&merged, &united), ERR_NONE);
+    assert_true(check_weights(united, 2 * batch->sample_count, UINT64_C(2) * TIMESTAMPS) >= 4);
+    assert_int_equal(block_verify(united, &err), ERR_NONE);
+    block_close(united);
+    block_close(block);
+    buf_fini(&merged.bytes);
+    buf_fini(&written.bytes);
+    batch_destroy(batch);
+}
+
+/* All names are one: a reader refuses the block for the bytes of all together, which are stored
+ * without what they share. */
+static void names_that_no_reader_accepts_are_not_written(void **state)
+{
+    (void)state;
+    enum { NAME_BYTES = 1 << 16, COUNT = (1 << 30) / NAME_BYTES };
+    arena_auto arena = arena_create();
+    struct span *strings = arena_new(arena, struct span, COUNT + 2);
+    const struct span name = span_of(arena_alloc(arena, NAME_BYTES, 1), NAME_BYTES);
+    for (uint32_t i = 1; i < COUNT + 2; i++)
+        strings[i] = name;
+    strings[0] = span_of("", 0);
+    const struct batch_label_set none = {0};
+    struct profile tables = {.strings = strings, .string_count = COUNT + 1};
+    struct stack_place root = {.node = STACKS_ROOT};
+    uint32_t frame = STACKS_NO_FRAME;
+    const struct dictionary dictionary = {
+        .tables = &tables,
+        .stacks = {.node_count = 1, .frames = &frame, .ends = &root, .stack_count = 1},
+        .label_sets = &none,
+        .label_set_count = 1};
+    struct block_summary summary;
+    struct err err;
+    assert_true(dictionary_is_readable(&dictionary));
+    tables.string_count++;
+    assert_false(dictionary_is_readable(&dictionary));
+    struct buf bytes;
+    buf_init(&bytes, 1u << 30);
+    const struct block_sink sink = {.append = append_to_buf, .context = &bytes};
+    struct block_writer *writer = block_writer_create(TENANT, 1, sink);
+    assert_int_equal(block_writer_finish(writer, &dictionary, &summary, &err), ERR_TOO_LARGE);
+    block_writer_destroy(writer);
+    buf_fini(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -875,6 +984,8 @@ int main(void)
         cmocka_unit_test(invalid_numbers_with_valid_checksums_are_refused),
         cmocka_unit_test(granules_that_claim_too_much_are_refused),
         cmocka_unit_test(addresses_of_files_are_kept_as_offsets),
+        cmocka_unit_test(rows_of_an_hour_that_are_too_many_are_several_granules),
+        cmocka_unit_test(names_that_no_reader_accepts_are_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
