@@ -45,6 +45,8 @@ static const struct limit_kind kinds[TENANT_LIMIT_COUNT] = {
     [TENANT_LIMIT_QUERY_READ_BYTES] = {"query_read_bytes", "tenant-query-read-bytes", 1,
                                        INT64_C(1) << 50},
     [TENANT_LIMIT_RULE_KEEP_S] = {"rule_keep_s", "tenant-rule-keep", 0, INT64_C(3153600000)},
+    [TENANT_LIMIT_STORED_PROFILE_BYTES] = {"stored_profile_bytes", "tenant-stored-profile-bytes", 0,
+                                           INT64_C(1) << 50},
 };
 
 static int64_t setting_of(const struct settings *settings, enum tenant_limit limit)
@@ -178,9 +180,15 @@ static enum err_code refresh_limits(const struct request *request, struct tenant
     if (code)
         return code;
     pg_limit_until(connection, request->deadline_ns);
-    code = pg_query_values(connection, tenant_id,
-                           "SELECT limits::text, sample_labels FROM tenant WHERE id = $1", arena,
-                           &row, err, PG_I64(tenant_id));
+    code = pg_query_values(
+        connection, tenant_id,
+        "SELECT limits::text, sample_labels,"
+        " (SELECT coalesce(sum(bytes), 0)::bigint FROM block"
+        "  WHERE tenant_id = $1 AND swapped_at IS NULL)"
+        " + (SELECT coalesce(sum(length), 0)::bigint FROM segment_tenant, unnest(lengths) AS length"
+        "    WHERE tenant_id = $1 AND NOT is_swapped)"
+        " FROM tenant WHERE id = $1",
+        arena, &row, err, PG_I64(tenant_id));
     if (code)
         return code;
     const bool has_row = pg_row_count(row) > 0;
@@ -189,6 +197,7 @@ static enum err_code refresh_limits(const struct request *request, struct tenant
                              ? pg_get_text(row, 0, 1)
                              : tenant_limits_default_labels(server->tenant_limits);
     snprintf(ret_limits->sample_labels, sizeof(ret_limits->sample_labels), "%s", labels);
+    ret_limits->stored_profile_bytes = has_row ? pg_get_i64(row, 0, 2) : 0;
     return ERR_NONE;
 }
 

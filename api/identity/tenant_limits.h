@@ -30,6 +30,7 @@ enum { TENANT_LIMITS_S = 10, TENANT_LIMITS_TEXT_BYTES = 160 };
 struct tenant_limits {
     int64_t values[TENANT_LIMIT_COUNT];
     bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
+    int64_t stored_profile_bytes;            /* what the store has of the tenant */
     char sample_labels[SAMPLE_LABELS_BYTES]; /* api/core/sample_labels.h */
 };
 

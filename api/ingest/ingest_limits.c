@@ -200,6 +200,25 @@ static void return_samples(const struct ingest_limits *ingest_limits)
     pthread_mutex_unlock(&memory->mutex);
 }
 
+/* The stored size is read every TENANT_LIMITS_S seconds, so a tenant may exceed the limit by what
+ * it sends in that time. */
+static enum err_code check_stored(const struct tenant_limits *limits, struct err *err)
+{
+    enum { RETRY_S = 300 };
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    const int64_t most = limits->values[TENANT_LIMIT_STORED_PROFILE_BYTES];
+    if (!most || limits->stored_profile_bytes < most)
+        return ERR_NONE;
+    tenant_limits_describe(limits, TENANT_LIMIT_STORED_PROFILE_BYTES, limit);
+    err_set(err, ERR_QUOTA,
+            "the stored profiles of this team take %" PRId64
+            " bytes: %s; keep them for a shorter time (perfolio retention set), delete some, or "
+            "ask the operator for more",
+            limits->stored_profile_bytes, limit);
+    err->retry_after_s = RETRY_S;
+    return ERR_QUOTA;
+}
+
 /* ---- from open to close ---- */
 
 static void settle_series(struct ingest_limits *ingest_limits, bool are_stored)
@@ -241,6 +260,8 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
 {
     struct tenant_limits limits;
     enum err_code code = tenant_limits_get(request, &limits, err);
+    if (!code)
+        code = check_stored(&limits, err);
     if (code)
         return code;
     struct ingest_limits *ingest_limits = mem_new(struct ingest_limits, 1);

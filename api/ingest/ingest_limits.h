@@ -4,7 +4,8 @@
  * Counts are kept in memory, for each tenant that has sent in the last hour: samples as a token
  * bucket that fills at the tenant's rate, where a profile without samples counts as one; series
  * with a profile in the last hour. Each server process counts for itself and starts from zero, so
- * that a check needs no query of the database. The error of a request over a limit states the
+ * that a check needs no query of the database. The size of what is stored comes with the tenant's
+ * limits. The error of a request over a limit states the
  * limit's name, its value and where it is set. The request records which service sent how much, for
  * api/ingest/sources.h.
  *
@@ -37,7 +38,8 @@ struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void)
 void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL is a no-op */
 
 /* Begins to add profiles of the request's tenant. The caller calls ingest_limits_close. Handles:
- * ERR_RATE_LIMITED (the rate is exceeded), ERR_DATABASE, ERR_BUSY. */
+ * ERR_RATE_LIMITED (the rate is exceeded), ERR_QUOTA (the stored profiles exceed their limit),
+ * ERR_DATABASE, ERR_BUSY. */
 enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_ingest_limits,
                                  struct err *err) MUST_USE;
 /* Drops the batches that were not committed, and frees ingest_limits. NULL is a no-op. */

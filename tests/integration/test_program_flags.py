@@ -263,6 +263,7 @@ LIMITS = {
     "query-read-bytes": ("query_read_bytes", "6MiB", 6 * MIB),
     "profile-retention": ("profile_retention_s", "7d", 7 * 86400),
     "rule-keep": ("rule_keep_s", "8d", 8 * 86400),
+    "stored-profile-bytes": ("stored_profile_bytes", "12GiB", 12 << 30),
     "uploads-per-minute": ("uploads_per_minute", "9", 9),
     "max-bytes": ("max_bytes_stored", "10MiB", 10 * MIB),
     "max-upload-bytes": ("max_upload_bytes", "11MiB", 11 * MIB),
