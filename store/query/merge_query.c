@@ -789,6 +789,13 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
     return code;
 }
 
+/* An empty result would look as if there were no profiles. */
+static bool is_all_left_out(const struct store_result *result)
+{
+    return !result->is_known && result->statistics.oversized_count && !result->left_out &&
+           !result->profile->sample_count;
+}
+
 enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
                               const struct store_query *query, struct store_result *ret_result,
                               struct err *err)
@@ -812,7 +819,12 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
     } while (is_again);
     if (code)
         return code;
-    if (!*merging.result.type && !merging.result.statistics.broken_count)
+    if (is_all_left_out(&merging.result))
+        code = err_set(err, ERR_LIMIT,
+                       "all that this query finds is left out: names take too much of its memory; "
+                       "the largest block takes %s: select other series or less time",
+                       merging.result.statistics.oversized_message);
+    else if (!*merging.result.type && !merging.result.statistics.broken_count)
         code = scan_explain_nothing(source, query, arena, err);
     if (code)
         store_result_fini(&merging.result);

@@ -82,7 +82,17 @@ static enum err_code read_all(struct range *range)
     return read_again(range, opening_bytes);
 }
 
-static void make_result(struct range *range)
+/* The caller writes the points as text, which takes about as much memory as the points. */
+static enum err_code check_text(struct range *range)
+{
+    const struct store_range *result = &range->result;
+    uint64_t points = result->other ? result->other->point_count : 0;
+    for (uint32_t i = 0; i < result->series_count; i++)
+        points += result->series[i].point_count;
+    return range_check_more(range, points * sizeof(struct store_point), range->scan->err);
+}
+
+static enum err_code make_result(struct range *range)
 {
     const struct range_sums sums = {
         .query = range->query,
@@ -96,6 +106,7 @@ static void make_result(struct range *range)
         .unknown_count = range->unknown_count,
     };
     range_result_make(range->scan, &sums, &range->result);
+    return check_text(range);
 }
 
 static void range_fini(struct range *range)
@@ -171,7 +182,7 @@ static enum err_code try_to_compute(struct range *range, struct scan *scan)
     if (!code && !range->lacks_neighbours)
         code = row_labels_check(range->labels, scan->err);
     if (!code && !range->lacks_neighbours)
-        make_result(range);
+        code = make_result(range);
     return code;
 }
 
@@ -261,7 +272,7 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
     };
     if (query->filter)
         range.stack_query.rules = stack_filter_key(arena, query->filter);
-    range.names_memory = (struct names_memory){.context = &range, .check = range_check_names};
+    range.names_memory = (struct names_memory){.context = &range, .check = range_check_more};
     range.stack_query.memory = &range.names_memory;
     enum err_code code = scan_until_reached(source, arena, &query->query, &range, err);
     mem_free(range.values);

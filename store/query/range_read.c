@@ -28,7 +28,7 @@ enum err_code range_check_limits(const struct range *range)
     return scan_check_limits(range->scan, memory_of(range));
 }
 
-enum err_code range_check_names(void *context, size_t bytes, struct err *err)
+enum err_code range_check_more(void *context, size_t bytes, struct err *err)
 {
     const struct range *range = context;
     const enum err_code code = scan_check_limits(range->scan, memory_of(range) + bytes);

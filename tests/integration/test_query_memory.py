@@ -146,6 +146,12 @@ def test_samples_with_oversized_names_are_omitted_and_reported(start_server):
         assert sum(value for _, value in response.json()["series"][0]["points"]) == 3 * sum(
             range(1, 51)
         )
+        evil = {**WINDOW, "query": CPU_NAMES[1] + '{service_name="evil"}', "report": "folded"}
+        response = client.get("/api/v1/query", query=evil)
+        assert response.status == 422 and re.search(
+            r"all that this query finds is left out: .* the largest block takes .*evil",
+            response.json()["detail"],
+        ), response
 
 
 @pytest.mark.long

@@ -99,10 +99,27 @@ static uint64_t count_frames(const struct profile *profile, enum view_group grou
     return functions + contents->nameless;
 }
 
+/* The entries of all stacks with their inlined calls, each cut to max_depth as a view does. */
+static uint64_t count_entries(const struct profile *profile, uint64_t max_depth)
+{
+    uint64_t entries = 0;
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        uint64_t depth = 0;
+        for (uint64_t j = profile->stack_start[i]; j < profile->stack_start[i + 1]; j++) {
+            const uint32_t lines = profile->locations[profile->stack[j]].line_count;
+            depth += lines ? lines : 1;
+        }
+        entries += depth > max_depth ? max_depth + 1 : depth;
+    }
+    return entries;
+}
+
 uint64_t view_memory_stack_bytes(const struct profile *profile)
 {
-    return least(profile_count_frames(profile), VIEW_ENTRIES_MAX) * sizeof(uint32_t) +
-           (uint64_t)profile->sample_count * STACK_BYTES;
+    uint64_t entries = count_entries(profile, VIEW_DEPTH_MAX);
+    if (entries > VIEW_ENTRIES_USUAL)
+        entries = least(count_entries(profile, VIEW_USUAL_DEPTH), VIEW_ENTRIES_MAX);
+    return entries * sizeof(uint32_t) + (uint64_t)profile->sample_count * STACK_BYTES;
 }
 
 uint64_t view_memory_bytes(const struct profile *profile, struct span group_by)
