@@ -371,19 +371,25 @@ static bool is_same_sample(const struct profile_builder *builder, uint32_t sampl
                                    label_count * sizeof(*labels));
 }
 
+/* Of equal samples, whose sum would overflow, only the last one has a slot: all of them would be
+ * one long run, and each growth would take the square of their number. */
 static void grow_sample_slots(struct profile_builder *builder)
 {
-    builder->slot_count = builder->slot_count ? builder->slot_count * 2 : 1024;
-    builder->slots =
-        mem_resize(builder->slots, (size_t)builder->slot_count, sizeof(*builder->slots));
+    const uint64_t before = builder->slot_count;
+    uint32_t *old = builder->slots;
+    builder->slot_count = before ? before * 2 : 1024;
+    builder->slots = mem_resize(NULL, (size_t)builder->slot_count, sizeof(*builder->slots));
     memset(builder->slots, 0xff, (size_t)builder->slot_count * sizeof(*builder->slots));
-    uint64_t mask = builder->slot_count - 1;
-    for (uint32_t i = 0; i < builder->hashes.count; i++) {
-        uint64_t at = list_at(&builder->hashes, uint64_t, i) & mask;
+    const uint64_t mask = builder->slot_count - 1;
+    for (uint64_t i = 0; i < before; i++) {
+        if (old[i] == PROFILE_NONE)
+            continue;
+        uint64_t at = list_at(&builder->hashes, uint64_t, old[i]) & mask;
         while (builder->slots[at] != PROFILE_NONE)
             at = (at + 1) & mask;
-        builder->slots[at] = i;
+        builder->slots[at] = old[i];
     }
+    mem_free(old);
 }
 
 /* The slot of an equal sample, or the free slot where it belongs. */

@@ -1,5 +1,6 @@
 #include "tests/unit/lib/profile/stacks.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/profile/profile_builder.h"
 
@@ -123,6 +124,22 @@ static void samples_stay_separate_if_their_sum_would_overflow(void **state)
     assert_int_equal(profile->sample_count, 4);
     const int64_t values[] = {INT64_MAX, 1, INT64_MIN, 1};
     assert_memory_equal(profile->values, values, sizeof(values));
+    profile_destroy(profile);
+}
+
+/* When the table of samples grew, each of them was moved past all others: 49 s. */
+static void many_samples_whose_sum_would_overflow_take_linear_time(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000, CPU_MS = 5000 };
+    profile_builder_auto builder = new_builder(NULL);
+    const uint32_t frame = add_frame(builder, "main");
+    const int64_t start_ns = clock_thread_cpu_ns();
+    for (int i = 0; i < COUNT; i++)
+        add(builder, frame, frame, INT64_MAX / 2 + 1);
+    struct profile *profile = take(builder);
+    assert_true(clock_thread_cpu_ns() - start_ns < CPU_MS * CLOCK_NS_PER_MS);
+    assert_int_equal(profile->sample_count, COUNT);
     profile_destroy(profile);
 }
 
@@ -270,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_partial_view_has_the_selected_samples),
         cmocka_unit_test(samples_with_different_labels_stay_separate),
         cmocka_unit_test(samples_stay_separate_if_their_sum_would_overflow),
+        cmocka_unit_test(many_samples_whose_sum_would_overflow_take_linear_time),
         cmocka_unit_test(frames_have_locations),
         cmocka_unit_test(lines_without_a_function_are_left_out),
         cmocka_unit_test(limits_are_kept),
