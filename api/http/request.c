@@ -59,27 +59,41 @@ static int hex_digit(uint8_t byte)
     return -1;
 }
 
-/* As in HTML forms: "+" is a space; a "%" without two hexadecimal digits stays. */
+/* The next decoded byte; *at, below raw.size, advances. As in HTML forms: "+" is a space; a "%"
+ * without two hexadecimal digits stays. */
+static uint8_t decode_byte(struct span raw, size_t *at)
+{
+    const uint8_t byte = raw.data[(*at)++];
+    if (byte == '+')
+        return ' ';
+    if (byte != '%' || raw.size - *at < 2)
+        return byte;
+    const int high = hex_digit(raw.data[*at]), low = hex_digit(raw.data[*at + 1]);
+    if (high < 0 || low < 0)
+        return byte;
+    *at += 2;
+    return (uint8_t)(high * 16 + low);
+}
+
 static struct span decode_query(struct arena *arena, struct span raw)
 {
     uint8_t *decoded = arena_new_raw(arena, uint8_t, raw.size + 1);
-    size_t size = 0;
-    for (size_t i = 0; i < raw.size; i++) {
-        uint8_t byte = raw.data[i];
-        if (byte == '+') {
-            byte = ' ';
-        } else if (byte == '%' && raw.size - i > 2) {
-            int high = hex_digit(raw.data[i + 1]);
-            int low = hex_digit(raw.data[i + 2]);
-            if (high >= 0 && low >= 0) {
-                byte = (uint8_t)(high * 16 + low);
-                i += 2;
-            }
-        }
-        decoded[size++] = byte;
-    }
+    size_t size = 0, at = 0;
+    while (at < raw.size)
+        decoded[size++] = decode_byte(raw, &at);
     decoded[size] = '\0';
     return span_of(decoded, size);
+}
+
+/* Compares an encoded name without decoding it into memory. */
+static bool has_name(struct span raw, const char *name)
+{
+    size_t at = 0;
+    for (; at < raw.size && *name; name++) {
+        if (decode_byte(raw, &at) != (uint8_t)*name)
+            return false;
+    }
+    return at == raw.size && !*name;
 }
 
 /* Removes "name=value" from *rest, both still encoded; false at the end. */
@@ -101,12 +115,27 @@ static bool take_parameter(struct span *rest, struct span *ret_name, struct span
     return false;
 }
 
+enum err_code request_check_query_size(const struct request *request, struct err *err)
+{
+    struct span rest = request->query, raw_name, raw_value;
+    size_t count = 0;
+    if (request->query.size > REQUEST_MAX_QUERY_BYTES)
+        return err_set(err, ERR_INVALID, "the query of the address has more than %d bytes",
+                       REQUEST_MAX_QUERY_BYTES);
+    while (take_parameter(&rest, &raw_name, &raw_value))
+        count++;
+    if (count > REQUEST_MAX_PARAMETERS)
+        return err_set(err, ERR_INVALID, "the query of the address has more than %d parameters",
+                       REQUEST_MAX_PARAMETERS);
+    return ERR_NONE;
+}
+
 bool request_query_nth(const struct request *request, const char *name, size_t n,
                        struct span *ret_value)
 {
     struct span rest = request->query, raw_name, raw_value;
     while (take_parameter(&rest, &raw_name, &raw_value)) {
-        if (!span_equal_text(decode_query(request->arena, raw_name), name))
+        if (!has_name(raw_name, name))
             continue;
         if (n-- > 0)
             continue;

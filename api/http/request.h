@@ -30,6 +30,8 @@ struct server;
 
 enum {
     REQUEST_MAX_PATH_PARAMS = 4,
+    REQUEST_MAX_QUERY_BYTES = 64 << 10, /* before decoding; the n-th parameter of a name is */
+    REQUEST_MAX_PARAMETERS = 1000,      /* found from the first one on */
     REQUEST_ID_BYTES = 20,
     REQUEST_ADDRESS_BYTES = 64,
     REQUEST_MATCHED_HASHES = 2, /* one for each side of a diff */
@@ -97,6 +99,8 @@ enum err_code request_take_slot(struct request *request, struct concurrency_limi
 
 /* The header field's value, empty if absent; name in lower case. */
 struct span request_field(const struct request *request, const char *name);
+/* Checks the limits above; called before a request is handled. Handles: ERR_INVALID. */
+enum err_code request_check_query_size(const struct request *request, struct err *err) MUST_USE;
 /* Decoded value of the first query parameter of that name; false if absent. */
 bool request_query(const struct request *request, const char *name, struct span *ret_value);
 /* The n-th (from 0) of repeated parameters. */

@@ -92,6 +92,10 @@ static enum err_code fill_target(struct request *request, h2o_iovec_t target, st
         return err_set(err, ERR_INVALID, "the path must begin with a slash");
     }
     enum err_code code = decode_path(request->arena, raw_path, &request->path, err);
+    if (!code && request_check_query_size(request, err)) {
+        request->query = (struct span){0};
+        return ERR_INVALID;
+    }
     if (code) {
         request->path = SPAN_LITERAL("");
         /* API clients do not get a page, however the path is spelled. */

@@ -47,6 +47,20 @@ def otlp_dictionary(strings, attributes):
 TYPE = block(1, number(1, 1) + number(2, 2))
 
 
+def test_an_address_with_very_many_parameters_is_refused(server):
+    """Each was looked up from the first one on, and all names were kept: 9 GB for 100 KB."""
+    client = server.anonymous()
+    before = peak_mib(server)
+    for path in ("/p/AAAAAAAAAAAAAAAAAAAAAA.svg", "/api/v1/shares/x/top", "/healthz"):
+        for query in ("lb&" * 20000, "focus&" * 20000, "label=a=b&" * 2000, "x=" + "y" * 70000):
+            response = client.get(f"{path}?{query}")
+            assert response.status == 400 and b"query of the address has more than" in response.body
+        assert client.get(f"{path}?" + "lb&" * 900).status in (200, 400, 404)
+    response = client.post("/api/v1/shares?" + "label=a=b&" * 900, b"main 1\n")
+    assert response.status == 400, response
+    assert peak_mib(server) - before < 60
+
+
 @pytest.mark.long
 def test_attributes_of_resources_are_limited_by_the_memory_of_their_texts(small_server):
     """300 resources refer to 127 names and a value of 16 KiB each: 1 KB when compressed."""

@@ -44,6 +44,30 @@ static void finds_and_decodes_parameters(void **state)
     assert_false(request_query(&request, "absent", &value));
 }
 
+static void a_query_is_limited_before_it_is_read(void **state)
+{
+    enum { MOST = REQUEST_MAX_PARAMETERS };
+    char query[3 * (MOST + 1) + 1];
+    struct err err;
+    for (int i = 0; i <= MOST; i++)
+        memcpy(query + 3 * (size_t)i, "lb&", 4);
+    struct request request = with_query(*state, query);
+    assert_int_equal(request_check_query_size(&request, &err), ERR_INVALID);
+    assert_non_null(strstr(err.message, "parameters"));
+    request.query.size -= 4;
+    assert_int_equal(request_check_query_size(&request, &err), ERR_NONE);
+    const size_t before = arena_bytes(*state);
+    struct span value;
+    assert_false(request_query_nth(&request, "other", 0, &value));
+    assert_false(request_query_nth(&request, "lb", MOST, &value));
+    assert_int_equal(arena_bytes(*state), before);
+    char *text = arena_alloc(*state, REQUEST_MAX_QUERY_BYTES + 2, 1);
+    memset(text, 'a', REQUEST_MAX_QUERY_BYTES + 1);
+    request = with_query(*state, text);
+    assert_int_equal(request_check_query_size(&request, &err), ERR_INVALID);
+    assert_non_null(strstr(err.message, "bytes"));
+}
+
 static void reads_numbers_within_their_range(void **state)
 {
     struct request request = with_query(*state, "n=7&low=-1&word=x&big=99999999999999999999");
@@ -182,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(finds_and_decodes_parameters),
+        TEST(a_query_is_limited_before_it_is_read),
         TEST(reads_numbers_within_their_range),
         TEST(names_an_unknown_parameter),
         TEST(names_a_repeated_parameter),
