@@ -11,6 +11,7 @@
 #include "store/catalogue/writer.h"
 #include "store/maintain/flush.h"
 #include "store/maintain/maintenance.h"
+#include "store/maintain/orphans.h"
 #include "store/maintain/verify.h"
 #include "store/query/block_cache.h"
 #include "store/query/export.h"
@@ -32,6 +33,7 @@ struct store {
     struct flusher *flusher;
     struct writer *writer;
     struct maintenance *maintenance;
+    struct orphans *orphans;
 };
 
 static void cache_block(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
@@ -76,6 +78,8 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     enum err_code code = flusher_create(&flush, &store->flusher, err);
     if (!code)
         code = maintenance_create(&maintenance, &store->maintenance, err);
+    if (!code)
+        code = orphans_create(&maintenance, &store->orphans, err);
     if (code) {
         store_close(store);
         return code;
@@ -89,6 +93,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     flusher_destroy(store->flusher);
+    orphans_destroy(store->orphans);
     maintenance_destroy(store->maintenance);
     writer_destroy(store->writer);
     result_cache_destroy(store->results);

@@ -103,7 +103,8 @@ struct store_options {
     void *damaged_context;
 };
 
-/* Starts the flush and maintenance threads. The database may become available later. */
+/* Starts the threads for flushes, maintenance and the search for orphans. The database may become
+ * available later. */
 enum err_code store_open(const struct store_options *options, struct store **ret_store,
                          struct err *err) MUST_USE;
 /* Flushes the batches that wait and frees the store. No other thread may use it any more. NULL is a

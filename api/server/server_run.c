@@ -51,7 +51,7 @@
 #include <unistd.h>
 
 enum {
-    JOBS_CONNECTIONS = 4,
+    JOBS_CONNECTIONS = 5,
     LIMITER_ENTRIES = 1 << 16,
     AUTH_ENTRIES = 1 << 12,
 };

@@ -324,16 +324,36 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
 /* Removes blocks and segment parts that are older than every rule of their tenant keeps. */
 enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err) MUST_USE;
 
-/* Lists ended writers whose objects have to be searched for orphans. A writer stays in the list
- * until a search that began a day or more after its end: by then its last puts have finished. */
-enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
-                                   const int64_t **ret_writer_ids, uint32_t *ret_count,
-                                   struct err *err) MUST_USE;
-/* Records that the objects of these ended writers were searched for orphans. */
-enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
-                                   const int64_t *writer_ids, uint32_t count,
-                                   struct err *err) MUST_USE;
+/* ---- the search for orphans: objects that no row names (store/maintain/orphans.h) ---- */
+
+/* One turn of the search. At most one server has a turn at a time. */
+struct catalogue_search {
+    struct pg_connection *connection;
+    bool is_locked;            /* false: another server has its turn, and nothing is due here */
+    const int64_t *writer_ids; /* ended writers whose search is due, not all if there are many */
+    uint32_t count;
+    const char *begun_at;
+};
+
+/*
+ * Begins a turn; catalogue_end_search ends it, also after a failure. Writers with ids above
+ * after_writer_id come first. A writer is due at its end, 150 s later, then after twice the time
+ * since its end each time. Its last search is the first that begins a day or more after its end: by
+ * then its last puts have finished. Results are in arena.
+ */
+enum err_code catalogue_begin_search(struct pg_pool *jobs, struct arena *arena,
+                                     int64_t after_writer_id, struct catalogue_search *ret_search,
+                                     struct err *err) MUST_USE;
 /* Puts those keys into object_trash that no row names. */
+enum err_code catalogue_search_discard(struct catalogue_search *search, struct arena *arena,
+                                       const char *const *keys, uint32_t count,
+                                       struct err *err) MUST_USE;
+/* Records that all objects of this writer were searched. */
+enum err_code catalogue_note_search(struct catalogue_search *search, struct arena *arena,
+                                    int64_t writer_id, struct err *err) MUST_USE;
+enum err_code catalogue_end_search(struct catalogue_search *search, struct arena *arena,
+                                   struct err *err) MUST_USE;
+/* As catalogue_search_discard, for the caller's own keys. */
 enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
                                         const char *const *keys, uint32_t count,
                                         struct err *err) MUST_USE;

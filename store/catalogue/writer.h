@@ -2,7 +2,10 @@
  * writer: this server's id in the catalogue, which is part of the key of every object that it puts.
  *
  * The id is registered on first use, since the database may start later than the server, and again
- * after it was lost. Threads: any. Private to store/.
+ * after it was lost or ended. An id under which an object may exist that no row names has to end,
+ * because only the objects of ended writers are searched for orphans (store/maintain/orphans.h).
+ * The id does not end at once: a bucket that refuses each put would end an id per flush, and each
+ * of them would be searched. Threads: any. Private to store/.
  */
 #ifndef STORE_CATALOGUE_WRITER_H
 #define STORE_CATALOGUE_WRITER_H
@@ -13,6 +16,8 @@
 
 struct pg_pool;
 struct writer;
+
+enum { WRITER_AGE_S = 10 };
 
 /* name is for people; it is copied. */
 struct writer *writer_create(struct pg_pool *jobs_database, const char *name);
@@ -26,8 +31,19 @@ enum err_code writer_get(struct writer *writer, int64_t *ret_id, struct err *err
 int64_t writer_peek(struct writer *writer);
 /* Forgets an id that another server has ended: the next writer_get registers a new one. */
 void writer_lose(struct writer *writer, int64_t id);
-/* Ends an id under which objects may exist that no row names: only the objects of ended writers are
- * searched for orphans. The next writer_get registers a new one. */
+/* Ends an id: the next writer_get registers a new one. */
 void writer_end(struct writer *writer, int64_t id);
+
+/* Notes that an object may exist under the id that no row names, since a put or a commit failed. */
+void writer_doubt(struct writer *writer, int64_t id);
+/* Notes that a row names an object that was put under the id: the object store and the database
+ * work. */
+void writer_confirm(struct writer *writer, int64_t id);
+/*
+ * Ends the id if it is in doubt, was confirmed since then, and is at least WRITER_AGE_S old at
+ * now_ns (clock_monotonic_ns). An outage of any length ends one id, and failures that come and go
+ * end one in WRITER_AGE_S. Call it while no merge uses the id: the merge could not commit.
+ */
+void writer_end_doubted(struct writer *writer, int64_t now_ns);
 
 #endif

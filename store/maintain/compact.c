@@ -505,7 +505,7 @@ static uint32_t next_level(const struct catalogue_claim *claim)
     return claim->level < CATALOGUE_LEVELS ? claim->level + 1 : CATALOGUE_LEVELS;
 }
 
-/* Puts unused outputs into object_trash, so the writer need not end. */
+/* Puts unused outputs into object_trash, so the writer is not in doubt. */
 static enum err_code discard_outputs(struct compaction *compaction, enum err_code reason)
 {
     struct err err;
@@ -563,7 +563,9 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
     if (is_rolled_back) /* no row will name them */
         code = discard_outputs(&compaction, code);
     if (code && (compaction.may_have_put || plan->remainder))
-        writer_end(options->writer, writer_id);
+        writer_doubt(options->writer, writer_id);
+    if (!code && compaction.output_count)
+        writer_confirm(options->writer, writer_id);
     return code;
 }
 

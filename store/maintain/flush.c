@@ -262,16 +262,34 @@ static enum err_code write_as_writer(struct flush *flush, struct err *err)
     return write_segment(flush, connection, err);
 }
 
+/*
+ * A failed write leaves at most an object without a row, which belongs to a writer that ends:
+ *
+ *   the put failed, or the commit is unknown   the writer is in doubt; the search for orphans looks
+ *                                              for a row, so an object that has one remains
+ *   the transaction was rolled back            the writer is in doubt
+ *   another server has ended the writer        it can commit nothing any more
+ *   this server dies, here or between the      its heartbeat ends, and another server, or the next
+ *   put and the commit                         start of this one, ends the writer
+ *
+ * No request of the flush was acknowledged, so nothing is lost.
+ */
 static void write_with_retry(struct flush *flush)
 {
+    struct writer *writer = flush->flusher->options.writer;
     struct err err = {0};
     enum err_code code = write_as_writer(flush, &err);
     if (code == ERR_CONFLICT || (code && err.is_rolled_back)) {
-        writer_lose(flush->flusher->options.writer, flush->writer_id);
+        if (code == ERR_CONFLICT)
+            writer_lose(writer, flush->writer_id);
+        else
+            writer_doubt(writer, flush->writer_id);
         code = write_as_writer(flush, &err);
     }
     if (code && flush->may_be_put)
-        writer_end(flush->flusher->options.writer, flush->writer_id);
+        writer_doubt(writer, flush->writer_id);
+    else if (flush->may_be_put)
+        writer_confirm(writer, flush->writer_id);
     set_outcomes(flush, code, &err);
 }
 

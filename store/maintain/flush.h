@@ -8,8 +8,9 @@
  *
  * If the server dies between the put and the commit, or the commit fails, no row names the object.
  * A put that failed may also have written an object. The writer whose id is in the object's key is
- * then ended, so that the search for orphans finds and deletes the object. The thread registers as
- * a writer with its first flush, and again after its id was ended. Private to store/.
+ * then in doubt (store/catalogue/writer.h): it ends once a later flush has succeeded, so that the
+ * search for orphans finds and deletes the object. The thread registers as a writer with its first
+ * flush, and again after its id was ended. Private to store/.
  */
 #ifndef STORE_MAINTAIN_FLUSH_H
 #define STORE_MAINTAIN_FLUSH_H

@@ -5,27 +5,17 @@
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/writer.h"
 #include "store/maintain/compact.h"
 #include "store/maintain/tenant_costs.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <time.h>
 
-enum {
-    ROUND_MS = 500,
-    TIDY_S = 2,
-    EXPIRE_S = 20,
-    ORPHANS_S = 150,
-    KEYS_AT_ONCE = 1000,
-    KEY_ROOM = 48
-};
+enum { ROUND_MS = 500, TIDY_S = 2, EXPIRE_S = 20 };
 
 struct maintenance {
     struct maintenance_options options;
@@ -34,7 +24,6 @@ struct maintenance {
     struct tenant_costs costs;
     int64_t tidy_ns; /* monotonic clock; when each is due */
     int64_t expire_ns;
-    int64_t orphans_ns;
     pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;
@@ -54,57 +43,6 @@ static void report_failure(struct maintenance *maintenance, const char *work, co
         maintenance->options.report(maintenance->options.report_context, work, err);
 }
 
-/* ---- orphans: objects that dead servers left ---- */
-
-struct orphans {
-    struct maintenance *maintenance;
-    struct arena *arena;
-    const char *keys[KEYS_AT_ONCE];
-    uint32_t count;
-};
-
-static enum err_code discard_orphans(struct orphans *orphans, struct err *err)
-{
-    const uint32_t count = orphans->count;
-    orphans->count = 0;
-    return count ? catalogue_discard_unknown(orphans->maintenance->options.jobs_database,
-                                             orphans->arena, orphans->keys, count, err)
-                 : ERR_NONE;
-}
-
-static enum err_code collect_orphan(void *context, const char *key, uint64_t size,
-                                    int64_t modified_ns, struct err *err)
-{
-    (void)size;
-    (void)modified_ns;
-    struct orphans *orphans = context;
-    orphans->keys[orphans->count++] = arena_strdup(orphans->arena, key);
-    return orphans->count == KEYS_AT_ONCE ? discard_orphans(orphans, err) : ERR_NONE;
-}
-
-static enum err_code find_orphans(struct maintenance *maintenance, struct err *err)
-{
-    static const char *const kinds[] = {"segment", "block"};
-    arena_auto arena = arena_create();
-    struct orphans orphans = {.maintenance = maintenance, .arena = arena};
-    const int64_t *writers;
-    uint32_t count;
-    enum err_code code =
-        catalogue_list_ended(maintenance->options.jobs_database, arena, &writers, &count, err);
-    for (uint32_t i = 0; i < count && !code; i++) {
-        for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]) && !code; kind++) {
-            char prefix[KEY_ROOM];
-            snprintf(prefix, sizeof(prefix), "%s/%" PRId64 "/", kinds[kind], writers[i]);
-            code = object_list(maintenance->options.objects, prefix, collect_orphan, &orphans, err);
-        }
-    }
-    if (!code)
-        code = discard_orphans(&orphans, err);
-    return code || !count ? code
-                          : catalogue_mark_swept(maintenance->options.jobs_database, arena, writers,
-                                                 count, err);
-}
-
 /* ---- by the clock ---- */
 
 static bool is_due(int64_t *due_ns, int64_t every_s)
@@ -121,6 +59,7 @@ static void run_timed_work(struct maintenance *maintenance)
 {
     const struct maintenance_options *options = &maintenance->options;
     struct err err;
+    writer_end_doubted(options->writer, clock_monotonic_ns());
     if (is_due(&maintenance->tidy_ns, TIDY_S) &&
         catalogue_tidy(options->jobs_database, writer_peek(options->writer), options->query_time_s,
                        &err))
@@ -128,8 +67,6 @@ static void run_timed_work(struct maintenance *maintenance)
     if (is_due(&maintenance->expire_ns, EXPIRE_S) &&
         catalogue_expire(options->jobs_database, options->retention_s, &err))
         report_failure(maintenance, "retention", &err);
-    if (is_due(&maintenance->orphans_ns, ORPHANS_S) && find_orphans(maintenance, &err))
-        report_failure(maintenance, "orphans", &err);
 }
 
 /* ---- the thread ---- */
@@ -222,7 +159,6 @@ enum err_code maintenance_create(const struct maintenance_options *options,
     digest_random(&maintenance->rotation,
                   /* a random start, so that short-lived servers try all kinds */
                   sizeof(maintenance->rotation));
-    maintenance->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
     pthread_mutex_init(&maintenance->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

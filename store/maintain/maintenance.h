@@ -1,6 +1,6 @@
 /*
  * maintenance: the background thread. It merges segments and blocks, deletes what was swapped long
- * enough ago, and finds the objects that dead servers left.
+ * enough ago, and ends writers that are gone or in doubt.
  *
  * Merges rotate through the kinds of work (store/catalogue/catalogue.h), and timed work runs
  * between them, so that nothing starves while segments keep arriving. One thread per server; any
@@ -30,7 +30,7 @@ struct maintenance_options {
     int64_t retention_s;   /* for tenants without a retention of their own; 0: for ever */
     int64_t query_time_s;  /* limit of a query, of tenants without their own */
     size_t max_open_bytes; /* memory of the blocks that a merge has open together; 0: 512 MiB */
-    /* Called when work failed; it is tried again later. */
+    /* Called when work failed; it is tried again later. On the thread of the work. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;
 };
@@ -41,7 +41,7 @@ struct maintenance_options {
 struct reachability maintenance_reachability(const struct maintenance_options *options);
 
 enum err_code maintenance_create(const struct maintenance_options *options,
-                                 struct maintenance **ret_upkeep, struct err *err) MUST_USE;
+                                 struct maintenance **ret_maintenance, struct err *err) MUST_USE;
 /* Ends the thread after its current merge. NULL is a no-op. */
 void maintenance_destroy(struct maintenance *maintenance);
 

@@ -216,7 +216,7 @@ static enum err_code put_remainder(struct repair *repair)
     enum err_code code = object_put(repair->options->objects, remainder->object_key,
                                     buf_span(&repair->bytes), repair->err);
     if (code) /* the put may have been done all the same */
-        writer_end(repair->options->writer, repair->writer_id);
+        writer_doubt(repair->options->writer, repair->writer_id);
     return code;
 }
 

@@ -1,7 +1,8 @@
 """Unit tests of the store that need its tables. They run against the private cluster, in a separate
 database with all migrations.
 
-test_faults.c simulates disk failures; test_claims.c checks the order of background jobs."""
+test_faults.c simulates disk failures; test_claims.c checks the order of background jobs;
+test_search.c checks when writers end and which of them are searched for orphans."""
 
 import os
 import subprocess
@@ -51,3 +52,7 @@ def test_disk_failures_lose_no_data_and_leave_no_files(database):
 
 def test_each_kind_of_job_runs_within_a_bounded_number_of_claims(database):
     run("catalogue/test_claims", database)
+
+
+def test_writers_end_and_are_searched_in_turn(database):
+    run("catalogue/test_search", database)
