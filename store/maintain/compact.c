@@ -191,12 +191,15 @@ static enum err_code note_series_due(struct compaction *compaction, const struct
     return ERR_NONE;
 }
 
+/* An expiry always looks at the series, since the block is claimed again at due_ns: a rule with
+ * totals is due up to an hour later than the claim, when the whole hour is old enough. */
 static enum err_code note_block_due(struct compaction *compaction, const struct block *block)
 {
     uint32_t count;
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(block, &count);
-    if (block_footer(block)->begin_ns >= retention_latest_cutoff(compaction->retention))
+    if (!compaction->claim->is_expiry &&
+        block_footer(block)->begin_ns >= retention_latest_cutoff(compaction->retention))
         return ERR_NONE;
     for (uint32_t i = 0; i < count && !code;) {
         uint32_t end = i;
@@ -208,7 +211,7 @@ static enum err_code note_block_due(struct compaction *compaction, const struct 
     return code;
 }
 
-/* Series are matched with rules only in blocks that contain anything old enough. */
+/* Other merges match series with rules only in blocks that contain anything old enough. */
 static enum err_code find_expired(struct compaction *compaction)
 {
     const struct catalogue_claim *claim = compaction->claim;

@@ -680,6 +680,33 @@ def test_a_mixed_block_is_rewritten_once_for_each_due_rule(start_server):
     assert verify(server)["problems"] == []
 
 
+@pytest.mark.long
+def test_a_block_of_one_hour_is_reduced_once_the_hour_is_old_enough(start_server):
+    """A block may be older than its rule keeps profiles before its hour is: the hour is reduced as
+    a whole, up to an hour later."""
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read", "admin")
+    begin = begin_of_day(10) + 14 * HOUR + 10 * 10**9
+    end = begin + 20 * MINUTE
+    for time_ns in (begin, end):
+        push(client, "env=dev", time_ns)
+    compact(server)
+    before = blocks_of(server, tenant)
+    block = f"FROM block WHERE tenant_id = {tenant.id} AND swapped_at IS NULL"
+    keep_s = keep(client, '{env="dev"}', age_of(end + MINUTE), totals="300d")["keep_s"]
+    until(
+        lambda: not rows_of(server, f"SELECT 1 {block} AND retention_key = 0"),
+        "the rule is not applied to a block",
+    )
+    assert blocks_of(server, tenant) == before
+    due = end + keep_s * 10**9 + HOUR
+    assert rows_of(server, f"SELECT retention_due_ns {block}") == {due}
+    keep(client, '{env="dev"}', age_of(end + HOUR), totals="300d")
+    until(lambda: blocks_of(server, tenant) != before, "the hour is not reduced")
+    assert is_reduced(server)
+
+
 def test_the_first_rule_that_selects_a_series_applies(server):
     tenant = Tenant(server, profile_retention_s=5 * 86400)
     client = tenant.api("ingest", "read", "admin")
