@@ -71,6 +71,7 @@ struct server {
     struct concurrency_limit *concurrency;          /* api/http/concurrency_limit.h */
     struct concurrency_limit *agent_concurrency;    /* the same for requests of agents */
     struct concurrency_limit *download_concurrency; /* the same for ROUTE_DOWNLOAD */
+    struct concurrency_limit *worker_shares;        /* the workers that each client occupies */
     struct debuginfod_client *debuginfod;           /* api/debuginfo/upstreams.h; NULL: disabled */
     struct metrics *metrics;                        /* api/core/metrics.h */
     struct gauges *gauges;    /* api/server/gauges.h: sizes and counts of the parts, for metrics */

@@ -44,6 +44,7 @@ struct concurrency_limit {
     int max_held;
     int max_held_of_one;
     int max_held_of_team;
+    int max_held_anonymous; /* by all clients without credentials together */
     int max_waiting;
     int held_count;
     int waiting_count;
@@ -53,6 +54,11 @@ struct concurrency_limit {
     struct served served[SERVED_PLACES];
 };
 
+static int half_of(int count)
+{
+    return (count + 1) / 2;
+}
+
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting)
 {
     struct concurrency_limit *concurrency = mem_new(struct concurrency_limit, 1);
@@ -61,7 +67,17 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
     concurrency->max_held = worker_count - reserve > 1 ? worker_count - reserve : 1;
     concurrency->max_held_of_one = worker_count / 4 > 1 ? worker_count / 4 : 1;
     concurrency->max_held_of_team = worker_count / 2 > 1 ? worker_count / 2 : 1;
+    concurrency->max_held_anonymous = half_of(concurrency->max_held);
     concurrency->max_waiting = max_waiting;
+    return concurrency;
+}
+
+struct concurrency_limit *concurrency_limit_create_shares(int worker_count, int max_waiting)
+{
+    struct concurrency_limit *concurrency = concurrency_limit_create(worker_count, max_waiting);
+    concurrency->max_held = worker_count;
+    concurrency->max_held_of_one = concurrency->max_held_of_team;
+    concurrency->max_held_anonymous = concurrency->max_held_of_team;
     return concurrency;
 }
 
@@ -99,11 +115,6 @@ static struct slot_counts count_slots(const struct concurrency_slot *list,
     return counts;
 }
 
-static int half_of(int count)
-{
-    return (count + 1) / 2;
-}
-
 /* Called with the lock held. Few slots are held, so a scan is cheap. */
 static bool is_free(const struct concurrency_limit *concurrency,
                     const struct concurrency_slot *wanted)
@@ -114,7 +125,7 @@ static bool is_free(const struct concurrency_limit *concurrency,
     return concurrency->held_count < concurrency->max_held && counts.source == 0 &&
            counts.key < (wanted->most ? wanted->most : concurrency->max_held_of_one) &&
            counts.client < max_of_client &&
-           (!wanted->is_anonymous || counts.anonymous < half_of(concurrency->max_held));
+           (!wanted->is_anonymous || counts.anonymous < concurrency->max_held_anonymous);
 }
 
 /* FNV-1a of the name of the client; of the source or the key for a slot without one. */

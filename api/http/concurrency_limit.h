@@ -40,6 +40,7 @@ struct concurrency_slot {
     atomic_bool is_waiting; /* for concurrency_limit.c, as are the next two */
     uint64_t hash;
     struct concurrency_slot *next;
+    void *owner;                                   /* for the callee of the next two */
     void (*wake)(struct concurrency_slot *self);   /* called when the waiting slot has become a held
                                                       one, on the thread that calls
                                                       concurrency_limit_give */
@@ -50,6 +51,12 @@ struct concurrency_slot {
 
 /* For a pool of worker_count threads; max_waiting bounds the waiting requests. */
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting);
+/*
+ * The same for all requests of a pool of threads, slow or not: no part of the threads is reserved
+ * for other work. A key, a client, and all clients without credentials together have half of the
+ * threads, at least one.
+ */
+struct concurrency_limit *concurrency_limit_create_shares(int worker_count, int max_waiting);
 /* NULL is a no-op. No slot may be held or waited for any more. */
 void concurrency_limit_destroy(struct concurrency_limit *concurrency);
 

@@ -11,9 +11,8 @@
 #include <strings.h>
 
 /* The client of the request's slot: an address without credentials, or a team. */
-static void name_client(struct request *request)
+static void name_client(struct request *request, struct concurrency_slot *slot)
 {
-    struct concurrency_slot *slot = &request->concurrency_slot;
     slot->is_anonymous = request->principal.kind == PRINCIPAL_ANONYMOUS;
     if (slot->is_anonymous) {
         char *client = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
@@ -29,12 +28,30 @@ enum err_code request_take_slot(struct request *request, struct concurrency_limi
 {
     struct concurrency_slot *slot = &request->concurrency_slot;
     if (!slot->key) { /* other threads read them as soon as the slot is held or waited for */
-        name_client(request);
+        name_client(request, slot);
         slot->key = key;
     }
     if (concurrency_limit_take(limit, slot))
         return ERR_NONE;
     err_set(err, ERR_BUSY, "%s", busy_message);
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
+enum err_code request_take_worker(struct request *request, struct concurrency_limit *shares,
+                                  struct err *err)
+{
+    struct concurrency_slot *slot = &request->worker_slot;
+    if (!slot->key) {
+        name_client(request, slot);
+        slot->key = slot->client;
+    }
+    if (concurrency_limit_take(shares, slot))
+        return ERR_NONE;
+    err_set(err, ERR_BUSY,
+            "the server handles as many requests of your %s as it may at a time, and "
+            "others wait; try again in a few seconds",
+            slot->is_anonymous ? "address" : "team");
     err->retry_after_s = 5;
     return ERR_BUSY;
 }

@@ -86,6 +86,9 @@ struct request {
      * its request is then put aside in the same way. */
     struct concurrency_slot concurrency_slot;
     bool may_run_again;
+    /* The client's share of the workers, which the server takes before the handler runs and returns
+     * while the request is put aside (server.worker_shares). */
+    struct concurrency_slot worker_slot;
     struct query_memory_slot *query_slots; /* memory of the request's queries
                                             (api/core/query_memory.h), until it has been handled */
 };
@@ -96,6 +99,11 @@ struct request {
 enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
                                 const char *key, const char *busy_message,
                                 struct err *err) MUST_USE;
+
+/* Takes one of the workers that the request's client may occupy at a time, of a limit created by
+ * concurrency_limit_create_shares. Handles: ERR_BUSY with retry_after_s. */
+enum err_code request_take_worker(struct request *request, struct concurrency_limit *shares,
+                                  struct err *err) MUST_USE;
 
 /* The header field's value, empty if absent; name in lower case. */
 struct span request_field(const struct request *request, const char *name);

@@ -100,6 +100,12 @@ static double running_reports(void *context)
     return concurrency_limit_held_count(gauges->server->concurrency);
 }
 
+static double waiting_for_workers(void *context)
+{
+    const struct gauges *gauges = context;
+    return concurrency_limit_waiting_count(gauges->server->worker_shares);
+}
+
 static double open_connections(void *pool)
 {
     return pg_pool_counts(pool).open;
@@ -252,6 +258,9 @@ struct gauges *gauges_create(struct server *server)
     metrics_gauge(metrics, "perfolio_reports_waiting", "",
                   "Reports, queries and uploads put aside until a worker may compute them.",
                   waiting_reports, gauges);
+    metrics_gauge(metrics, "perfolio_requests_waiting", "",
+                  "Requests put aside because their team or address occupies its share of workers.",
+                  waiting_for_workers, gauges);
     metrics_gauge(metrics, "perfolio_shares", "", "Shares stored, counted once a minute.",
                   share_count, gauges);
     metrics_gauge(metrics, "perfolio_stored_bytes", "", "Bytes charged to all tenants.",

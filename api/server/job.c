@@ -5,15 +5,20 @@
  *   worker   run_job: dropped if its client has gone, 503 if it was queued for too long; otherwise
  *            the handler runs, http_job_finish compresses and charges the response, and a message
  *            returns the job to the loop
- *   aside    a GET whose handler lacks a slot is put aside, without a worker. rerun_job queues it
- *            again when another job passes its slot on; the loop ends it when its client has gone,
- *            it has waited for too long, or the server stops; refuse_job ends it when the list is
- *            full and a request of a client with fewer of them needs its place
+ *   aside    a request whose client occupies its share of the workers, and a GET whose handler
+ *            lacks a slot, are put aside, without a worker. rerun_job queues the job again when
+ *            another one passes its slot on; the loop ends it when its client has gone, it has
+ *            waited for too long, or the server stops; refuse_job ends it when the list is full and
+ *            a request of a client with fewer of them needs its place
  *
  * A job that was put aside belongs to no thread until its slot is removed from the waiting list.
  * Then it belongs to the thread that removed it: the one that calls concurrency_limit_give, which
  * calls rerun_job, the one that calls concurrency_limit_take_or_wait, which calls refuse_job, or
  * the loop, if concurrency_limit_leave has returned true.
+ *
+ * A job waits for one slot at a time. It may wait for a worker of its client while it holds the
+ * slot of its handler, but it returns the worker before it waits for that slot, so no jobs can
+ * wait for each other.
  */
 #include "api/server/http_internal.h"
 
@@ -35,8 +40,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"
+#include "lib/io/pg.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -231,6 +236,20 @@ static struct concurrency_limit *limit_of(const struct http_job *job)
                                         : server->concurrency;
 }
 
+/* Whether the request is handled by the threads that the clients share (http_job_pool). */
+static bool needs_worker(const struct request *request)
+{
+    return !(request->route->flags & (ROUTE_PROBE | ROUTE_AGENT | ROUTE_DOWNLOAD));
+}
+
+/* Whatever its requests do, a client occupies at most half of the workers. Nothing has been done
+ * yet, so the request can be handled again from the start. */
+static enum err_code take_worker(struct request *request, struct err *err)
+{
+    return needs_worker(request) ? request_take_worker(request, request->server->worker_shares, err)
+                                 : ERR_NONE;
+}
+
 /*
  * A tenant has at most half of the threads for agents, because decoding the bodies of its agents
  * may take all processors, and a flush may be slow. Further requests of the tenant are put aside,
@@ -265,11 +284,13 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     if (code)
         return code;
     name_user(job);
+    pg_set_client(request->principal.tenant_id);
     code = auth_check_access(request, err);
     if (code == ERR_NONE && (request->route->flags & (ROUTE_STORES | ROUTE_AGENT)))
         code = disk_check(request->server->disk, err);
-    if (code == ERR_NONE && request->route->flags & ROUTE_AGENT)
-        code = take_agent_slot(job, err);
+    if (code == ERR_NONE)
+        code = request->route->flags & ROUTE_AGENT ? take_agent_slot(job, err)
+                                                   : take_worker(request, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
     query_memory_leave(&request->query_slots);
@@ -298,10 +319,31 @@ static void send_response(struct http_job *job)
     h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
 }
 
+/* Returns what the job holds, so that other jobs can have it. */
+static void give_slots(struct http_job *job)
+{
+    struct request *request = &job->request;
+    if (request->worker_slot.is_held)
+        concurrency_limit_give(request->server->worker_shares, &request->worker_slot);
+    if (request->concurrency_slot.is_held)
+        concurrency_limit_give(limit_of(job), &request->concurrency_slot);
+}
+
+/* True: the job was put aside, and now belongs to the caller. */
+static bool leave_waiting(struct http_job *job)
+{
+    struct request *request = &job->request;
+    if (!concurrency_limit_leave(limit_of(job), &request->concurrency_slot) &&
+        !concurrency_limit_leave(request->server->worker_shares, &request->worker_slot))
+        return false;
+    give_slots(job);
+    return true;
+}
+
 void http_job_cancel(struct http_job *job)
 {
     atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
-    if (!concurrency_limit_leave(limit_of(job), &job->request.concurrency_slot))
+    if (!leave_waiting(job))
         return;
     drop_response(job);
     send_response(job);
@@ -320,7 +362,8 @@ static void fail_stopping(struct http_job *job)
  * wait again. */
 static bool has_queued_too_long(const struct http_job *job)
 {
-    return !job->request.concurrency_slot.is_held &&
+    const struct request *request = &job->request;
+    return !request->concurrency_slot.is_held && !request->worker_slot.is_held &&
            clock_monotonic_ns() - job->queued_ns > QUEUE_MAX_WAIT_MS * CLOCK_NS_PER_MS;
 }
 
@@ -334,11 +377,13 @@ static void fail_queued(struct http_job *job)
     http_job_fail(job, 0, &err);
 }
 
-static void fail_waiting(struct http_job *job)
+static void fail_waiting(struct http_job *job, bool is_for_worker)
 {
     struct err err;
     err_set(&err, ERR_BUSY,
-            is_of_agent(&job->request)
+            is_for_worker ? "the request has waited too long (report-wait) for other requests of "
+                            "the same team or address; try again in a few seconds"
+            : is_of_agent(&job->request)
                 ? "too many requests of the team's agents are being handled; try again in a few "
                   "seconds"
             : is_download(&job->request)
@@ -366,13 +411,13 @@ void http_job_check_waiting(struct http_job *job, int64_t now_ns)
                          ? INGEST_MS * CLOCK_NS_PER_MS
                          : job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
     bool is_long = now_ns - job->request.start_ns > max_ns;
-    if ((!is_stopping && !is_long) ||
-        !concurrency_limit_leave(limit_of(job), &job->request.concurrency_slot))
+    const bool is_for_worker = atomic_load(&job->request.worker_slot.is_waiting);
+    if ((!is_stopping && !is_long) || !leave_waiting(job))
         return;
     if (is_stopping)
         fail_stopping(job);
     else
-        fail_waiting(job);
+        fail_waiting(job, is_for_worker);
     send_response(job);
 }
 
@@ -422,19 +467,36 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
     }
 }
 
+static bool lacks(const struct concurrency_slot *slot)
+{
+    return slot->key && !slot->is_held;
+}
+
+/* Takes the slot that the handler lacked, or waits for it. */
+static enum concurrency_limit_outcome take_lacking(struct http_job *job)
+{
+    struct request *request = &job->request;
+    struct concurrency_limit *shares = request->server->worker_shares;
+    if (lacks(&request->worker_slot))
+        return concurrency_limit_take_or_wait(shares, &request->worker_slot);
+    if (!lacks(&request->concurrency_slot) || !(only_reads(request) || request->may_run_again))
+        return CONCURRENCY_LIMIT_REFUSED;
+    if (request->worker_slot.is_held)
+        concurrency_limit_give(shares, &request->worker_slot);
+    return concurrency_limit_take_or_wait(limit_of(job), &request->concurrency_slot);
+}
+
 /* False if the request waits for its slot. */
 static bool handle_with_slot(struct http_job *job)
 {
-    struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
     enum concurrency_limit_outcome outcome;
     do {
         struct err err = {0};
         outcome = CONCURRENCY_LIMIT_REFUSED;
         begin_response_again(job); /* the handler may have added fields before it lacked a slot */
         enum err_code code = handle_with_retries(job, &err);
-        bool lacks_slot = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
-        if (lacks_slot && (only_reads(&job->request) || job->request.may_run_again))
-            outcome = concurrency_limit_take_or_wait(limit_of(job), concurrency_slot);
+        if (code == ERR_BUSY)
+            outcome = take_lacking(job);
         if (outcome == CONCURRENCY_LIMIT_WAITING)
             return false;
         if (outcome == CONCURRENCY_LIMIT_REFUSED)
@@ -446,25 +508,27 @@ static bool handle_with_slot(struct http_job *job)
 /* False if the request waits for its slot: another thread may have the job by now. */
 static bool run_job(struct http_job *job)
 {
-    struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
+    const struct request *request = &job->request;
+    const bool was_aside = request->concurrency_slot.is_held || request->worker_slot.is_held;
     if (is_cancelled(job))
         drop_response(job);
-    else if (concurrency_slot->is_held && http_server_is_stopping(job->loop->http))
+    else if (was_aside && http_server_is_stopping(job->loop->http))
         fail_stopping(
             job); /* no more reports are started: a slot that was passed on is passed on again */
     else if (has_queued_too_long(job))
         fail_queued(job);
     else if (!handle_with_slot(job))
         return false;
-    if (concurrency_slot->is_held)
-        concurrency_limit_give(limit_of(job), concurrency_slot);
+    give_slots(job);
     return true;
 }
 
 static void run_on_worker(struct worker_job *work)
 {
     struct http_job *job = (struct http_job *)work;
-    if (run_job(job))
+    const bool is_done = run_job(job);
+    pg_set_client(PG_NO_TENANT);
+    if (is_done)
         send_response(job);
 }
 
@@ -479,22 +543,17 @@ struct worker_pool *http_job_pool(const struct http_server *http, const struct r
                                     : http->workers;
 }
 
-static struct http_job *job_of_slot(struct concurrency_slot *concurrency_slot)
+static void rerun_job(struct concurrency_slot *slot)
 {
-    return (struct http_job *)(void *)((char *)concurrency_slot -
-                                       offsetof(struct http_job, request.concurrency_slot));
-}
-
-static void rerun_job(struct concurrency_slot *concurrency_slot)
-{
-    struct http_job *job = job_of_slot(concurrency_slot);
+    struct http_job *job = slot->owner;
     worker_submit_admitted(http_job_pool(job->loop->http, &job->request), &job->work);
 }
 
-static void refuse_job(struct concurrency_slot *concurrency_slot)
+static void refuse_job(struct concurrency_slot *slot)
 {
-    struct http_job *job = job_of_slot(concurrency_slot);
+    struct http_job *job = slot->owner;
     struct err err;
+    give_slots(job);
     err_set(&err, ERR_BUSY,
             "too many requests wait for the server, and most of them are of your address or team; "
             "try again in a few seconds");
@@ -503,12 +562,17 @@ static void refuse_job(struct concurrency_slot *concurrency_slot)
     send_response(job);
 }
 
+static struct concurrency_slot slot_of(struct http_job *job)
+{
+    return (struct concurrency_slot){.owner = job, .wake = rerun_job, .refuse = refuse_job};
+}
+
 enum err_code http_job_submit(struct http_job *job, struct err *err)
 {
     struct http_server *http = job->loop->http;
     job->work.run = run_on_worker;
-    job->request.concurrency_slot.wake = rerun_job;
-    job->request.concurrency_slot.refuse = refuse_job;
+    job->request.concurrency_slot = slot_of(job);
+    job->request.worker_slot = slot_of(job);
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->queued_ns = clock_monotonic_ns();
     if (job->request.route->flags & ROUTE_AGENT)

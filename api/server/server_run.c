@@ -310,6 +310,12 @@ static void report_database(bool is_responding)
                   "pid=%d", (int)getpid());
 }
 
+/* The connections that one team may have in use, so that it cannot keep them all from others. */
+static int most_of_team(const struct settings *settings)
+{
+    return settings->database_connections > 1 ? settings->database_connections / 2 : 1;
+}
+
 /* Both pools use the same database. */
 static enum err_code watch_database(struct server *server, const struct server_start *start,
                                     struct err *err)
@@ -319,6 +325,7 @@ static enum err_code watch_database(struct server *server, const struct server_s
     if (code)
         return code;
     pg_pool_set_connect_wait(server->database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_client_limit(server->database, most_of_team(server->settings));
     pg_pool_set_connect_wait(server->jobs_database, SERVER_DATABASE_WAIT_MS);
     pg_pool_set_deadlines(server->database, SERVER_STATEMENT_MS, server->database_watch);
     pg_pool_set_deadlines(server->jobs_database, SERVER_JOBS_STATEMENT_MS, server->database_watch);
@@ -372,6 +379,8 @@ static enum err_code build_parts(struct server *server, const struct server_star
         concurrency_limit_create(settings->intake_threads, settings->worker_queue);
     server->download_concurrency =
         concurrency_limit_create(HTTP_DOWNLOAD_THREADS, settings->worker_queue);
+    server->worker_shares =
+        concurrency_limit_create_shares(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
     code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
     if (code)
@@ -410,6 +419,7 @@ static void destroy_parts(struct server *server)
     concurrency_limit_destroy(server->concurrency);
     concurrency_limit_destroy(server->agent_concurrency);
     concurrency_limit_destroy(server->download_concurrency);
+    concurrency_limit_destroy(server->worker_shares);
     query_memory_destroy(server->query_memory);
     if (server->jobs_database)
         pg_pool_destroy(server->jobs_database);

@@ -94,6 +94,16 @@ bool pg_watch_is_responding(const struct pg_watch *watch);
 void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_watch *watch);
 
 /*
+ * Limits the connections that a client has in use at a time, so that others find one; 0: no limit.
+ * A call of pg_take beyond the limit waits as one beyond the pool's maximum does. Call it before
+ * the pool is shared.
+ */
+void pg_pool_set_client_limit(struct pg_pool *pool, int max_connections);
+/* Names the client for which this thread takes connections from now on, such as the tenant of the
+ * request that it handles; 0: none, as for threads that never call it. */
+void pg_set_client(int64_t client);
+
+/*
  * The number of times the database has failed a user of this pool: it could not be reached, broke a
  * connection, or failed a statement by an internal error. Idle connections that it has closed
  * meanwhile are counted now. While the number is unchanged, earlier observations about the database

@@ -58,12 +58,14 @@ struct pg_connection {
     int64_t deadline_ns; /* set by pg_limit_until; 0: none */
     bool must_close;     /* broken, or its prepared statements no longer match the tables */
     bool has_timed_out;
+    int64_t client; /* pg_set_client of the thread that uses it; 0: none */
 };
 
 struct pg_pool {
     char *conninfo;
     char *role;
     int max_connections;
+    int max_of_client; /* connections in use for one client; 0: no limit */
     int connect_wait_ms;
     int connect_ms; /* limit of one attempt to connect, whatever it receives */
     /* an attempt to connect that receives nothing for this long has failed */
@@ -81,6 +83,8 @@ struct pg_pool {
     pthread_cond_t given;
     struct pg_connection *idle;
     int open_count;
+    int64_t *clients; /* of the connections in use, in any order */
+    int used_count;
 };
 
 /* A pool with one connection for each request of a probe. */

@@ -15,6 +15,15 @@ enum {
     WATCHED_SILENCE_MS = 1400, /* so that a request ends within 2 s if the database hangs */
 };
 
+/* The client of this thread. An argument of pg_take would have to pass through every function that
+ * takes a connection while a request is handled. */
+static _Thread_local int64_t thread_client;
+
+void pg_set_client(int64_t client)
+{
+    thread_client = client;
+}
+
 struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections)
 {
     assert(max_connections > 0);
@@ -22,6 +31,7 @@ struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_c
     pool->conninfo = mem_strdup(conninfo);
     pool->role = role ? mem_strdup(role) : NULL;
     pool->max_connections = max_connections;
+    pool->clients = mem_new(int64_t, (size_t)max_connections);
     pg_set_connect_limits(pool, 0);
     pool->statement_ms = STATEMENT_MS;
     pthread_mutex_init(&pool->mutex, NULL);
@@ -45,6 +55,7 @@ void pg_pool_destroy(struct pg_pool *pool)
     assert(pool->open_count == 0);
     pthread_cond_destroy(&pool->given);
     pthread_mutex_destroy(&pool->mutex);
+    mem_free(pool->clients);
     mem_free(pool->conninfo);
     mem_free(pool->role);
     mem_free(pool);
@@ -53,6 +64,11 @@ void pg_pool_destroy(struct pg_pool *pool)
 void pg_pool_set_connect_wait(struct pg_pool *pool, int max_wait_ms)
 {
     pool->connect_wait_ms = max_wait_ms;
+}
+
+void pg_pool_set_client_limit(struct pg_pool *pool, int max_connections)
+{
+    pool->max_of_client = max_connections;
 }
 
 void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_watch *watch)
@@ -122,6 +138,25 @@ static void wait_for_given(struct pg_pool *pool)
     pthread_cond_timedwait(&pool->given, &pool->mutex, &until);
 }
 
+/* Whether a connection is there for the client. The caller holds the mutex. */
+static bool can_take(const struct pg_pool *pool, int64_t client)
+{
+    int count = 0;
+    for (int i = 0; client && i < pool->used_count; i++)
+        count += pool->clients[i] == client;
+    const bool is_within = !pool->max_of_client || count < pool->max_of_client;
+    return is_within && (pool->idle || pool->open_count < pool->max_connections);
+}
+
+/* The caller holds the mutex. */
+static void forget_client(struct pg_pool *pool, int64_t client)
+{
+    int i = 0;
+    while (pool->clients[i] != client)
+        i++;
+    pool->clients[i] = pool->clients[--pool->used_count];
+}
+
 /* Waits for an idle connection, or for permission to open one (*ret_connection is NULL). */
 static enum err_code wait_for_slot(struct pg_pool *pool, int max_wait_s,
                                    struct pg_connection **ret_connection, struct err *err)
@@ -129,7 +164,7 @@ static enum err_code wait_for_slot(struct pg_pool *pool, int max_wait_s,
     const int64_t deadline_ns = clock_monotonic_ns() + max_wait_s * CLOCK_NS_PER_S;
     enum err_code code = ERR_NONE;
     pthread_mutex_lock(&pool->mutex);
-    while (!code && !pool->idle && pool->open_count >= pool->max_connections) {
+    while (!code && !can_take(pool, thread_client)) {
         if (pg_is_given_up(pool))
             code = pg_fail_given_up(err);
         else if (clock_monotonic_ns() >= deadline_ns)
@@ -143,21 +178,24 @@ static enum err_code wait_for_slot(struct pg_pool *pool, int max_wait_s,
             pool->idle = pool->idle->next_idle;
         else
             pool->open_count++;
+        pool->clients[pool->used_count++] = thread_client;
     }
     pthread_mutex_unlock(&pool->mutex);
     return code;
 }
 
-static void give_place(struct pg_pool *pool, struct pg_connection *connection)
+/* Wakes all that wait: the limit of its client may keep the first of them waiting. */
+static void give_place(struct pg_pool *pool, struct pg_connection *connection, int64_t client)
 {
     pthread_mutex_lock(&pool->mutex);
+    forget_client(pool, client);
     if (connection) {
         connection->next_idle = pool->idle;
         pool->idle = connection;
     } else {
         pool->open_count--;
     }
-    pthread_cond_signal(&pool->given);
+    pthread_cond_broadcast(&pool->given);
     pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -226,17 +264,19 @@ static enum err_code take_within(struct pg_pool *pool, int place_wait_s, int max
     enum err_code code = wait_for_slot(pool, place_wait_s, &connection, err);
     if (code)
         return code;
-    if (connection && pg_connection_is_alive(connection)) {
-        *ret_connection = connection;
-        return ERR_NONE;
+    if (!connection || !pg_connection_is_alive(connection)) {
+        if (connection)
+            pg_count_failure(pool);
+        pg_connection_destroy(connection);
+        code = open_within(pool, max_wait_ms, &connection, err);
     }
-    if (connection)
-        pg_count_failure(pool);
-    pg_connection_destroy(connection);
-    code = open_within(pool, max_wait_ms, ret_connection, err);
-    if (code)
-        give_place(pool, NULL);
-    return code;
+    if (code) {
+        give_place(pool, NULL, thread_client);
+        return code;
+    }
+    connection->client = thread_client;
+    *ret_connection = connection;
+    return ERR_NONE;
 }
 
 enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection, struct err *err)
@@ -260,9 +300,10 @@ void pg_give(struct pg_connection *connection)
     connection->deadline_ns = 0;
     if (!connection->must_close && PQstatus(connection->handle) == CONNECTION_OK &&
         PQtransactionStatus(connection->handle) == PQTRANS_IDLE) {
-        give_place(pool, connection);
+        give_place(pool, connection, connection->client);
         return;
     }
+    const int64_t client = connection->client;
     pg_connection_destroy(connection);
-    give_place(pool, NULL);
+    give_place(pool, NULL, client);
 }

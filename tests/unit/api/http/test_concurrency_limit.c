@@ -380,6 +380,42 @@ static void a_single_worker_still_runs_requests(void **state)
     concurrency_limit_destroy(concurrency);
 }
 
+static void every_client_has_half_of_the_threads(void **state)
+{
+    (void)state;
+    struct concurrency_limit *shares = concurrency_limit_create_shares(7, 100);
+    struct concurrency_slot slots[] = {
+        slot_of_client("one", "one", false),
+        slot_of_client("one", "one", false),
+        slot_of_client("one", "one", false),
+        slot_of_client("192.0.2.1", "192.0.2.1", true),
+        slot_of_client("192.0.2.2", "192.0.2.2", true),
+        slot_of_client("192.0.2.3", "192.0.2.3", true),
+    };
+    struct concurrency_slot more = slot_of_client("one", "one", false);
+    struct concurrency_slot anonymous = slot_of_client("192.0.2.4", "192.0.2.4", true);
+    struct concurrency_slot last = slot_of_client("two", "two", false);
+    const int count = sizeof(slots) / sizeof(slots[0]);
+    for (int i = 0; i < count; i++)
+        assert_true(concurrency_limit_take(shares, &slots[i]));
+    assert_false(concurrency_limit_take(shares, &more));
+    assert_false(concurrency_limit_take(shares, &anonymous));
+    assert_true(concurrency_limit_take(shares, &last)); /* no thread is reserved */
+    concurrency_limit_give(shares, &last);
+    give_all(shares, slots, count);
+    concurrency_limit_destroy(shares);
+}
+
+static void a_single_thread_is_shared(void **state)
+{
+    (void)state;
+    struct concurrency_limit *shares = concurrency_limit_create_shares(1, 1);
+    struct concurrency_slot anonymous = slot_of_client("192.0.2.1", "192.0.2.1", true);
+    assert_true(concurrency_limit_take(shares, &anonymous));
+    concurrency_limit_give(shares, &anonymous);
+    concurrency_limit_destroy(shares);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +437,8 @@ int main(void)
             a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source, start, stop),
         cmocka_unit_test(a_source_has_a_limit_of_waiting_requests),
         cmocka_unit_test(a_single_worker_still_runs_requests),
+        cmocka_unit_test(every_client_has_half_of_the_threads),
+        cmocka_unit_test(a_single_thread_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
