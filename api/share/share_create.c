@@ -42,6 +42,7 @@ struct new_share {
     char object_key[SHARE_OBJECT_KEY_BYTES];
     enum format format;
     struct buf summary;
+    struct buf list_summary;
     struct profile *profile; /* NULL: not decoded, or owned by the cache */
     uint64_t held_bytes;     /* of the gate, for profile */
     int64_t expires_ms;      /* 0: never */
@@ -80,7 +81,11 @@ static enum err_code summarise(struct request *request, struct span bytes, struc
     if (decoding.code)
         return decoding.code;
     share->held_bytes = decoding.place.held_bytes;
-    return share_summary_append(share->profile, decoding.place.peak_bytes, &share->summary, err);
+    const enum err_code code =
+        share_summary_append(share->profile, decoding.place.peak_bytes, &share->summary, err);
+    if (!code)
+        share_summary_append_list(share->profile, &share->list_summary);
+    return code;
 }
 
 /* Caches the decoded profile of a new share, since it is usually viewed next. */
@@ -97,6 +102,7 @@ static void drop_profile(struct server *server, struct new_share *share)
     profile_destroy(share->profile);
     memory_gate_leave(server->memory_gate, share->held_bytes);
     buf_fini(&share->summary);
+    buf_fini(&share->list_summary);
 }
 
 static void take_text(char *to, size_t size, const char *text)
@@ -146,10 +152,11 @@ static enum err_code insert_row(struct pg_connection *connection, struct request
         connection, request->principal.tenant_id,
         "INSERT INTO share (id, tenant_id, user_id, token_id, title, description, visibility,"
         " password_hash, delete_token_hash, expires_at, idle_expiry_s, object_key, raw_bytes,"
-        " raw_sha256, format, filename, labels, summary) VALUES ($1::text, $2::bigint, $3::bigint,"
+        " raw_sha256, format, filename, labels, summary, list_summary) VALUES ($1::text, "
+        "$2::bigint, $3::bigint,"
         " $4::bigint, $5::text, $6::text, $7::text, $8::text, $9::bytea,"
         " 'epoch'::timestamptz + $10::bigint * interval '1 ms', $11::bigint, $12::text,"
-        " $13::bigint, $14::bytea, $15::text, $16::text, $17::json, $18::json)",
+        " $13::bigint, $14::bytea, $15::text, $16::text, $17::json, $18::json, $19::json)",
         request->arena, err, PG_TEXT(share->id), PG_I64(request->principal.tenant_id),
         id_or_null(request->principal.user_id), id_or_null(request->principal.token_id),
         PG_TEXT(settings->title), PG_TEXT(settings->description),
@@ -160,7 +167,8 @@ static enum err_code insert_row(struct pg_connection *connection, struct request
         settings->idle_expiry_s ? PG_I64(settings->idle_expiry_s) : PG_NULL,
         PG_TEXT(share->object_key), PG_I64((int64_t)source->bytes.size),
         PG_BYTES(span_of(share->raw_sha256, DIGEST_BYTES)), PG_TEXT(format_name(share->format)),
-        PG_TEXT(settings->filename), PG_TEXT(settings->labels), PG_SPAN(buf_span(&share->summary)));
+        PG_TEXT(settings->filename), PG_TEXT(settings->labels), PG_SPAN(buf_span(&share->summary)),
+        PG_SPAN(buf_span(&share->list_summary)));
 }
 
 /* The upload's bytes were charged when it was announced; they are now the share's. */
@@ -347,6 +355,7 @@ enum err_code share_create(struct request *request, const struct share_settings 
         return err_set(err, ERR_INVALID, "the body is empty: send the profile's bytes");
     struct new_share share = {0};
     buf_init(&share.summary, SHARE_SUMMARY_BYTES);
+    buf_init(&share.list_summary, SHARE_SUMMARY_BYTES);
     name_share(source, &share);
     enum err_code code = store_share(request, settings, source, &share, err);
     if (!code)

@@ -144,7 +144,8 @@ static enum err_code make_tombstone(struct job *job, const char *id, int64_t ten
     enum err_code code = pg_query_values(
         job->connection, PG_NO_TENANT,
         "UPDATE share SET state = 'gone', object_key = '', raw_bytes = 0, title = '',"
-        " description = '', filename = '', labels = '{}', summary = '{}', password_hash = NULL"
+        " description = '', filename = '', labels = '{}', summary = '{}', list_summary = '{}',"
+        " password_hash = NULL"
         " WHERE id = $1::text AND state = 'deleting' AND tenant_id = ANY ($2::bigint[])",
         job->arena, &result, err, PG_TEXT(id), PG_SPAN(held));
     if (code || pg_affected(result) == 0)

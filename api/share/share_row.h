@@ -8,17 +8,15 @@
 
 struct pg_result;
 
-/* The same columns for a SELECT from the table share "AS s"; the summary contains only the members
- * that a list shows. */
+/* The same columns for a SELECT from the table share "AS s"; the summary is the one for lists
+ * (share_summary_append_list). */
 #define SHARE_ROW_LIST_COLUMNS                                                                     \
     "s.tenant_id, s.user_id, s.token_id, s.state, s.gone_reason, s.title, s.description, "         \
     "s.visibility, s.password_hash, s.delete_token_hash, "                                         \
     "(extract(epoch FROM s.created_at) * 1000)::bigint, "                                          \
     "(extract(epoch FROM s.expires_at) * 1000)::bigint, s.idle_expiry_s, s.object_key, "           \
     "s.raw_bytes, s.raw_sha256, s.format, s.filename, s.labels::text, "                            \
-    "json_build_object('sample_types', s.summary->'sample_types', 'default_sample_type', "         \
-    "s.summary->'default_sample_type', 'sample_count', s.summary->'sample_count', 'time_ns', "     \
-    "s.summary->'time_ns', 'duration_ns', s.summary->'duration_ns')::text, s.views"
+    "s.list_summary::text, s.views"
 enum { SHARE_ROW_COLUMN_COUNT = 21 };
 
 /* Reads a row. id is borrowed and must live as long as the result's arena. Handles: ERR_INVALID (a

@@ -121,7 +121,22 @@ static void append_sample_types(struct buf *buf, const struct profile *profile,
     }
     buf_append_text(buf, "],\"default_sample_type\":");
     buf_append_json(buf, profile_string(profile, profile->value_types[default_type].type));
-    buf_printf(buf, ",\"default_sample_type_index\":%" PRIu32, default_type);
+}
+
+/* A list of shares shows the types of each. */
+static enum err_code check_sample_types(const struct profile *profile, size_t bytes,
+                                        struct err *err)
+{
+    if (profile->value_type_count > SHARE_SUMMARY_SAMPLE_TYPES)
+        return err_set(err, ERR_TOO_LARGE,
+                       "the profile has %" PRIu32 " sample types, limit %d: record fewer at once",
+                       profile->value_type_count, SHARE_SUMMARY_SAMPLE_TYPES);
+    if (bytes > SHARE_SUMMARY_SAMPLE_TYPES_BYTES)
+        return err_set(err, ERR_TOO_LARGE,
+                       "the names and units of the sample types exceed %d bytes together: shorten "
+                       "them, or record fewer at once",
+                       SHARE_SUMMARY_SAMPLE_TYPES_BYTES);
+    return ERR_NONE;
 }
 
 static void append_comments(struct buf *buf, const struct profile *profile)
@@ -207,17 +222,18 @@ static void append_sample_labels(struct buf *buf, const struct profile *profile,
 enum err_code share_summary_append(const struct profile *profile, uint64_t decode_bytes,
                                    struct buf *buf, struct err *err)
 {
-    if (profile->value_type_count > SHARE_SUMMARY_SAMPLE_TYPES)
-        return err_set(err, ERR_TOO_LARGE,
-                       "the profile has %" PRIu32 " sample types, limit %d: record fewer at once",
-                       profile->value_type_count, SHARE_SUMMARY_SAMPLE_TYPES);
     uint32_t default_type;
     enum err_code code = profile_find_value_type(profile, SPAN_LITERAL(""), &default_type, err);
     if (code)
         return code;
     arena_auto arena = arena_create();
     append_cost(buf, profile, decode_bytes);
+    const size_t before = buf->size;
     append_sample_types(buf, profile, default_type);
+    code = check_sample_types(profile, buf->size - before, err);
+    if (code)
+        return code;
+    buf_printf(buf, ",\"default_sample_type_index\":%" PRIu32, default_type);
     append_totals(buf, profile, arena);
     append_top_function(buf, profile, default_type, arena);
     buf_printf(buf,
@@ -238,6 +254,18 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
                        "together: leave comments out, or shorten them",
                        SHARE_SUMMARY_BYTES);
     return ERR_NONE;
+}
+
+void share_summary_append_list(const struct profile *profile, struct buf *buf)
+{
+    uint32_t default_type = 0;
+    struct err ignored;
+    (void)!profile_find_value_type(profile, SPAN_LITERAL(""), &default_type, &ignored);
+    buf_printf(buf,
+               "{\"sample_count\":%" PRIu32 ",\"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64,
+               profile->sample_count, profile->time_ns, profile->duration_ns);
+    append_sample_types(buf, profile, default_type);
+    buf_append_byte(buf, '}');
 }
 
 static struct span copy_member(struct arena *arena, const json_t *object, const char *name)

@@ -39,8 +39,9 @@ struct share_cost {
 
 enum {
     SHARE_SUMMARY_BYTES = 1 << 20,
-    SHARE_SUMMARY_SAMPLE_TYPES = 1000, /* more are refused */
-    SHARE_SUMMARY_NAME_BYTES = 1024,   /* a top function with a longer name is left out */
+    SHARE_SUMMARY_SAMPLE_TYPES = 1000, /* more are refused, and so are longer texts of them: */
+    SHARE_SUMMARY_SAMPLE_TYPES_BYTES = 64 << 10,
+    SHARE_SUMMARY_NAME_BYTES = 1024, /* a top function with a longer name is left out */
     SHARE_SUMMARY_COMMENTS = 100,
     SHARE_SUMMARY_COMMENT_BYTES = 65536,
     SHARE_SUMMARY_BUILD_IDS = 256,
@@ -54,6 +55,11 @@ enum {
  * decoding the profile took. Handles: ERR_TOO_LARGE. */
 enum err_code share_summary_append(const struct profile *profile, uint64_t decode_bytes,
                                    struct buf *buf, struct err *err) MUST_USE;
+
+/* Appends the object that lists show, whose members are also in the summary: {"sample_count",
+ * "time_ns","duration_ns","sample_types":[…],"default_sample_type"}. The profile is one that
+ * share_summary_append has accepted. */
+void share_summary_append_list(const struct profile *profile, struct buf *buf);
 
 /* Reads the cost; false if the summary lacks it. */
 bool share_summary_read_cost(const char *summary, struct share_cost *ret_cost);

@@ -8,14 +8,15 @@
 
 #include <stdio.h>
 
-static struct profile *build(const char *type, uint32_t extra_type_count, int64_t value)
+static struct profile *build_with(const char *type, const char *extra_type,
+                                  uint32_t extra_type_count, int64_t value)
 {
     struct err err = {0};
     struct profile *profile;
     struct profile_builder *builder = profile_builder_create(NULL);
     profile_builder_add_value_type(builder, span_text(type), SPAN_LITERAL("count"));
     for (uint32_t i = 0; i < extra_type_count; i++)
-        profile_builder_add_value_type(builder, SPAN_LITERAL("more"), SPAN_LITERAL(""));
+        profile_builder_add_value_type(builder, span_text(extra_type), SPAN_LITERAL(""));
     int64_t values[SHARE_SUMMARY_SAMPLE_TYPES + 1] = {value};
     for (int i = 0; i < 3; i++) {
         char name[8];
@@ -29,6 +30,11 @@ static struct profile *build(const char *type, uint32_t extra_type_count, int64_
     assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
     profile_builder_destroy(builder);
     return profile;
+}
+
+static struct profile *build(const char *type, uint32_t extra_type_count, int64_t value)
+{
+    return build_with(type, "more", extra_type_count, value);
 }
 
 static bool contains(const struct buf *buf, const char *text)
@@ -170,6 +176,42 @@ static void refuses_a_summary_that_does_not_fit(void **state)
     buf_fini(&json);
 }
 
+static enum err_code append_types(const char *name, uint32_t count)
+{
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build_with("hits", name, count, 1);
+    enum err_code code = share_summary_append(profile, 4711, &json, &err);
+    profile_destroy(profile);
+    buf_fini(&json);
+    return code;
+}
+
+static void refuses_long_names_of_sample_types(void **state)
+{
+    (void)state;
+    char name[200] = "";
+    memset(name, 'n', sizeof(name) - 1);
+    assert_int_equal(append_types(name, SHARE_SUMMARY_SAMPLE_TYPES_BYTES / 300), ERR_NONE);
+    assert_int_equal(append_types(name, SHARE_SUMMARY_SAMPLE_TYPES_BYTES / 200), ERR_TOO_LARGE);
+}
+
+static void lists_show_a_part_of_the_summary(void **state)
+{
+    (void)state;
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("hits", 0, 7);
+    share_summary_append_list(profile, &json);
+    assert_true(span_equal_text(
+        buf_span(&json), "{\"sample_count\":3,\"time_ns\":0,\"duration_ns\":5,\"sample_types\":"
+                         "[{\"type\":\"hits\",\"unit\":\"count\"}],"
+                         "\"default_sample_type\":\"hits\"}"));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +222,8 @@ int main(void)
         cmocka_unit_test(totals_that_overflow_are_unknown),
         cmocka_unit_test(finds_the_default_sample_type_behind_quotes),
         cmocka_unit_test(refuses_a_summary_that_does_not_fit),
+        cmocka_unit_test(refuses_long_names_of_sample_types),
+        cmocka_unit_test(lists_show_a_part_of_the_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
