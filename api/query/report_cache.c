@@ -10,8 +10,6 @@
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 
-enum { KEY_MAX_BYTES = 1 << 20 };
-
 /* The reasons that a report states for missing names may change without a change of a table. A
  * cached report with such reasons is used for this long. */
 static const int64_t status_age_ns = 10 * CLOCK_NS_PER_S;
@@ -88,11 +86,10 @@ struct report_request *report_request_create(struct request *request, const stru
 
 static const char *key_of(const struct report_request *wanted, const char *identity)
 {
-    buf_auto key;
-    buf_init(&key, KEY_MAX_BYTES);
-    buf_printf(&key, "%s%s", identity, wanted->is_zstd ? " zstd" : " plain");
-    report_append_parameters(wanted->report, &key);
-    return buf_failed(&key) ? NULL : arena_strndup(wanted->request->arena, key.data, key.size);
+    char hex[DIGEST_HEX_BYTES];
+    report_hash_parameters(wanted->report, hex);
+    return arena_printf(wanted->request->arena, "%s%s %s", identity,
+                        wanted->is_zstd ? " zstd" : " plain", hex);
 }
 
 static bool is_outdated(const struct finished *finished)
@@ -105,7 +102,7 @@ static bool has_finished(void *context, const char *identity)
 {
     struct report_request *wanted = context;
     const char *key = key_of(wanted, identity);
-    wanted->entry = key ? flight_cache_try(cache_of(wanted), key) : NULL;
+    wanted->entry = flight_cache_try(cache_of(wanted), key);
     if (wanted->entry && is_outdated(flight_cache_get(wanted->entry))) {
         flight_cache_unref(wanted->entry);
         flight_cache_forget(cache_of(wanted), key);

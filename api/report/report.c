@@ -7,6 +7,7 @@
 #include "api/report/viewer_url_state.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/base/err.h"
 #include "lib/base/parallel.h"
 #include "lib/profile/profile.h"
@@ -213,7 +214,7 @@ void report_drop_label_rules(struct report *report)
     report->rule_count = kept;
 }
 
-void report_append_parameters(const struct report *report, struct buf *key)
+static void append_parameters(const struct report *report, struct buf *key)
 {
     buf_printf(key, " %d %s limit=%" PRId64 " depth=%" PRId64 " mode=%d st=", report_version,
                report->kind->name, report->limit, report->depth, (int)report->mode);
@@ -261,6 +262,17 @@ void report_append_parameters(const struct report *report, struct buf *key)
         buf_append_text(key, " file=");
         buf_append_url(key, span_text(report->sides[i].filename));
     }
+}
+
+void report_hash_parameters(const struct report *report, char ret_hex[DIGEST_HEX_BYTES])
+{
+    uint8_t hash[DIGEST_BYTES];
+    buf_auto text;
+    buf_init(&text,
+             SIZE_MAX / 2); /* the parts are limited: a query and the summary of two shares */
+    append_parameters(report, &text);
+    digest_sha256(buf_span(&text), hash);
+    digest_hex(span_of(hash, DIGEST_BYTES), ret_hex);
 }
 
 enum err_code report_too_large(const struct report *report, struct err *err)

@@ -21,6 +21,7 @@
 #define API_REPORT_REPORT_H
 
 #include "api/http/request.h"
+#include "lib/base/digest.h"
 #include "lib/base/wait_limit.h"
 #include "lib/profile/picture/picture.h"
 #include "lib/profile/picture/picture_colours.h"
@@ -145,8 +146,9 @@ enum err_code report_too_large(const struct report *report, struct err *err);
 /* Drops the rules about labels. For results of a query: the store has applied these rules. */
 void report_drop_label_rules(struct report *report);
 
-/* Appends everything that determines the result except the profiles, as text. */
-void report_append_parameters(const struct report *report, struct buf *key);
+/* Hashes everything that determines the result except the profiles, for keys of caches: the
+ * client's texts themselves may be long. */
+void report_hash_parameters(const struct report *report, char ret_hex[DIGEST_HEX_BYTES]);
 
 /* An upper bound of the memory that computing the report takes for one of its profiles, in bytes,
  * besides the profile and the body. */

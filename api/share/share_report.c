@@ -75,8 +75,10 @@ static const char *report_key(struct arena *arena, const struct share_report *sh
     buf_init(&key, 1 << 20);
     for (size_t i = 0; i < share_report->report.side_count; i++)
         buf_printf(&key, "%s%s", i ? ".." : "", share_report->shares[i].id);
-    buf_append_text(&key, is_zstd ? " zstd" : " plain");
-    report_append_parameters(&share_report->report, &key);
+    buf_append_text(&key, is_zstd ? " zstd " : " plain ");
+    char hex[DIGEST_HEX_BYTES];
+    report_hash_parameters(&share_report->report, hex);
+    buf_append_text(&key, hex);
     return arena_strndup(arena, key.data, key.size);
 }
 
@@ -87,9 +89,10 @@ static const char *report_etag(struct arena *arena, const struct share_report *s
     buf_init(&text, 1 << 20);
     for (size_t i = 0; i < share_report->report.side_count; i++)
         buf_append_span(&text, share_report->shares[i].raw_sha256);
-    report_append_parameters(&share_report->report, &text);
     uint8_t hash[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
+    report_hash_parameters(&share_report->report, hex);
+    buf_append_text(&text, hex);
     digest_sha256(buf_span(&text), hash);
     digest_hex(span_of(hash, DIGEST_BYTES), hex);
     return arena_printf(arena, "W/\"%.32s\"", hex);

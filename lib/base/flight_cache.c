@@ -151,6 +151,12 @@ static void free_all(struct flight_entry *garbage)
     }
 }
 
+/* What an entry takes: clients influence keys, which may be longer than the value. */
+static size_t entry_bytes(const struct flight_entry *entry, size_t value_bytes)
+{
+    return value_bytes + sizeof(*entry) + strlen(entry->key) + 1;
+}
+
 /* Evicting a value in use would free no memory, and the next request would make it a second
  * time. */
 static bool is_evictable(const struct flight_entry *entry)
@@ -238,12 +244,12 @@ static enum err_code make_value(struct flight_cache *cache, struct flight_entry 
     } else {
         entry->state = ENTRY_READY;
         entry->value = value;
-        entry->bytes = bytes;
         if (entry->is_listed && bytes > cache->max_bytes) {
-            entry->bytes = 0; /* too large to cache: the waiting threads use it, then it is freed */
+            /* too large to cache: the waiting threads use it, then it is freed */
             remove_from_table(cache, entry, &garbage);
         } else if (entry->is_listed) {
-            cache->bytes += bytes;
+            entry->bytes = entry_bytes(entry, bytes);
+            cache->bytes += entry->bytes;
             evict_over_limit(cache, &garbage);
         }
     }
@@ -325,8 +331,8 @@ void flight_cache_give(struct flight_cache *cache, const char *key, void *value,
         entry->reference_count = 1; /* the table alone */
         entry->state = ENTRY_READY;
         entry->value = value;
-        entry->bytes = bytes;
-        cache->bytes += bytes;
+        entry->bytes = entry_bytes(entry, bytes);
+        cache->bytes += entry->bytes;
         evict_over_limit(cache, &garbage);
     }
     pthread_mutex_unlock(&cache->mutex);

@@ -11,6 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Keys and entries count too, but take much less. */
+enum { UNIT = 1 << 20 };
+
+static size_t units(struct flight_cache *cache)
+{
+    return flight_cache_bytes(cache) / UNIT;
+}
+
 static atomic_int made_count, destroyed_count;
 
 static void destroy_value(void *value)
@@ -25,7 +33,7 @@ static enum err_code make_100_bytes(void *context, void **ret_value, size_t *ret
     (void)err;
     made_count++;
     *ret_value = mem_strdup(context);
-    *ret_bytes = 100;
+    *ret_bytes = 100 * (size_t)UNIT;
     return ERR_NONE;
 }
 
@@ -48,7 +56,7 @@ static enum err_code fail_to_make(void *context, void **ret_value, size_t *ret_b
 static int start(void **state)
 {
     made_count = destroyed_count = 0;
-    *state = flight_cache_create(250, destroy_value);
+    *state = flight_cache_create(250 * (size_t)UNIT, destroy_value);
     return 0;
 }
 
@@ -74,13 +82,13 @@ static void computes_a_value_once(void **state)
     touch(*state, "a");
     touch(*state, "a");
     assert_int_equal(made_count, 1);
-    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(units(*state), 100);
     assert_int_equal(flight_cache_made_count(*state), 1);
 }
 
-static void give(struct flight_cache *cache, const char *key, size_t bytes)
+static void give(struct flight_cache *cache, const char *key, size_t count)
 {
-    flight_cache_give(cache, key, mem_strdup(key), bytes);
+    flight_cache_give(cache, key, mem_strdup(key), count * UNIT);
 }
 
 static void accepts_values_computed_elsewhere(void **state)
@@ -95,7 +103,7 @@ static void accepts_values_computed_elsewhere(void **state)
     give(*state, "b", 100);
     give(*state, "c", 100); /* 300 bytes: a is evicted */
     assert_int_equal(destroyed_count, 3);
-    assert_int_equal(flight_cache_bytes(*state), 200);
+    assert_int_equal(units(*state), 200);
     touch(*state, "b");
     touch(*state, "c");
     assert_int_equal(made_count, 0);
@@ -108,7 +116,7 @@ static void evicts_the_least_recently_used(void **state)
     touch(*state, "a");
     touch(*state, "c"); /* 300 bytes: b is evicted */
     assert_int_equal(destroyed_count, 1);
-    assert_int_equal(flight_cache_bytes(*state), 200);
+    assert_int_equal(units(*state), 200);
     touch(*state, "a");
     assert_int_equal(made_count, 3);
     touch(*state, "b");
@@ -123,12 +131,12 @@ static void values_in_use_stay_available_beyond_the_limit(void **state)
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(
             flight_cache_ref(*state, values[i], make_100_bytes, values[i], &entries[i], &err), 0);
-    assert_int_equal(flight_cache_bytes(*state), 300);
+    assert_int_equal(units(*state), 300);
     touch(*state, "a");
     assert_int_equal(made_count, 3);
     for (size_t i = 0; i < 3; i++)
         flight_cache_unref(entries[i]);
-    assert_int_equal(flight_cache_bytes(*state), 200);
+    assert_int_equal(units(*state), 200);
     assert_int_equal(destroyed_count, 1);
 }
 
@@ -138,7 +146,7 @@ static void recently_used_values_stay_and_the_newest_is_evicted(void **state)
     touch(*state, "a");
     touch(*state, "b");
     touch(*state, "c");
-    assert_int_equal(flight_cache_bytes(*state), 200);
+    assert_int_equal(units(*state), 200);
     touch(*state, "a");
     touch(*state, "b");
     assert_int_equal(made_count, 3);
@@ -155,12 +163,12 @@ static void a_changed_limit_applies_from_the_next_value_on(void **state)
 {
     touch(*state, "a");
     touch(*state, "b");
-    flight_cache_set_max_bytes(*state, 300);
+    flight_cache_set_max_bytes(*state, (300 + 1) * (size_t)UNIT);
     touch(*state, "c");
-    assert_int_equal(flight_cache_bytes(*state), 300);
-    flight_cache_set_max_bytes(*state, 100);
+    assert_int_equal(units(*state), 300);
+    flight_cache_set_max_bytes(*state, (100 + 1) * (size_t)UNIT);
     touch(*state, "d");
-    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(units(*state), 100);
     assert_int_equal(destroyed_count, 3);
 }
 
@@ -171,7 +179,7 @@ static void an_evicted_value_stays_valid_while_in_use(void **state)
     char value[] = "held";
     assert_int_equal(flight_cache_ref(*state, "held", make_100_bytes, value, &entry, &err), 0);
     flight_cache_forget_prefix(*state, "he");
-    assert_int_equal(flight_cache_bytes(*state), 0);
+    assert_int_equal(units(*state), 0);
     assert_int_equal(destroyed_count, 0);
     assert_string_equal(flight_cache_get(entry), "held");
     flight_cache_unref(entry);
@@ -185,7 +193,7 @@ static void forgets_one_key_and_no_other_that_begins_like_it(void **state)
     flight_cache_forget(*state, "a");
     flight_cache_forget(*state, "absent");
     assert_int_equal(destroyed_count, 1);
-    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(units(*state), 100);
     assert_null(flight_cache_try(*state, "a"));
 }
 
@@ -210,7 +218,7 @@ static enum err_code make_too_large(void *context, void **ret_value, size_t *ret
                                     struct err *err)
 {
     enum err_code code = make_100_bytes(context, ret_value, ret_bytes, err);
-    *ret_bytes = 251;
+    *ret_bytes = 251 * (size_t)UNIT;
     return code;
 }
 
@@ -222,9 +230,25 @@ static void a_value_above_the_limit_is_returned_but_not_cached(void **state)
     touch(*state, "a");
     assert_int_equal(flight_cache_ref(*state, "large", make_too_large, value, &entry, &err), 0);
     assert_string_equal(flight_cache_get(entry), "large");
-    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(units(*state), 100);
     flight_cache_unref(entry);
     assert_int_equal(destroyed_count, 1);
+}
+
+/* When they did not, 64 MiB of responses of 400 bytes could have 150 GiB of keys. */
+static void keys_count(void **state)
+{
+    enum { KEY_BYTES = 3 * UNIT };
+    char *key = mem_new(char, KEY_BYTES + 1);
+    memset(key, 'k', KEY_BYTES);
+    for (int i = 0; i < 200; i++) {
+        key[0] = (char)('A' + i % 26);
+        key[1] = (char)('A' + i / 26);
+        give(*state, key, 0);
+    }
+    assert_in_range(units(*state), 240, 250);
+    assert_in_range(destroyed_count, 110, 130);
+    mem_free(key);
 }
 
 struct asker {
@@ -333,7 +357,7 @@ static void an_error_reaches_all_waiting_callers_and_is_not_cached(void **state)
     for (int i = 0; i < ASKERS; i++)
         assert_int_equal(askers[i].code, ERR_CORRUPT);
     touch(*state, "k");
-    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(units(*state), 100);
 }
 
 int main(void)
@@ -350,6 +374,7 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(a_value_above_the_limit_is_returned_but_not_cached, start,
                                         stop),
+        cmocka_unit_test_setup_teardown(keys_count, start, stop),
         cmocka_unit_test_setup_teardown(forgets_one_key_and_no_other_that_begins_like_it, start,
                                         stop),
         cmocka_unit_test_setup_teardown(try_finds_existing_values_and_computes_none, start, stop),
