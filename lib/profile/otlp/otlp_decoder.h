@@ -6,6 +6,7 @@
 #ifndef LIB_PROFILE_OTLP_OTLP_DECODER_H
 #define LIB_PROFILE_OTLP_OTLP_DECODER_H
 
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/otlp/otlp_wire.h"
@@ -44,6 +45,25 @@ struct otlp_pair {
     uint32_t key;
     uint32_t value;
     uint32_t name; /* of the label */
+};
+
+enum { OTLP_ATTRIBUTES_MAX = 128, OTLP_LABELS_MAX = 2 * OTLP_ATTRIBUTES_MAX + 1 };
+
+/* Labels of a series, sorted; in the decoder's scratch. */
+struct otlp_sorted_labels {
+    const struct otlp_pair *pairs;
+    uint32_t count;
+};
+
+/* The attributes of a list, distinct by key. */
+struct otlp_distinct {
+    const uint8_t *list; /* that they were read from; NULL: none */
+    size_t size;
+    bool is_delta;
+    uint32_t items[2 * OTLP_ATTRIBUTES_MAX];
+    uint32_t count;
+    enum err_code code; /* why the list is wrong */
+    struct err problem;
 };
 
 /* A resource with one of its scopes: the data that its profiles share. */
@@ -123,8 +143,6 @@ struct otlp_label_entry {
 };
 
 /* Attributes of one sample, or of one resource and scope; labels of one series. */
-enum { OTLP_ATTRIBUTES_MAX = 128, OTLP_LABELS_MAX = 2 * OTLP_ATTRIBUTES_MAX + 1 };
-
 /* A growing array in scratch memory. */
 struct otlp_array {
     void *items;
@@ -174,6 +192,14 @@ struct otlp_decoder {
     struct batch_link *links;
     uint8_t *wrong[TABLE_COUNT];
     uint32_t stack_shift; /* from an index in the table to the batch's */
+
+    /* what profiles, scopes and samples share: each is computed once */
+    struct map_u64 parts;         /* by string: the string of its part (batch_type.h) */
+    struct map_u64 type_names;    /* by sample type, and whether the period's is "wall" */
+    struct map_u64 sorted_labels; /* by context and variant: index of sorted */
+    struct otlp_array sorted;     /* struct otlp_sorted_labels */
+    struct otlp_context resource; /* the last resource, without a scope */
+    struct otlp_distinct own;     /* attributes of the current profile */
 
     /* profiles */
     uint8_t sample_fields[SAMPLE_FIELD_COUNT]; /* enum otlp_sample_field by number */

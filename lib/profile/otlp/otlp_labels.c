@@ -89,40 +89,103 @@ static bool has_key(const struct otlp_decoder *decoder, const uint32_t *items, u
     return false;
 }
 
+static bool is_empty(const struct otlp_attribute *attribute)
+{
+    return attribute->kind == OTLP_NOTHING || attribute->kind == OTLP_LIST ||
+           attribute->text == 0 || attribute->key == 0;
+}
+
+/* Whether the attribute becomes a label of the series. */
+static bool is_of_series(const struct otlp_attribute *attribute, bool is_delta)
+{
+    const bool is_number = attribute->kind == OTLP_NUMBER || attribute->is_double;
+    return attribute->role == ROLE_SERVICE ||
+           (attribute->role == ROLE_SERIES && !is_number && is_delta);
+}
+
+/* Adds an attribute to those of one combination. first: the attributes of series of the same list
+ * begin there. */
+static enum err_code collect_one(struct otlp_decoder *decoder, uint32_t index, bool is_delta,
+                                 uint32_t first, struct collected *collected)
+{
+    const struct otlp_attribute *attribute = &decoder->attributes[index];
+    const bool is_series = is_of_series(attribute, is_delta);
+    uint32_t *items = is_series ? collected->series : collected->plain;
+    uint32_t *count = is_series ? &collected->series_count : &collected->plain_count;
+    if (is_series && has_key(decoder, items + first, *count - first, attribute->key))
+        return err_set(decoder->problem, ERR_INVALID, "attribute '%.*s' of a sample is given twice",
+                       SPAN_PRINT(decoder->strings[attribute->key]));
+    if (has_key(decoder, items, *count, attribute->key))
+        return ERR_NONE;
+    if (*count == OTLP_ATTRIBUTES_MAX)
+        return err_set(decoder->problem, ERR_INVALID, "has more than %d attributes",
+                       OTLP_ATTRIBUTES_MAX);
+    items[(*count)++] = index;
+    return ERR_NONE;
+}
+
+static enum err_code read_index(struct otlp_decoder *decoder, const uint8_t **at,
+                                const uint8_t *end, uint32_t *ret_index)
+{
+    uint64_t index;
+    *at = wire_read_varint(*at, end, &index);
+    if (!*at || !otlp_is_right(decoder, TABLE_ATTRIBUTE, index))
+        return err_set(decoder->problem, ERR_INVALID,
+                       "refers to an attribute that is not there or is malformed, or whose name "
+                       "is no UTF-8");
+    *ret_index = (uint32_t)index;
+    return ERR_NONE;
+}
+
 static enum err_code collect(struct otlp_decoder *decoder, struct span list, bool is_delta,
                              struct collected *collected)
 {
     const uint8_t *at = list.data, *end = otlp_end(list);
     const uint32_t first = collected->series_count;
-    while (at < end) {
-        uint64_t index;
-        at = wire_read_varint(at, end, &index);
-        if (!at || !otlp_is_right(decoder, TABLE_ATTRIBUTE, index))
-            return err_set(decoder->problem, ERR_INVALID,
-                           "refers to an attribute that is not there or is malformed, or whose "
-                           "name is no UTF-8");
-        const struct otlp_attribute *attribute = &decoder->attributes[index];
-        const bool is_empty = attribute->kind == OTLP_NOTHING || attribute->kind == OTLP_LIST ||
-                              attribute->text == 0 || attribute->key == 0;
-        const bool is_number = attribute->kind == OTLP_NUMBER || attribute->is_double;
-        const bool is_series = attribute->role == ROLE_SERVICE ||
-                               (attribute->role == ROLE_SERIES && !is_number && is_delta);
-        uint32_t *items = is_series ? collected->series : collected->plain;
-        uint32_t *count = is_series ? &collected->series_count : &collected->plain_count;
-        if (is_empty)
-            continue;
-        if (is_series && has_key(decoder, items + first, *count - first, attribute->key))
-            return err_set(decoder->problem, ERR_INVALID,
-                           "attribute '%.*s' of a sample is given twice",
-                           SPAN_PRINT(decoder->strings[attribute->key]));
-        if (has_key(decoder, items, *count, attribute->key))
-            continue;
-        if (*count == OTLP_ATTRIBUTES_MAX)
-            return err_set(decoder->problem, ERR_INVALID, "has more than %d attributes",
-                           OTLP_ATTRIBUTES_MAX);
-        items[(*count)++] = (uint32_t)index;
+    enum err_code code = ERR_NONE;
+    while (at < end && !code) {
+        uint32_t index = 0;
+        code = read_index(decoder, &at, end, &index);
+        if (!code && !is_empty(&decoder->attributes[index]))
+            code = collect_one(decoder, index, is_delta, first, collected);
     }
-    return ERR_NONE;
+    return code;
+}
+
+/* The attributes of a profile belong to each combination of its samples. The list may have millions
+ * of indexes, so it is read once. */
+static const struct otlp_distinct *read_own(struct otlp_decoder *decoder, struct span list,
+                                            bool is_delta)
+{
+    struct otlp_distinct *own = &decoder->own;
+    if (own->list && own->list == list.data && own->size == list.size && own->is_delta == is_delta)
+        return own;
+    struct collected collected = {.plain_count = 0, .series_count = 0};
+    own->list = list.data;
+    own->size = list.size;
+    own->is_delta = is_delta;
+    own->code = collect(decoder, list, is_delta, &collected);
+    own->problem = *decoder->problem;
+    memcpy(own->items, collected.plain, collected.plain_count * sizeof(uint32_t));
+    memcpy(own->items + collected.plain_count, collected.series,
+           collected.series_count * sizeof(uint32_t));
+    own->count = collected.plain_count + collected.series_count;
+    return own;
+}
+
+static enum err_code collect_own(struct otlp_decoder *decoder, struct span list, bool is_delta,
+                                 struct collected *collected)
+{
+    const uint32_t first = collected->series_count;
+    if (!list.size)
+        return ERR_NONE;
+    const struct otlp_distinct *own = read_own(decoder, list, is_delta);
+    if (own->code)
+        *decoder->problem = own->problem;
+    enum err_code code = own->code;
+    for (uint32_t i = 0; i < own->count && !code; i++)
+        code = collect_one(decoder, own->items[i], is_delta, first, collected);
+    return code;
 }
 
 bool otlp_charge(struct otlp_decoder *decoder, uint64_t bytes)
@@ -193,7 +256,7 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
     enum err_code code = collect(decoder, wanted->attributes, wanted->is_delta, &collected);
     if (code)
         return code;
-    code = collect(decoder, profile_attributes, wanted->is_delta, &collected);
+    code = collect_own(decoder, profile_attributes, wanted->is_delta, &collected);
     if (code)
         return code;
     /* Each label is in two arrays, of which the first grows by half and more. */

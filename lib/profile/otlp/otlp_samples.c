@@ -315,6 +315,7 @@ static enum err_code fill_profile(struct otlp_decoder *decoder, uint32_t index)
     enum err_code code = otlp_take_type(decoder, profile, &filling.type, &filling.factor);
     if (code)
         return code;
+    decoder->own.list = NULL; /* a joined list has the same address as the one before */
     if (profile->has_attributes)
         code = read_attributes(decoder, &filling);
     if (code)

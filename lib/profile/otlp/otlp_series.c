@@ -96,9 +96,13 @@ struct attribute_list {
 
 static void refuse_twice(struct otlp_decoder *decoder, struct otlp_context *context, uint32_t key)
 {
+    enum { SHOWN_BYTES = 100 };
+    struct span name = decoder->strings[key];
+    if (name.size > SHOWN_BYTES)
+        name.size = SHOWN_BYTES;
     context->problem =
         arena_printf(decoder->scratch, "attribute '%.*s' of its resource or scope is given twice",
-                     SPAN_PRINT(decoder->strings[key]));
+                     SPAN_PRINT(name));
 }
 
 static void add_service(struct otlp_decoder *decoder, struct attribute_list *list,
@@ -164,16 +168,44 @@ static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *c
     }
 }
 
+/* Reads the attributes of a resource once: it may have a million of scopes, of 4 bytes each. */
+static const struct otlp_context *prepare_resource(struct otlp_decoder *decoder,
+                                                   struct span resource)
+{
+    struct otlp_context *last = &decoder->resource;
+    if (last->is_ready && last->resource.data == resource.data &&
+        last->resource.size == resource.size)
+        return last;
+    struct otlp_pair pairs[OTLP_ATTRIBUTES_MAX];
+    *last = (struct otlp_context){.resource = resource, .is_ready = true};
+    read_attributes(decoder, last, resource, RESOURCE_ATTRIBUTES, pairs);
+    last->pairs = arena_new(decoder->scratch, struct otlp_pair, last->pair_count);
+    memcpy(last->pairs, pairs, last->pair_count * sizeof(pairs[0]));
+    return last;
+}
+
+/* A scope without attributes of its own has the pairs of its resource. */
 static void prepare_context(struct otlp_decoder *decoder, struct otlp_context *context)
 {
     if (context->is_ready)
         return;
+    const struct span scope = context->scope;
     struct otlp_pair pairs[OTLP_ATTRIBUTES_MAX];
-    read_attributes(decoder, context, context->resource, RESOURCE_ATTRIBUTES, pairs);
-    read_attributes(decoder, context, context->scope, SCOPE_ATTRIBUTES, pairs);
+    *context = *prepare_resource(decoder, context->resource);
+    context->scope = scope;
+    const uint32_t own = context->pair_count;
+    memcpy(pairs, context->pairs, own * sizeof(pairs[0]));
+    if (!context->problem)
+        read_attributes(decoder, context, scope, SCOPE_ATTRIBUTES, pairs);
+    const size_t bytes = context->pair_count * sizeof(pairs[0]);
+    if (context->pair_count == own)
+        return;
+    if (!otlp_charge(decoder, bytes)) {
+        context->problem = "the scopes of the request have too many attributes";
+        return;
+    }
     context->pairs = arena_new(decoder->scratch, struct otlp_pair, context->pair_count);
-    memcpy(context->pairs, pairs, context->pair_count * sizeof(pairs[0]));
-    context->is_ready = true;
+    memcpy(context->pairs, pairs, bytes);
 }
 
 /* ---- labels ---- */
@@ -267,7 +299,7 @@ static enum err_code collect_labels(struct otlp_decoder *decoder,
 /* ---- series ---- */
 
 static enum err_code add_series(struct otlp_decoder *decoder, const struct batch_type *type,
-                                const struct labels *labels, uint32_t *ret_series)
+                                const struct otlp_sorted_labels *labels, uint32_t *ret_series)
 {
     const struct batch_limits *limits = &decoder->series_limits;
     if (labels->count > limits->series_labels)
@@ -307,17 +339,44 @@ static enum err_code add_series(struct otlp_decoder *decoder, const struct batch
     return ERR_NONE;
 }
 
+/* Sorted once per context and variant: profiles may have 14 bytes each. */
+static enum err_code sorted_labels(struct otlp_decoder *decoder, const struct otlp_profile *profile,
+                                   uint32_t variant, struct otlp_sorted_labels *ret_labels)
+{
+    const struct otlp_context *context = &decoder->contexts[profile->context];
+    const uint64_t key = (uint64_t)profile->context << 32 | variant;
+    const uint32_t known = map_u64_find(&decoder->sorted_labels, key);
+    if (known != MAP_ABSENT) {
+        *ret_labels = ((const struct otlp_sorted_labels *)decoder->sorted.items)[known];
+        return ERR_NONE;
+    }
+    struct labels labels;
+    labels.count = 0;
+    enum err_code code = collect_labels(decoder, context, variant, &labels);
+    if (code)
+        return code;
+    const size_t bytes = labels.count * sizeof(labels.pairs[0]);
+    if (!otlp_charge(decoder, bytes))
+        return err_set(decoder->problem, ERR_INVALID, "has too many labels");
+    struct otlp_pair *pairs = arena_new_raw(decoder->scratch, struct otlp_pair, labels.count);
+    memcpy(pairs, labels.pairs, bytes);
+    *ret_labels = (struct otlp_sorted_labels){.pairs = pairs, .count = labels.count};
+    (void)map_u64_add(&decoder->sorted_labels, key, decoder->sorted.count);
+    *(struct otlp_sorted_labels *)otlp_array_add(decoder->scratch, &decoder->sorted, 1,
+                                                 sizeof(*ret_labels)) = *ret_labels;
+    return ERR_NONE;
+}
+
 enum err_code otlp_take_series(struct otlp_decoder *decoder, const struct otlp_profile *profile,
                                const struct batch_type *type, uint32_t variant,
                                uint32_t *ret_series)
 {
     struct otlp_context *context = &decoder->contexts[profile->context];
-    struct labels labels;
-    labels.count = 0;
+    struct otlp_sorted_labels labels;
     prepare_context(decoder, context);
     if (context->problem)
         return err_set(decoder->problem, ERR_INVALID, "%s", context->problem);
-    enum err_code code = collect_labels(decoder, context, variant, &labels);
+    enum err_code code = sorted_labels(decoder, profile, variant, &labels);
     return code ? code : add_series(decoder, type, &labels, ret_series);
 }
 
@@ -331,7 +390,22 @@ struct span otlp_service_of(struct otlp_decoder *decoder, const struct otlp_prof
 
 /* ---- types ---- */
 
-/* Names the type as in batch_type.h; an OTLP profile has one type. */
+/* The name as in batch_type.h; an OTLP profile has one type. Found once per type: the search reads
+ * all of its text. */
+static uint32_t find_type_name(struct otlp_decoder *decoder, const struct profile *typed)
+{
+    const uint32_t sample_type = typed->value_types[0].type;
+    const bool is_wall = span_equal_text(profile_string(typed, typed->period_type.type), "wall");
+    const uint64_t key = (uint64_t)sample_type << 1 | is_wall;
+    const uint32_t known = map_u64_find(&decoder->type_names, key);
+    if (known != MAP_ABSENT)
+        return known;
+    struct span name = SPAN_LITERAL("off_cpu");
+    if (!span_equal(profile_string(typed, sample_type), name))
+        name = batch_type_name(typed, batch_type_derive_name(typed, NULL), 0);
+    return map_u64_add(&decoder->type_names, key, otlp_intern(decoder, name));
+}
+
 static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
                       struct batch_type *type)
 {
@@ -341,22 +415,25 @@ static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *p
                                   .value_type_count = 1,
                                   .period_type = type->period_type,
                                   .duration_ns = (int64_t)profile->duration_ns};
-    struct span name = SPAN_LITERAL("off_cpu");
-    if (!span_equal(profile_string(&typed, type->sample_type.type), name))
-        name = batch_type_name(&typed, batch_type_derive_name(&typed, NULL), 0);
     const bool is_stated = !profile->sample_type.is_cumulative;
-    type->is_delta = is_stated && batch_type_kind(&typed, name, 0, true) == BATCH_KIND_DELTA;
-    type->name = otlp_intern(decoder, name);
+    type->name = find_type_name(decoder, &typed);
+    type->is_delta = is_stated && batch_type_kind(&typed, decoder->strings[type->name], 0, true) ==
+                                      BATCH_KIND_DELTA;
 }
 
+/* Cleaned once per string. */
 static bool find_part(struct otlp_decoder *decoder, uint64_t index, uint32_t *ret_string)
 {
-    if (!otlp_find_string(decoder, index, ret_string))
+    uint32_t string;
+    if (!otlp_find_string(decoder, index, &string))
         return false;
-    const struct span text = decoder->strings[*ret_string];
+    *ret_string = map_u64_find(&decoder->parts, string);
+    if (*ret_string != MAP_ABSENT)
+        return true;
+    const struct span text = decoder->strings[string];
     const struct span part = batch_type_part(decoder->scratch, text);
-    if (part.data != text.data)
-        *ret_string = otlp_intern(decoder, part);
+    *ret_string = map_u64_add(&decoder->parts, string,
+                              part.data == text.data ? string : otlp_intern(decoder, part));
     return true;
 }
 
