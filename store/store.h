@@ -530,6 +530,10 @@ struct store_check {
     /* Called for each problem. */
     void (*found)(void *context, enum store_problem problem, const char *object_key,
                   int64_t tenant_id, const char *detail);
+    /* Called when an object is missing or unreadable, which is a problem if it returns ERR_NONE:
+     * the object store can be used. Any other code ends the verification. Not called for a copy.
+     * May be NULL. */
+    enum err_code (*check_outage)(void *context, const char *object_key, struct err *err);
     /* Called before each part of an object; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t count, uint64_t byte_count);
     void *context;

@@ -1,5 +1,6 @@
 #include "api/ops/object_verify.h"
 
+#include "api/ops/object_outage.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
@@ -145,16 +146,38 @@ static enum err_code report_if_named(const struct object_verify *verify,
     return code;
 }
 
+/* Reads an object. If it is missing or unreadable, it is read again after another object was read,
+ * since the failure may have been the end of an outage. *ret_is_outage: no other object can be read
+ * either, and *found describes that. */
+static enum err_code read_object(const struct object_verify *verify,
+                                 const struct integrity_object *object, bool is_copy,
+                                 bool *ret_is_outage, struct err *found)
+{
+    enum err_code code =
+        integrity_check(verify->objects, object, verify->pace, verify->context, found);
+    *ret_is_outage = false;
+    if (is_copy || !object_outage_is_possible(code, found))
+        return code;
+    code = object_outage_check(verify->database, verify->objects, object->key, found);
+    *ret_is_outage = code != ERR_NONE;
+    if (code)
+        return code;
+    *found = (struct err){0};
+    return integrity_check(verify->objects, object, verify->pace, verify->context, found);
+}
+
 static enum err_code verify_object(const struct object_verify *verify,
                                    struct object_verify_result *result,
                                    const struct integrity_object *object, bool is_copy,
                                    struct err *err)
 {
     struct err found = {0};
-    enum err_code code =
-        integrity_check(verify->objects, object, verify->pace, verify->context, &found);
-    if (code == ERR_NOT_FOUND && !is_copy && integrity_check_store(verify->objects, err))
-        return err->code;
+    bool is_outage;
+    enum err_code code = read_object(verify, object, is_copy, &is_outage, &found);
+    if (is_outage) {
+        *err = found;
+        return code;
+    }
     result->object_counts[object->kind]++;
     if (!code)
         result->byte_count += object->bytes;
@@ -169,6 +192,8 @@ static enum err_code verify_object(const struct object_verify *verify,
                                is_copy, err);
     else
         *err = found;
+    if (!code && verify->read)
+        verify->read(verify->context, object->key);
     if (!code && verify->progress)
         verify->progress(verify->context, object_verify_objects(result), result->byte_count);
     return code;
@@ -236,6 +261,12 @@ static void note_progress(void *context, uint32_t done, uint32_t count, uint64_t
                          scan->bytes_before + byte_count);
 }
 
+static enum err_code check_outage(void *context, const char *object_key, struct err *err)
+{
+    const struct object_verify *verify = ((const struct store_scan *)context)->verify;
+    return object_outage_check(verify->database, verify->objects, object_key, err);
+}
+
 /* catalogue: the snapshot for a copy. keys: verify only these, of one kind. */
 static enum err_code verify_store(const struct object_verify *verify,
                                   const struct store_catalogue *catalogue, const char *const *keys,
@@ -250,6 +281,7 @@ static enum err_code verify_store(const struct object_verify *verify,
                                       .keys = keys,
                                       .key_count = key_count,
                                       .found = note_problem,
+                                      .check_outage = check_outage,
                                       .progress = note_progress,
                                       .context = &scan};
     const enum err_code code = catalogue ? store_verify_copy(&check, catalogue, &store, err)
@@ -271,7 +303,11 @@ static enum err_code verify_store_page(const struct object_verify *verify,
     const char **keys = arena_new(arena, const char *, count);
     for (uint32_t i = 0; i < count; i++)
         keys[i] = objects[i].key;
-    return count ? verify_store(verify, NULL, keys, count, result, err) : ERR_NONE;
+    const enum err_code code =
+        count ? verify_store(verify, NULL, keys, count, result, err) : ERR_NONE;
+    for (uint32_t i = 0; i < count && !code && verify->read; i++)
+        verify->read(verify->context, keys[i]);
+    return code;
 }
 
 /* ---- all ---- */

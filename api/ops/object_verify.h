@@ -6,7 +6,9 @@
  * catalogue (store_verify of store/store.h). Used by `perfoliod store verify`, backup and restore,
  * and page by page by the background scrub (api/ops/scrub.h).
  *
- * An object that was deleted or merged while it was read is not a problem. One thread.
+ * An object that was deleted or merged while it was read is not a problem. An object that is
+ * missing or unreadable is one only if another object can be read (api/ops/object_outage.h);
+ * otherwise the verification fails with ERR_BUSY. One thread.
  */
 #ifndef API_OPS_OBJECT_VERIFY_H
 #define API_OPS_OBJECT_VERIFY_H
@@ -47,6 +49,8 @@ struct object_verify {
     struct object_store *objects;
     void (*found)(void *context,
                   const struct object_problem *problem); /* called for each problem */
+    /* Called after each object of a page was read, with or without a problem. May be NULL. */
+    void (*read)(void *context, const char *key);
     /* Called after each object; may be NULL. */
     void (*progress)(void *context, uint64_t object_count, uint64_t byte_count);
     /* Called while bytes are read, to slow down; may be NULL. For segments and blocks it is called

@@ -29,6 +29,7 @@ enum {
     SHOWN_PROBLEMS = 1000,
     LOGGED_PROBLEMS = 1000, /* per pass: a disk that is gone loses all objects */
     PAGE_OBJECTS = 32,
+    KEYS_MAX_BYTES = 1 << 20,
     STORE_PAGE_OBJECTS = 1, /* a block is read without a pause, and may be large */
 };
 
@@ -56,6 +57,7 @@ struct scrub {
     int logged_count;           /* problems that this server found in this pass */
     enum err_code problem_code; /* result of writing problems to the table */
     struct err *err;
+    struct buf read_keys; /* of the current page, as an array of PostgreSQL */
     struct metric *objects[INTEGRITY_KIND_COUNT];
     struct metric *bytes;
     /* for /metrics. */
@@ -282,6 +284,33 @@ static void note_problem(void *context, const struct object_problem *problem)
               problem->key, problem->tenant_id, log_quote(problem->detail, text, sizeof(text)));
 }
 
+/* Keys contain no character that needs quoting. */
+static void note_read(void *context, const char *key)
+{
+    struct scrub *scrub = context;
+    buf_printf(&scrub->read_keys, "%c%s", scrub->read_keys.size ? ',' : '{', key);
+}
+
+/* Problems of earlier passes that this one did not find in the objects of the page are solved. They
+ * are removed now, since an object with a problem is not used, and the pass may take days. */
+static enum err_code forget_solved(struct scrub *scrub, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    if (!scrub->read_keys.size)
+        return ERR_NONE;
+    buf_append_byte(&scrub->read_keys, '}');
+    const enum err_code code = pg_take(scrub->server->jobs_database, &connection, err);
+    return code ? code
+                : pg_query_values(connection, PG_NO_TENANT,
+                                  "DELETE FROM object_problem USING scrub"
+                                  " WHERE object_key = ANY ($1::text[]) AND seen_at < started_at"
+                                  " AND leased_by = $2",
+                                  arena, &rows, err, PG_SPAN(buf_span(&scrub->read_keys)),
+                                  PG_TEXT(scrub->name));
+}
+
 /* Renews the lease while a page is read, which may take longer than the lease lasts. */
 static bool keep_lease(struct scrub *scrub)
 {
@@ -336,17 +365,21 @@ static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err
     const struct object_verify verify = {.database = scrub->server->jobs_database,
                                          .objects = scrub->server->objects,
                                          .found = note_problem,
+                                         .read = note_read,
                                          .pace = pace_reading,
                                          .ends_page = ends_page,
                                          .context = scrub};
     scrub->problem_code = ERR_NONE;
     scrub->err = err;
+    buf_clear(&scrub->read_keys);
     scrub->page_start_ns = clock_monotonic_ns();
     enum err_code code = object_verify_page(
         &verify, scrub->kind, scrub->cursor,
         is_of_store(scrub->kind) ? STORE_PAGE_OBJECTS : PAGE_OBJECTS, &is_end, &result, err);
     if (!code)
         code = scrub->problem_code;
+    if (!code)
+        code = forget_solved(scrub, err);
     scrub->has_pass &= !code; /* otherwise the page is read again */
     if (code)
         return code;
@@ -490,6 +523,7 @@ enum err_code scrub_start(struct server *server, struct scrub **ret_scrub, struc
     scrub->server = server;
     digest_random_id(scrub->name);
     register_metrics(scrub);
+    buf_init(&scrub->read_keys, KEYS_MAX_BYTES);
     pthread_mutex_init(&scrub->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -515,6 +549,7 @@ void scrub_stop(struct scrub *scrub)
     }
     pthread_cond_destroy(&scrub->wake);
     pthread_mutex_destroy(&scrub->mutex);
+    buf_fini(&scrub->read_keys);
     mem_free(scrub);
 }
 

@@ -8,9 +8,10 @@
  * period. Progress is committed after each page, so that a restart repeats at most one page.
  *
  * An object that is damaged or lost is logged at error level, once per pass, and kept in the table
- * object_problem, as are those that requests find (api/core/integrity.h), until a later complete
- * pass finds it intact. Counts are in /metrics (perfolio_scrub_*, perfolio_object_problems);
- * operators read the result and pause, resume or start passes through /api/v1/admin/scrub.
+ * object_problem, as are those that requests find (api/core/integrity.h), until a later pass reads
+ * it intact, or ends without finding it. Counts are in /metrics (perfolio_scrub_*,
+ * perfolio_object_problems); operators read the result and pause, resume or start passes through
+ * /api/v1/admin/scrub.
  */
 #ifndef API_OPS_SCRUB_H
 #define API_OPS_SCRUB_H

@@ -102,6 +102,27 @@ static enum err_code read_place(struct verification *verification,
     return code;
 }
 
+/* As read_place; a place that is missing or unreadable is read again if the object store can be
+ * used. *ret_is_outage: it cannot be used, and *err describes that. */
+static enum err_code read_place_twice(struct verification *verification,
+                                      const struct catalogue_entry *entry,
+                                      const struct catalogue_place *place, struct sums *sums,
+                                      bool *ret_is_outage, struct err *err)
+{
+    const struct store_check *check = verification->check;
+    enum err_code code = read_place(verification, entry, place, sums, err);
+    const bool may_be_outage = code == ERR_NOT_FOUND || (code == ERR_IO && err->is_unreadable);
+    *ret_is_outage = false;
+    if (verification->is_copy || !check->check_outage || !may_be_outage)
+        return code;
+    code = check->check_outage(check->context, place->object_key, err);
+    *ret_is_outage = code != ERR_NONE;
+    if (code)
+        return code;
+    *err = (struct err){0};
+    return read_place(verification, entry, place, sums, err);
+}
+
 static enum err_code compare_with_catalogue(struct verification *verification,
                                             const struct catalogue_entry *entry,
                                             const struct sums *sums)
@@ -138,9 +159,13 @@ static enum err_code verify_entry(struct verification *verification,
     bool is_whole = true;
     for (uint32_t i = 0; i < entry->place_count; i++) {
         struct err err = {0};
-        enum err_code code = read_place(verification, entry, &entry->places[i], &sums, &err);
+        bool is_outage;
+        enum err_code code =
+            read_place_twice(verification, entry, &entry->places[i], &sums, &is_outage, &err);
         is_whole &= !code;
-        if (code == ERR_CORRUPT)
+        if (is_outage)
+            *verification->err = err;
+        else if (code == ERR_CORRUPT)
             code = report_if_in_catalogue(verification, STORE_PROBLEM_BROKEN, entry, err.message);
         else if (code == ERR_IO && err.is_unreadable)
             code =
