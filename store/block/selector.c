@@ -524,13 +524,15 @@ void selector_append_canonical(const struct selector *selector, struct buf *text
 
 enum err_code selector_check_bounded(const struct selector *selector, struct err *err)
 {
+    uint32_t states = 0;
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];
-        if (matcher->regex && regex_repeated_states(matcher->regex) > MAX_REPEATED_STORED)
+        states += matcher->regex ? regex_repeated_states(matcher->regex) : 0;
+        if (states > MAX_REPEATED_STORED)
             return err_set(err, ERR_INVALID,
                            "query: the expression of %.*s repeats too much to be matched with all "
-                           "data that is ever stored: what its *, +, ? and {} repeat has more than "
-                           "%d characters and classes",
+                           "data that is ever stored: what the *, +, ? and {} of the selector "
+                           "repeat has more than %d characters and classes",
                            SPAN_PRINT(matcher->name), MAX_REPEATED_STORED);
     }
     return ERR_NONE;

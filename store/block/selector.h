@@ -68,7 +68,7 @@ uint32_t selector_required_labels(const struct selector *selector,
 void selector_append_canonical(const struct selector *selector, struct buf *text);
 
 /* Checks a selector that is stored, such as a deletion's: it must be possible to match it against
- * any later data. Handles: ERR_INVALID (an expression repeats too often). */
+ * any later data. Handles: ERR_INVALID (its expressions together repeat too often). */
 enum err_code selector_check_bounded(const struct selector *selector, struct err *err) MUST_USE;
 
 /* Makes the matching functions call check, at least after each 100 ms that expressions may have

@@ -6,6 +6,7 @@
 #include "store/block/block_format.h"
 #include "store/block/selector.h"
 #include "store/catalogue/catalogue.h"
+#include "store/catalogue/match_budget.h"
 #include "store/catalogue/retention.h"
 
 #include <stdlib.h>
@@ -21,7 +22,13 @@ struct deletion_set {
     uint32_t count;
     const struct retention *retention; /* or NULL */
     struct deletion_set_window *windows;
+    struct match_budget *budget; /* NULL: none */
 };
+
+void deletion_set_set_budget(struct deletion_set *deleted, struct match_budget *budget)
+{
+    deleted->budget = budget;
+}
 
 enum err_code deletion_set_create(struct arena *arena, const struct catalogue_deletion *deletions,
                                   uint32_t count, const struct retention *retention,
@@ -97,9 +104,10 @@ static enum err_code find_expired(const struct deletion_set *deleted,
     return ERR_NONE;
 }
 
-enum err_code deletion_set_find(struct deletion_set *deleted, const struct deletion_set_ids *ids,
-                                const struct dictionary *dictionary, uint32_t series,
-                                struct deletion_set_windows *ret_windows, struct err *err)
+/* Adds the windows of the deletions that match the series. */
+static enum err_code find_windows(struct deletion_set *deleted, const struct deletion_set_ids *ids,
+                                  const struct dictionary *dictionary, uint32_t series,
+                                  uint32_t *ret_count, struct err *err)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ids->count; i++) {
@@ -110,14 +118,29 @@ enum err_code deletion_set_find(struct deletion_set *deleted, const struct delet
         bool matches = false;
         if (!one)
             return err_set(err, ERR_INTERNAL, "deletion %lld is not known", (long long)ids->ids[i]);
-        enum err_code code = selector_matches(one->selector, dictionary, series, &matches, err);
+        enum err_code code = match_budget_check(deleted->budget, err);
+        if (!code)
+            code = selector_matches(one->selector, dictionary, series, &matches, err);
         if (code)
             return code;
         if (matches && count < deleted->count)
             deleted->windows[count++] = one->window;
     }
+    *ret_count = count;
+    return ERR_NONE;
+}
+
+enum err_code deletion_set_find(struct deletion_set *deleted, const struct deletion_set_ids *ids,
+                                const struct dictionary *dictionary, uint32_t series,
+                                struct deletion_set_windows *ret_windows, struct err *err)
+{
+    uint32_t count = 0;
     int64_t totals_before_ns = INT64_MIN;
-    enum err_code code = find_expired(deleted, dictionary, series, &count, &totals_before_ns, err);
+    match_budget_begin(deleted->budget);
+    enum err_code code = find_windows(deleted, ids, dictionary, series, &count, err);
+    match_budget_end(deleted->budget);
+    if (!code)
+        code = find_expired(deleted, dictionary, series, &count, &totals_before_ns, err);
     if (code)
         return code;
     *ret_windows = (struct deletion_set_windows){.windows = deleted->windows,

@@ -21,6 +21,7 @@ struct block_granule;
 struct catalogue_deletion;
 struct deletion_set;
 struct dictionary;
+struct match_budget;
 struct retention;
 
 /* Ids of the deletions that may concern a block. */
@@ -54,13 +55,17 @@ enum err_code deletion_set_create(struct arena *arena, const struct catalogue_de
                                   uint32_t count, const struct retention *retention,
                                   struct deletion_set **ret_deleted, struct err *err) MUST_USE;
 
+/* Makes deletion_set_find use the budget for the selectors of deletions; retention has its own. It
+ * must live as long. */
+void deletion_set_set_budget(struct deletion_set *deleted, struct match_budget *budget);
+
 /* Whether deletion_set_find may find a window in a block with these deletions whose profiles begin
  * at begin_ns or later. False: the caller need not call it. */
 bool deletion_set_can_have(const struct deletion_set *deleted, const struct deletion_set_ids *ids,
                            int64_t begin_ns);
 
 /* Finds the windows of one series; they are borrowed until the next call. Handles: what
- * selector_matches returns. */
+ * selector_matches and match_budget_check return. */
 enum err_code deletion_set_find(struct deletion_set *deleted, const struct deletion_set_ids *ids,
                                 const struct dictionary *dictionary, uint32_t series,
                                 struct deletion_set_windows *ret_windows, struct err *err) MUST_USE;

@@ -5,6 +5,7 @@
 #include "lib/base/err.h"
 #include "store/block/selector.h"
 #include "store/catalogue/catalogue.h"
+#include "store/catalogue/match_budget.h"
 
 #define HOUR_NS (3600 * CLOCK_NS_PER_S)
 
@@ -18,6 +19,7 @@ struct retention {
     uint32_t count;
     struct retention_times others; /* for series that no rule matches */
     int64_t latest_cutoff_ns;
+    struct match_budget *budget; /* NULL: none */
 };
 
 static int64_t cutoff_of(int64_t now_ns, int64_t keep_s)
@@ -80,27 +82,46 @@ enum err_code retention_create(struct arena *arena, const struct catalogue_rules
     return ERR_NONE;
 }
 
+void retention_set_budget(struct retention *retention, struct match_budget *budget)
+{
+    retention->budget = budget;
+}
+
 int64_t retention_latest_cutoff(const struct retention *retention)
 {
     return retention->latest_cutoff_ns;
 }
 
+/* Returns the place of the first rule that matches the series; count: none does. */
+static enum err_code find_rule(const struct retention *retention,
+                               const struct dictionary *dictionary, uint32_t series,
+                               uint32_t *ret_rule, struct err *err)
+{
+    uint32_t i = 0;
+    for (bool matches = false; i < retention->count; i++) {
+        enum err_code code = match_budget_check(retention->budget, err);
+        if (!code)
+            code =
+                selector_matches(retention->rules[i].selector, dictionary, series, &matches, err);
+        if (code)
+            return code;
+        if (matches)
+            break;
+    }
+    *ret_rule = i;
+    return ERR_NONE;
+}
+
 enum err_code retention_find(const struct retention *retention, const struct dictionary *dictionary,
                              uint32_t series, struct retention_times *ret_times, struct err *err)
 {
-    for (uint32_t i = 0; i < retention->count; i++) {
-        const struct retention_entry *rule = &retention->rules[i];
-        bool matches = false;
-        enum err_code code = selector_matches(rule->selector, dictionary, series, &matches, err);
-        if (code)
-            return code;
-        if (matches) {
-            *ret_times = rule->times;
-            return ERR_NONE;
-        }
-    }
-    *ret_times = retention->others;
-    return ERR_NONE;
+    uint32_t rule = 0;
+    match_budget_begin(retention->budget);
+    const enum err_code code = find_rule(retention, dictionary, series, &rule, err);
+    match_budget_end(retention->budget);
+    if (!code)
+        *ret_times = rule < retention->count ? retention->rules[rule].times : retention->others;
+    return code;
 }
 
 int64_t retention_next_due(const struct retention_times *times, bool are_totals, int64_t end_ns)

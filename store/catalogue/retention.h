@@ -20,6 +20,7 @@
 struct arena;
 struct catalogue_rules;
 struct dictionary;
+struct match_budget;
 struct retention;
 
 /* The retention of one series. */
@@ -35,10 +36,13 @@ struct retention_times {
 enum err_code retention_create(struct arena *arena, const struct catalogue_rules *rules,
                                struct retention **ret_retention, struct err *err) MUST_USE;
 
+/* Makes retention_find use the budget, which must live as long. */
+void retention_set_budget(struct retention *retention, struct match_budget *budget);
+
 /* Profiles that begin at this time or later are kept whole under every rule; INT64_MIN: all are. */
 int64_t retention_latest_cutoff(const struct retention *retention);
 
-/* Finds the rule of a series. Handles: what selector_matches returns. */
+/* Finds the rule of a series. Handles: what selector_matches and match_budget_check return. */
 enum err_code retention_find(const struct retention *retention, const struct dictionary *dictionary,
                              uint32_t series, struct retention_times *ret_times,
                              struct err *err) MUST_USE;

@@ -7,6 +7,7 @@
 #include "lib/io/object.h"
 #include "store/block/oversized.h"
 #include "store/catalogue/catalogue.h"
+#include "store/catalogue/match_budget.h"
 #include "store/catalogue/reachability.h"
 #include "store/catalogue/retention.h"
 #include "store/catalogue/writer.h"
@@ -51,6 +52,7 @@ struct compaction {
     uint32_t count;
     size_t open_bytes; /* memory of the blocks */
     struct retention *retention;
+    struct match_budget matching;
     struct deletion_set *deleted;       /* NULL: nothing is deleted or expired */
     struct deletion_set_ids *deletions; /* per block */
     struct catalogue_block *outputs;
@@ -71,6 +73,12 @@ static enum err_code renew_lease(struct compaction *compaction)
     compaction->renewed_ns = now_ns;
     return catalogue_renew(compaction->options->jobs_database, compaction->writer_id,
                            compaction->claim, compaction->err);
+}
+
+static enum err_code renew_while_matching(void *context, struct err *err)
+{
+    (void)err; /* it is the compaction's */
+    return renew_lease(context);
 }
 
 /* ---- inputs ---- */
@@ -221,6 +229,8 @@ static enum err_code find_expired(struct compaction *compaction)
     if (!code && !compaction->deleted && (compaction->is_due || claim->deletion_count))
         code = deletion_set_create(compaction->arena, claim->deletions, claim->deletion_count,
                                    compaction->retention, &compaction->deleted, compaction->err);
+    if (!code && compaction->deleted)
+        deletion_set_set_budget(compaction->deleted, &compaction->matching);
     return code;
 }
 
@@ -472,6 +482,8 @@ static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_e
     const struct catalogue_claim *claim = compaction->claim;
     enum err_code code =
         retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
+    if (!code)
+        retention_set_budget(compaction->retention, &compaction->matching);
     compaction->due_ns = INT64_MAX;
     *ret_is_early = false;
     create_batch(compaction);
@@ -544,6 +556,8 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
                                     .arena = arena,
                                     .renewed_ns = clock_monotonic_ns(),
                                     .err = err};
+    compaction.matching = (struct match_budget){
+        .left_ns = MATCH_BUDGET_NS, .renew = renew_while_matching, .context = &compaction};
     if (claim->level && claim->count == 1 && !claim->deletion_count && !claim->is_expiry &&
         !claim->mark.reason)
         return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),

@@ -1,8 +1,11 @@
 """Regular expressions in selectors: no label value makes them fail, and none delays the work of
 other teams."""
+import gzip
+
 import pytest
 
 from people import Tenant
+from test_bounded_memory import OTLP, TYPE, block, number, otlp_dictionary, varint
 from test_store import BEGIN, CPU_NAMES, HOUR, rows_of, until
 from test_store_deletion import ALL, delete, is_aged, push
 from test_store_mending import execute, pause_merging, resume_merging, push_together
@@ -106,3 +109,59 @@ def test_a_failed_merge_does_not_delay_other_teams(start_server):
     execute(server, f"UPDATE retention_rule SET selector = '{ALL}'")
     execute(server, "UPDATE segment_tenant SET leased_until = NULL")
     until(lambda: is_all_deleted(server, api, other), "both deletions, after the rule is repaired")
+
+
+def push_series(api, values):
+    """Sends a profile of one sample for each value of the label pod, in one request."""
+    profile = TYPE + block(2, number(1, 0) + block(4, varint(1)))
+    resources = b"".join(
+        block(
+            1,
+            block(1, block(1, number(3, 3) + block(2, number(8, 4 + i))))
+            + block(2, block(2, profile)),
+        )
+        for i in range(len(values))
+    )
+    body = gzip.compress(otlp_dictionary([b"pod", *values], []) + resources)
+    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+    response = api.post(OTLP, body, headers=headers)
+    assert response.status == 200 and b"rejected" not in response.body, response
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["deletions", "rules"])
+def test_costly_expressions_of_a_team_do_not_stop_the_merges_of_others(start_server, kind):
+    """Each comparison takes more than a millisecond: 2,000 values of 2 KB and 30 expressions take
+    100 s. With 100,000 values and 100 expressions they took hours."""
+    server = start_server("--jobs-interval", "1s")
+    api, other = (Tenant(server).api("ingest", "read", "admin") for _ in range(2))
+    pause_merging(server)
+    push_series(api, [b"a" * 2036 + b"b%09d" % i for i in range(2000)])
+    expressions = [f'{{pod=~"({"a?" * 20})*b{i}"}}' for i in range(30)]
+    for expression in expressions:
+        if kind == "deletions":
+            delete(api, expression)
+        else:
+            rule = {"query": expression, "keep": f"{1 + len(expression)}d"}
+            assert api.post("/api/v1/retention", json=rule).status in (200, 201)
+    if kind == "rules":  # a merge compares series with rules once something is old enough
+        execute(server, "UPDATE retention_rule SET keep_s = 1")
+    resume_merging(server)
+    until(
+        lambda: is_aged(server) and "takes too long: simpler" in server.log(), "a merge that ends"
+    )
+    push(other, "pod=secret", BEGIN)
+    delete(other, ALL)
+    until(lambda: is_all_deleted(server, other), "the deletion of the other team")
+    assert rows_of(
+        server, "SELECT 1 FROM segment_tenant WHERE retry_count > 0 AND leased_until > now()"
+    )
+
+
+def test_the_expressions_of_a_stored_selector_are_counted_together(shared_server):
+    api = Tenant(shared_server()).api("read", "admin")
+    one = ",".join(f'pod{i}!~"(?:a?b?c?d?e?f?g?h?)*x"' for i in range(3))
+    accepted, refused = f"{{{one}}}", f'{{{one},{one.replace("pod", "job")},x="y"}}'
+    assert api.request("DELETE", "/api/v1/profiles", query={"query": accepted}).status == 202
+    response = api.request("DELETE", "/api/v1/profiles", query={"query": refused})
+    assert response.status == 400 and "repeats too much" in response.text
