@@ -94,6 +94,7 @@ void concurrency_limit_destroy(struct concurrency_limit *concurrency)
  * clients without credentials. */
 struct slot_counts {
     int key, source, client, anonymous;
+    int light_of_client, light_of_anonymous;
 };
 
 static bool is_same(const char *a, const char *b)
@@ -111,8 +112,16 @@ static struct slot_counts count_slots(const struct concurrency_slot *list,
         counts.source += is_same(slot->source, wanted->source);
         counts.client += is_same(slot->client, wanted->client);
         counts.anonymous += slot->is_anonymous;
+        counts.light_of_client += slot->is_light && is_same(slot->client, wanted->client);
+        counts.light_of_anonymous += slot->is_light && slot->is_anonymous;
     }
     return counts;
+}
+
+/* One light slot more than most may be held beside slow ones. */
+static bool is_within(int held, int light, int most, const struct concurrency_slot *wanted)
+{
+    return held < most || (held == most && wanted->is_light && light == 0);
 }
 
 /* Called with the lock held. Few slots are held, so a scan is cheap. */
@@ -124,8 +133,9 @@ static bool is_free(const struct concurrency_limit *concurrency,
         wanted->is_anonymous ? concurrency->max_held_of_one : concurrency->max_held_of_team;
     return concurrency->held_count < concurrency->max_held && counts.source == 0 &&
            counts.key < (wanted->most ? wanted->most : concurrency->max_held_of_one) &&
-           counts.client < max_of_client &&
-           (!wanted->is_anonymous || counts.anonymous < concurrency->max_held_anonymous);
+           is_within(counts.client, counts.light_of_client, max_of_client, wanted) &&
+           (!wanted->is_anonymous || is_within(counts.anonymous, counts.light_of_anonymous,
+                                               concurrency->max_held_anonymous, wanted));
 }
 
 /* FNV-1a of the name of the client; of the source or the key for a slot without one. */
@@ -315,6 +325,13 @@ static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
     return woken;
 }
 
+/* One slot may have waited for the key and another for the source. */
+static void wake_free(struct concurrency_limit *concurrency)
+{
+    for (struct concurrency_slot *woken; (woken = pass_on(concurrency));)
+        woken->wake(woken);
+}
+
 void concurrency_limit_give(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
     pthread_mutex_lock(&concurrency->mutex);
@@ -325,9 +342,15 @@ void concurrency_limit_give(struct concurrency_limit *concurrency, struct concur
     slot->is_held = false;
     concurrency->held_count--;
     pthread_mutex_unlock(&concurrency->mutex);
-    /* One slot may have waited for the key and another for the source. */
-    for (struct concurrency_slot *woken; (woken = pass_on(concurrency));)
-        woken->wake(woken);
+    wake_free(concurrency);
+}
+
+void concurrency_limit_make_slow(struct concurrency_limit *shares, struct concurrency_slot *slot)
+{
+    pthread_mutex_lock(&shares->mutex);
+    slot->is_light = false;
+    pthread_mutex_unlock(&shares->mutex);
+    wake_free(shares);
 }
 
 int concurrency_limit_waiting_count(struct concurrency_limit *concurrency)

@@ -36,6 +36,7 @@ struct concurrency_slot {
     const char *source; /* NULL: none; set it before key, as the next two */
     const char *client; /* an address or a team; NULL: none, then its two rules do not apply */
     bool is_anonymous;  /* client is an address without credentials */
+    bool is_light;      /* of concurrency_limit_create_shares: the work is not known to be slow */
     bool is_held;
     atomic_bool is_waiting; /* for concurrency_limit.c, as are the next two */
     uint64_t hash;
@@ -53,10 +54,13 @@ struct concurrency_slot {
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting);
 /*
  * The same for all requests of a pool of threads, slow or not: no part of the threads is reserved
- * for other work. A key, a client, and all clients without credentials together have half of the
- * threads, at least one.
+ * for other work. A client, and all clients without credentials together, have half of the threads,
+ * at least one. If slow requests occupy all of that, one light request of the client may run beside
+ * them, so that a page stays usable while queries run. The key of a slot is its client.
  */
 struct concurrency_limit *concurrency_limit_create_shares(int worker_count, int max_waiting);
+/* A held slot is not light any more: its request has turned out to be slow. */
+void concurrency_limit_make_slow(struct concurrency_limit *shares, struct concurrency_slot *slot);
 /* NULL is a no-op. No slot may be held or waited for any more. */
 void concurrency_limit_destroy(struct concurrency_limit *concurrency);
 

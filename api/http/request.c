@@ -1,12 +1,14 @@
 #include "api/http/request.h"
 
 #include "api/core/integrity.h"
+#include "api/core/server.h"
 #include "api/http/rate_limiter.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,6 +25,12 @@ static void name_client(struct request *request, struct concurrency_slot *slot)
     }
 }
 
+void request_note_slow(struct request *request)
+{
+    if (request->worker_slot.is_held)
+        concurrency_limit_make_slow(request->server->worker_shares, &request->worker_slot);
+}
+
 enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
                                 const char *key, const char *busy_message, struct err *err)
 {
@@ -31,8 +39,10 @@ enum err_code request_take_slot(struct request *request, struct concurrency_limi
         name_client(request, slot);
         slot->key = key;
     }
-    if (concurrency_limit_take(limit, slot))
+    if (concurrency_limit_take(limit, slot)) {
+        request_note_slow(request);
         return ERR_NONE;
+    }
     err_set(err, ERR_BUSY, "%s", busy_message);
     err->retry_after_s = 5;
     return ERR_BUSY;
@@ -44,8 +54,11 @@ enum err_code request_take_worker(struct request *request, struct concurrency_li
     struct concurrency_slot *slot = &request->worker_slot;
     if (!slot->key) {
         name_client(request, slot);
+        slot->most = INT_MAX; /* the rules for the client bound it */
         slot->key = slot->client;
     }
+    if (!slot->is_held)
+        slot->is_light = !request->concurrency_slot.is_held;
     if (concurrency_limit_take(shares, slot))
         return ERR_NONE;
     err_set(err, ERR_BUSY,

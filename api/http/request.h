@@ -100,6 +100,10 @@ enum err_code request_take_slot(struct request *request, struct concurrency_limi
                                 const char *key, const char *busy_message,
                                 struct err *err) MUST_USE;
 
+/* Called when a slot for slow work was taken otherwise than by request_take_slot: the request no
+ * longer counts as light (concurrency_limit_create_shares). */
+void request_note_slow(struct request *request);
+
 /* Takes one of the workers that the request's client may occupy at a time, of a limit created by
  * concurrency_limit_create_shares. Handles: ERR_BUSY with retry_after_s. */
 enum err_code request_take_worker(struct request *request, struct concurrency_limit *shares,

@@ -24,8 +24,10 @@ enum err_code upload_slot_take(struct request *request, struct err *err)
                                                 request->principal.tenant_id);
     }
     request->may_run_again = true;
-    if (concurrency_limit_take(request->server->concurrency, slot))
+    if (concurrency_limit_take(request->server->concurrency, slot)) {
+        request_note_slow(request);
         return ERR_NONE;
+    }
     err_set(err, ERR_BUSY, "%s; try again in a few seconds",
             is_anonymous ? "without credentials an address can have one upload read at a time, and "
                            "several are waiting already: sign in"

@@ -15,6 +15,7 @@ import sample_profiles as samples
 from conftest import make_folder
 from test_background_locks import Held, ask
 from test_http_raw import Wire, get, metric, post, wait_until
+from test_shares import new_tenant
 
 MANY = 5
 
@@ -193,14 +194,17 @@ def test_a_forced_stop_closes_waiting_reports(stall):
 
 @contextlib.contextmanager
 def all_workers_busy(server, count):
-    """Occupies count workers with requests that wait for the table of shares. (Uploads would wait
-    for a slot without a worker.)"""
+    """Occupies count workers with requests that wait for the table of shares, of two teams, since a
+    team may have half of the workers. (Uploads would wait for a slot without a worker.)"""
     listed = []
+    tokens = [server.token, new_tenant(server.api(), f"busy {time.monotonic_ns()}")[1]]
 
-    def list_shares():
-        listed.append(server.api().get("/api/v1/shares").status)
+    def list_shares(token):
+        listed.append(server.api().get("/api/v1/shares", token=token).status)
 
-    threads = [threading.Thread(target=list_shares) for _ in range(count)]
+    threads = [
+        threading.Thread(target=list_shares, args=(tokens[number % 2],)) for number in range(count)
+    ]
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
         for thread in threads:
             thread.start()

@@ -406,6 +406,30 @@ static void every_client_has_half_of_the_threads(void **state)
     concurrency_limit_destroy(shares);
 }
 
+static void a_light_request_runs_beside_slow_ones(void **state)
+{
+    (void)state;
+    struct concurrency_limit *shares = concurrency_limit_create_shares(4, 100);
+    struct concurrency_slot slots[4];
+    woken_count = 0;
+    for (int i = 0; i < 4; i++) {
+        slots[i] = slot_of_client("one", "one", false);
+        slots[i].is_light = true;
+        slots[i].most = 4;
+    }
+    assert_true(concurrency_limit_take(shares, &slots[0]));
+    assert_true(concurrency_limit_take(shares, &slots[1]));
+    concurrency_limit_make_slow(shares, &slots[0]);
+    assert_int_equal(concurrency_limit_take_or_wait(shares, &slots[2]), CONCURRENCY_LIMIT_WAITING);
+    concurrency_limit_make_slow(shares, &slots[1]);
+    assert_true(woken_count == 1 && slots[2].is_held);
+    assert_false(concurrency_limit_take(shares, &slots[3])); /* one light request, not two */
+    concurrency_limit_make_slow(shares, &slots[2]);
+    assert_false(concurrency_limit_take(shares, &slots[3])); /* not beside more than half */
+    give_all(shares, slots, 3);
+    concurrency_limit_destroy(shares);
+}
+
 static void a_single_thread_is_shared(void **state)
 {
     (void)state;
@@ -438,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_source_has_a_limit_of_waiting_requests),
         cmocka_unit_test(a_single_worker_still_runs_requests),
         cmocka_unit_test(every_client_has_half_of_the_threads),
+        cmocka_unit_test(a_light_request_runs_beside_slow_ones),
         cmocka_unit_test(a_single_thread_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
