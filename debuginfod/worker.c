@@ -7,6 +7,7 @@
 #include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_table.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -167,6 +168,16 @@ static enum err_code run_build(const struct start *start, struct buf *report, st
     return code ? code : build_and_report(start, &inputs, report, err);
 }
 
+/* If memory runs out, the kernel ends this process before any other. */
+static void prefer_to_be_ended(void)
+{
+    static const char score[] = "1000";
+    const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)!write(fd, score, sizeof(score) - 1);
+    os_close(fd);
+}
+
 int worker_run(int argument_count, char *const *arguments)
 {
     struct start start;
@@ -176,6 +187,7 @@ int worker_run(int argument_count, char *const *arguments)
     /* The process that requested the table has ended. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != start.parent)
         return 2;
+    prefer_to_be_ended();
     buf_auto report;
     buf_init(&report, REPORT_MAX_BYTES);
     enum err_code code = run_build(&start, &report, &err);

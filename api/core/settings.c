@@ -232,6 +232,9 @@ static const struct setting all_settings[] = {
     SETTING("max-query-memory", SETTING_SIZE, max_query_memory, 0, 64 * TIB, "0",
             "memory of all queries of continuous profiles together; 0 is a quarter of the host's, "
             "from 256MiB to 4GiB"),
+    SETTING("max-builder-memory", SETTING_SIZE, max_builder_memory, 0, 64 * TIB, "0",
+            "of the process that makes a symbol table, beside its input; 0: an eighth of the "
+            "machine's, but 1GiB to 4GiB"),
     SETTING("max-merge-memory", SETTING_SIZE, max_merge_memory, 0, 64 * TIB, "0",
             "of the stored blocks that a merge has open together; 0: a sixteenth of the machine's, "
             "but 128MiB to 512MiB"),

@@ -84,6 +84,7 @@ struct settings {
     char *debuginfod_allow_host;   /* comma-separated: "host" or "host:port" */
     char *debuginfod_ca_file;      /* "" for the system's certificates */
     uint64_t debuginfod_max_bytes; /* of one debug file */
+    uint64_t max_builder_memory;   /* of a builder of a symbol table; 0: depends on the host's */
     uint64_t max_merge_memory;     /* of the blocks of a merge; 0: depends on the host's memory */
     uint64_t max_query_memory;     /* of all queries together; 0: depends on the host's memory */
     uint64_t max_heavy_memory;     /* for large profiles; 0: depends on the host's memory */

@@ -1,30 +1,81 @@
 #include "api/debuginfo/builder_process.h"
 
+#include "api/core/memory_info.h"
 #include "api/core/metrics.h"
 #include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/debuginfo/table_store.h"
 #include "lib/base/err.h"
 #include "lib/base/os.h"
+#include "lib/base/wait_limit.h"
 #include "lib/symbols/symbol_builder.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 /* CPU time, where a tenth of a second is usual; the limit of elapsed time is four times that. */
 enum { FIRST_NAMES_S = 5, CPU_MIN_S = 10, CPU_MAX_S = 60, BYTES_PER_CPU_S = 2 << 20 };
 
+static uint64_t file_bytes(int fd)
+{
+    struct stat status;
+    return fd >= 0 && fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
 /* Builds run one after the other, so a small file must not take as long as a large one may. Real
  * files need a second for 10 MiB and more. */
 static uint32_t max_cpu_s(int input, int shared)
 {
-    uint64_t bytes = 0;
-    struct stat status;
-    if (fstat(input, &status) == 0)
-        bytes += (uint64_t)status.st_size;
-    if (shared >= 0 && fstat(shared, &status) == 0)
-        bytes += (uint64_t)status.st_size;
-    const uint64_t seconds = CPU_MIN_S + bytes / BYTES_PER_CPU_S;
+    const uint64_t seconds = CPU_MIN_S + (file_bytes(input) + file_bytes(shared)) / BYTES_PER_CPU_S;
     return seconds < CPU_MAX_S ? (uint32_t)seconds : CPU_MAX_S;
+}
+
+/* A builder may use this beside its inputs, which it maps: large debug files of libraries need half
+ * a gigabyte. */
+static uint64_t builder_memory(const struct server *server)
+{
+    enum { PART = 8 };
+    const uint64_t gib = UINT64_C(1) << 30;
+    const uint64_t own = server->settings->max_builder_memory;
+    return own ? own : memory_info_share_bytes(PART, gib, 4 * gib);
+}
+
+/* ---- builders at once ---- */
+
+/* Builders together may use half of the memory of the host; one may always run. */
+static pthread_mutex_t running_mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t running_bytes;
+
+static bool enter(uint64_t bytes)
+{
+    pthread_mutex_lock(&running_mutex);
+    const bool is_in = !running_bytes || running_bytes + bytes <= memory_info_total_bytes() / 2;
+    if (is_in)
+        running_bytes += bytes;
+    pthread_mutex_unlock(&running_mutex);
+    return is_in;
+}
+
+static void leave(uint64_t bytes)
+{
+    pthread_mutex_lock(&running_mutex);
+    running_bytes -= bytes;
+    pthread_mutex_unlock(&running_mutex);
+}
+
+static enum err_code run_builder(const struct symbol_builder_options *options,
+                                 struct symbol_builder_report *ret_report, struct err *err)
+{
+    enum { LOOK_MS = 200 };
+    while (!enter(options->memory_bytes)) {
+        if (wait_limit_is_over(options->wait_limit))
+            return err_set(err, ERR_CANCELLED, "other symbol tables are being built");
+        wait_limit_sleep_ms(options->wait_limit, LOOK_MS);
+    }
+    enum err_code code = symbol_builder_run(options, ret_report, err);
+    leave(options->memory_bytes);
+    return code;
 }
 
 static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo_publish *publish,
@@ -46,9 +97,10 @@ static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo
 }
 
 /* Writes into a new file at *ret_output, which the caller closes. */
-static enum err_code build_into(int input, int shared, bool is_first_names,
-                                const struct wait_limit *wait_limit, int *ret_output,
-                                struct symbol_builder_report *ret_report, struct err *err)
+static enum err_code build_into(const struct server *server, int input, int shared,
+                                bool is_first_names, const struct wait_limit *wait_limit,
+                                int *ret_output, struct symbol_builder_report *ret_report,
+                                struct err *err)
 {
     *ret_output = memfd_create("symbol table", MFD_CLOEXEC);
     if (*ret_output < 0)
@@ -59,13 +111,15 @@ static enum err_code build_into(int input, int shared, bool is_first_names,
         .alternate_fd = shared,
         .is_first_names = is_first_names,
         .cpu_s = is_first_names ? FIRST_NAMES_S : max_cpu_s(input, shared),
+        .memory_bytes = builder_memory(server) + file_bytes(input) + file_bytes(shared),
         .output_bytes = DEBUGINFO_TABLE_MAX_BYTES,
         .wait_limit = wait_limit};
-    return symbol_builder_run(&options, ret_report, err);
+    return run_builder(&options, ret_report, err);
 }
 
 /* If the table cannot be made with the shared file, the one made without it is kept. */
-static enum err_code build_with_shared(int input, const struct wait_limit *wait_limit,
+static enum err_code build_with_shared(const struct server *server, int input,
+                                       const struct wait_limit *wait_limit,
                                        const struct debuginfo_reader *reader, int *output,
                                        struct symbol_builder_report *report, struct err *err)
 {
@@ -74,7 +128,7 @@ static enum err_code build_with_shared(int input, const struct wait_limit *wait_
     enum err_code code = reader->find_shared(reader->context, report->alternate_id, &shared, err);
     if (code || shared < 0)
         return code;
-    code = build_into(input, shared, false, wait_limit, &better_output, &better, err);
+    code = build_into(server, input, shared, false, wait_limit, &better_output, &better, err);
     if (code)
         return code == ERR_CANCELLED ? code : ERR_NONE;
     const int old_output = *output;
@@ -84,18 +138,18 @@ static enum err_code build_with_shared(int input, const struct wait_limit *wait_
     return ERR_NONE;
 }
 
-static enum err_code build_without_shared(int input, bool is_first_names,
-                                          const struct wait_limit *wait_limit,
+static enum err_code build_without_shared(const struct server *server, int input,
+                                          bool is_first_names, const struct wait_limit *wait_limit,
                                           const struct debuginfo_reader *reader,
                                           struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto output = -1;
     enum err_code code =
-        build_into(input, -1, is_first_names, wait_limit, &output, ret_report, err);
+        build_into(server, input, -1, is_first_names, wait_limit, &output, ret_report, err);
     if (code)
         return code;
     if (ret_report->alternate_id[0] && reader->find_shared)
-        code = build_with_shared(input, wait_limit, reader, &output, ret_report, err);
+        code = build_with_shared(server, input, wait_limit, reader, &output, ret_report, err);
     if (code)
         return code;
     struct debuginfo_built table = {.problem = ret_report->problem,
@@ -110,11 +164,11 @@ enum err_code debuginfo_builder_run(struct server *server, int input,
 {
     struct stat status;
     if (fstat(input, &status) == 0 && status.st_size >= DEBUGINFO_FIRST_NAMES_MIN_BYTES &&
-        !build_without_shared(input, true, wait_limit, reader, ret_report, err))
+        !build_without_shared(server, input, true, wait_limit, reader, ret_report, err))
         metric_add(
             metrics_counter(
                 server->metrics, "perfolio_symbol_first_names_total", "",
                 "Symbol tables with names only, published while the complete ones were built."),
             1);
-    return build_without_shared(input, false, wait_limit, reader, ret_report, err);
+    return build_without_shared(server, input, false, wait_limit, reader, ret_report, err);
 }

@@ -349,7 +349,11 @@ static enum err_code post_file(struct request *request, const char *kind, struct
     bool is_known = false;
     const char *state = "waiting";
     char hex[DIGEST_HEX_BYTES];
-    enum err_code code = read_incoming(request, kind, &incoming, err);
+    /* Joining the parts of an upload reads and hashes up to a gigabyte twice. */
+    enum err_code code = upload_slot_take(request, err);
+    if (code)
+        return code;
+    code = read_incoming(request, kind, &incoming, err);
     if (code)
         return code;
     code = put_object(request, &incoming, "debuginfo", err);

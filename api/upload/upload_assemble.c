@@ -183,6 +183,8 @@ static enum err_code copy_parts(struct request *request, const struct upload *up
     int64_t dropped_count = 0;
     uint8_t *chunk = arena_alloc_raw(request->arena, CHUNK_BYTES, 1);
     for (int64_t part = 0; !code && part < upload->part_count; part++) {
+        if (request->is_cancelled && atomic_load(request->is_cancelled))
+            return err_set(err, ERR_CANCELLED, "the client no longer waits: complete again");
         code = copy_part(request, &parts->objects[part], writer, digest, chunk, err);
         if (code && is_of_part(err) && !is_readable_now(request, &parts->objects[part], err)) {
             code = drop_part(request, &parts->objects[part], err);

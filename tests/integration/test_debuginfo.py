@@ -882,3 +882,22 @@ def test_the_command_line_lists_and_deletes_uploaded_files(server, tenant, perfo
     assert [line[:4] for line in perfolio("list").splitlines()] == ["aa21"]
     perfolio("delete", "aa20", status=5)
     perfolio("delete", "../shares", status=2)
+
+
+@pytest.mark.long
+def test_a_file_that_expands_beyond_the_memory_of_a_builder_is_refused(start_server, tmp_path):
+    """A compressed section of 400 MB of zeros in a file of some 400 KB."""
+    server = start_server("--max-builder-memory=128MiB")
+    client = Tenant(server).api("debuginfo")
+    plain, zeros, file = (tmp_path / name for name in ("plain.so", "zeros", "file.so"))
+    (tmp_path / "f.c").write_text("int f(void) { return 1; }")
+    run("gcc", "-shared", "-nostdlib", "-Wl,--build-id=0xaa77", "-o", plain, tmp_path / "f.c")
+    with zeros.open("wb") as empty:
+        empty.truncate(400 << 20)
+    run("objcopy", "--add-section", f".debug_str={zeros}", plain, file)
+    run("objcopy", "--compress-debug-sections=zlib", file)
+    assert file.stat().st_size < 1 << 20
+    response = client.post(path("aa77", "debuginfo"), file.read_bytes())
+    assert response.status == 202, response
+    reason = wait_built(client, "aa77", "failed")["files"][0]["reason"]
+    assert "memory" in reason, reason
