@@ -17,6 +17,7 @@
 #include "store/query/row_labels.h"
 #include "store/query/scan.h"
 #include "store/query/stack_union.h"
+#include "store/query/tree_rounding.h"
 #include "store/query/weights.h"
 
 #include <math.h>
@@ -403,13 +404,6 @@ static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
     return weigh_totals(merge, task, weight, row_labels_group(merge->labels, 0));
 }
 
-/* Rounds halves away from 0; parts that should add up to a half may be a millionth below. */
-static int64_t round_scaled(int64_t sum, int scale_bits)
-{
-    const int64_t unit = INT64_C(1) << scale_bits, half = unit / 2 + (unit >> 20);
-    return (sum + (sum < 0 ? -half : half)) / unit;
-}
-
 static enum err_code add_means_once(struct merge *merge)
 {
     struct scan *scan = merge->scan;
@@ -423,10 +417,6 @@ static enum err_code add_means_once(struct merge *merge)
     for (uint32_t i = 0; i < scan->task_count && !code; i++) {
         scan_read_ahead(scan, i);
         code = weigh_task(merge, &scan->tasks[i], &merge->weights.tasks[i]);
-    }
-    for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
-        int64_t *sum = stack_union_sum(merge->stacks, i);
-        *sum = round_scaled(*sum, merge->scale_bits);
     }
     return code;
 }
@@ -492,10 +482,28 @@ static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
     return check_limits(merge, counter_increase_memory(increase));
 }
 
-/* The part of a value in the first part_ns of duration_ns. */
-static int64_t first_part(int64_t value, int64_t part_ns, int64_t duration_ns)
+/* The scale of gains: as many bits for fractions as the sum of all values leaves. */
+static int gain_scale_bits(const struct scan *scan)
 {
-    return (int64_t)((__int128)value * part_ns / duration_ns);
+    enum { MOST = 40 };
+    uint64_t magnitude = 0; /* below 2^63 (scan_check_magnitude) */
+    int bits = 0;
+    for (uint32_t i = 0; i < scan->task_count; i++)
+        magnitude += scan->tasks[i].granule->magnitude;
+    while (bits < 62 && magnitude >> bits)
+        bits++;
+    return 62 - bits < MOST ? 62 - bits : MOST;
+}
+
+/* The part of a value in the first part_ns of duration_ns, scaled. */
+static int64_t first_part(const struct merge *merge, int64_t value, int64_t part_ns,
+                          int64_t duration_ns)
+{
+    const __int128 whole = (__int128)value << merge->scale_bits;
+    if (part_ns == duration_ns)
+        return (int64_t)whole;
+    /* Both factors are below 2^63. */
+    return (int64_t)(whole * part_ns / duration_ns);
 }
 
 /*
@@ -515,8 +523,11 @@ static void add_gain(void *context, const struct counter_gain *gained)
     if (from_ns >= to_ns)
         return;
     merge->has_gains = true;
-    *stack_union_sum(merge->stacks, gained->key) += first_part(gained->value, to_ns, duration_ns) -
-                                                    first_part(gained->value, from_ns, duration_ns);
+    *stack_union_sum(merge->stacks, gained->key) +=
+        first_part(merge, gained->value, to_ns, duration_ns);
+    if (from_ns)
+        *stack_union_start(merge->stacks, gained->key) +=
+            first_part(merge, gained->value, from_ns, duration_ns);
 }
 
 static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
@@ -571,6 +582,7 @@ static enum err_code add_increases(struct merge *merge)
     enum err_code code = ERR_NONE;
     neighbours_init(&neighbours, scan);
     scan_sort_by_series(scan);
+    merge->scale_bits = gain_scale_bits(scan);
     for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
         for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
             end++;
@@ -640,6 +652,19 @@ static enum err_code check_samples(const void *context, size_t bytes)
     return check_limits(context, bytes);
 }
 
+/* The values of gauges and counters are scaled until here, because the order depends on names. */
+static enum err_code round_values(struct merge *merge, struct profile *profile,
+                                  const int64_t *starts)
+{
+    struct scan *scan = merge->scan;
+    if (merge->result.aggregation == STORE_SUM)
+        return ERR_NONE;
+    enum err_code code = check_limits(merge, tree_rounding_memory(profile));
+    return code ? code
+                : tree_rounding_apply(profile, starts, merge->scale_bits,
+                                      scan->query->cpu_deadline_ns, scan->err);
+}
+
 static enum err_code make_profile(struct merge *merge)
 {
     struct scan *scan = merge->scan;
@@ -668,10 +693,13 @@ static enum err_code make_profile(struct merge *merge)
     const bool has_data = has_own || merge->has_gains || merge->weights.covered_ns;
     result->type = scan->type_count && has_data ? scan->types[0].name : "";
     struct profile *profile;
-    enum err_code code = stack_union_profile(merge->stacks, &type, &profile, scan->err);
+    const int64_t *starts;
+    enum err_code code = stack_union_profile(merge->stacks, &type, &profile, &starts, scan->err);
     if (code)
         return code;
     code = add_names(merge, profile);
+    if (!code)
+        code = round_values(merge, profile, starts);
     result->statistics = scan->statistics;
     if (code)
         profile_destroy(profile);
@@ -697,8 +725,10 @@ static enum err_code add_values(struct merge *merge)
         code = merge->result.aggregation == STORE_SUM ? add_tasks(merge) : add_increases(merge);
     if (!code)
         code = row_labels_check(merge->labels, merge->scan->err);
-    uint32_t count;
-    merge->result.left_out = stack_union_left_out(merge->stacks, &count);
+    int64_t left_out, start;
+    const uint32_t count = stack_union_left_out(merge->stacks, &left_out, &start);
+    merge->result.left_out = tree_rounding_round(left_out, merge->scale_bits) -
+                             tree_rounding_round(start, merge->scale_bits);
     if (!code && count)
         merge->result.absent_label = row_labels_describe_absent(merge->labels);
     return code ? code : make_profile(merge);

@@ -87,7 +87,8 @@ struct range {
 /* ---- range_read.c ---- */
 
 enum err_code range_check_limits(const struct range *range) MUST_USE;
-/* The same with more bytes, for names or the result; context is a struct range (store/query/frame_resolution.h). */
+/* The same with more bytes, for names or the result; context is a struct range
+ * (store/query/frame_resolution.h). */
 enum err_code range_check_more(void *context, size_t bytes, struct err *err) MUST_USE;
 /* Adds the values and the covered time of a task to range->spread. */
 enum err_code range_read_task(struct range *range, struct scan_task *task) MUST_USE;

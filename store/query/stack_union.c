@@ -25,6 +25,8 @@ struct stack_union {
     struct origin *origins;
     int64_t *sums; /* one per stack */
     uint32_t capacity;
+    int64_t *starts; /* the second numbers; those beyond start_capacity are 0 */
+    uint32_t start_capacity;
     const struct block **blocks;  /* each once */
     struct map_u64 block_numbers; /* by address */
     uint32_t last_block;
@@ -46,6 +48,7 @@ void stack_union_destroy(struct stack_union *stacks)
     stack_hash_set_fini(&stacks->set);
     mem_free(stacks->origins);
     mem_free(stacks->sums);
+    mem_free(stacks->starts);
     mem_free(stacks->blocks);
     map_u64_fini(&stacks->block_numbers);
     mem_free(stacks);
@@ -130,6 +133,7 @@ size_t stack_union_memory(const struct stack_union *stacks)
 {
     return stacks->set.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t)) +
            stacks->capacity * (sizeof(struct origin) + sizeof(int64_t)) +
+           stacks->start_capacity * sizeof(int64_t) +
            stacks->block_capacity * sizeof(struct block *) +
            stacks->block_numbers.capacity * sizeof(struct map_u64_slot);
 }
@@ -139,26 +143,40 @@ int64_t *stack_union_sum(struct stack_union *stacks, uint32_t stack)
     return &stacks->sums[stack];
 }
 
-int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
+int64_t *stack_union_start(struct stack_union *stacks, uint32_t stack)
 {
-    int64_t left_out = 0;
-    *ret_count = stacks->set.count;
-    for (uint32_t i = 0; i < stacks->set.count; i++) {
-        if (row_labels_stays(stacks->origins[i].group))
-            continue;
-        --*ret_count;
-        if (stacks->origins[i].group == ROW_LABELS_LEFT_OUT)
-            left_out = stacks->sums[i];
-    }
-    return left_out;
+    vec_reserve_zeroed(stacks->starts, stacks->start_capacity, (size_t)stack + 1);
+    return &stacks->starts[stack];
 }
 
 /* ---- as a profile ---- */
 
-/* The value of a sample of the profile; 0: the stack is no sample. */
-static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
+static int64_t start_of(const struct stack_union *stacks, uint32_t stack)
 {
-    return row_labels_stays(stacks->origins[stack].group) ? stacks->sums[stack] : 0;
+    return stack < stacks->start_capacity ? stacks->starts[stack] : 0;
+}
+
+uint32_t stack_union_left_out(const struct stack_union *stacks, int64_t *ret_sum,
+                              int64_t *ret_start)
+{
+    uint32_t count = stacks->set.count;
+    *ret_sum = *ret_start = 0;
+    for (uint32_t i = 0; i < stacks->set.count; i++) {
+        if (row_labels_stays(stacks->origins[i].group))
+            continue;
+        count--;
+        if (stacks->origins[i].group != ROW_LABELS_LEFT_OUT)
+            continue;
+        *ret_sum = stacks->sums[i];
+        *ret_start = start_of(stacks, i);
+    }
+    return count;
+}
+
+static bool is_sample(const struct stack_union *stacks, uint32_t stack)
+{
+    return row_labels_stays(stacks->origins[stack].group) &&
+           (stacks->sums[stack] || start_of(stacks, stack));
 }
 
 /* Tables of one block that were copied into the profile: numbers there, plus 1; 0: not copied. */
@@ -330,6 +348,7 @@ struct samples {
     uint64_t *starts;
     uint32_t *stack;
     int64_t *values;
+    int64_t *starts_of_values; /* the second numbers, or NULL */
     uint64_t label_count;
     uint32_t *label_starts;
     struct profile_label *labels;
@@ -345,7 +364,7 @@ static void count_samples(struct stack_union *stacks, const struct row_labels *l
 {
     uint32_t label_count;
     for (uint32_t i = 0; i < stacks->set.count; i++) {
-        if (!sample_value(stacks, i))
+        if (!is_sample(stacks, i))
             continue;
         const struct stacks *tree = stacks_of(stacks, i);
         samples->count++;
@@ -359,7 +378,7 @@ static size_t memory_of_samples(const struct samples *samples)
 {
     return samples->entry_count * sizeof(*samples->stack) +
            samples->label_count * sizeof(*samples->labels) +
-           samples->count * (sizeof(*samples->starts) + sizeof(*samples->values) +
+           samples->count * (sizeof(*samples->starts) + 2 * sizeof(*samples->values) +
                              sizeof(*samples->label_starts));
 }
 
@@ -394,19 +413,22 @@ static void fill_samples(struct profile_build *profile_build, struct arena *aren
     samples->starts = arena_new_raw(arena, uint64_t, samples->count + (size_t)1);
     samples->stack = arena_new_raw(arena, uint32_t, samples->entry_count);
     samples->values = arena_new_raw(arena, int64_t, samples->count);
+    if (stacks->start_capacity)
+        samples->starts_of_values = arena_new_raw(arena, int64_t, samples->count);
     samples->label_starts = arena_new(arena, uint32_t, samples->count + (size_t)1);
     samples->labels = arena_new_raw(arena, struct profile_label, samples->label_count);
     uint64_t at = 0;
     uint32_t count = 0, label_at = 0;
     struct last_stack last = {0};
     for (uint32_t i = 0; i < stacks->set.count; i++) {
-        const int64_t sum = sample_value(stacks, i);
-        if (!sum)
+        if (!is_sample(stacks, i))
             continue;
         samples->starts[count] = at;
         label_at +=
             fill_labels(profile_build, labels, stacks->origins[i].group, samples->labels, label_at);
-        samples->values[count++] = sum;
+        if (samples->starts_of_values)
+            samples->starts_of_values[count] = start_of(stacks, i);
+        samples->values[count++] = stacks->sums[i];
         samples->label_starts[count] = label_at;
         at = place_stack(profile_build, &stacks->origins[i], &last, samples->stack, at);
     }
@@ -428,7 +450,8 @@ static void set_fields(struct profile_build *profile_build, const struct stack_u
 }
 
 enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
-                                  struct profile **ret_profile, struct err *err)
+                                  struct profile **ret_profile, const int64_t **ret_starts,
+                                  struct err *err)
 {
     arena_auto scratch = arena_create();
     profile_builder_auto builder = profile_builder_create(NULL);
@@ -467,5 +490,6 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
     profile->label_start = samples.label_starts;
     profile->labels = samples.labels;
     *ret_profile = profile;
+    *ret_starts = samples.starts_of_values;
     return ERR_NONE;
 }

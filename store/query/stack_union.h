@@ -36,11 +36,14 @@ uint32_t stack_union_count(const struct stack_union *stacks);
 size_t stack_union_memory(const struct stack_union *stacks);
 /* The sum of one stack, which the caller may change; valid until a stack is added. */
 int64_t *stack_union_sum(struct stack_union *stacks, uint32_t stack);
+/* A second number of one stack, likewise, 0 at first (store/query/tree_rounding.h). */
+int64_t *stack_union_start(struct stack_union *stacks, uint32_t stack);
 
-/* Returns the sum of the rows that the label filter left out, which the caller added to one stack
- * in group ROW_LABELS_LEFT_OUT. *ret_count: the number of stacks in the groups of a profile
- * (row_labels_stays). */
-int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count);
+/* Sets the sum of the rows that the label filter left out, which the caller added to one stack in
+ * group ROW_LABELS_LEFT_OUT, and its second number. Returns the number of stacks in the groups of a
+ * profile (row_labels_stays). */
+uint32_t stack_union_left_out(const struct stack_union *stacks, int64_t *ret_sum,
+                              int64_t *ret_start);
 
 struct stack_union_type {
     const char *sample_type; /* this and the next three: as in pprof; borrowed */
@@ -57,10 +60,12 @@ struct stack_union_type {
     const void *check_context;
 };
 
-/* Makes a profile of one value type, with one sample per stack whose sum is not 0. Samples have the
- * labels of their groups. The caller destroys *ret_profile. Handles: ERR_TOO_LARGE (limits of
- * lib/profile), what check_memory returns, which sets *err itself. */
+/* Makes a profile of one value type, with one sample per stack whose sum, or whose second number,
+ * is not 0. Samples have the labels of their groups. The caller destroys *ret_profile. *ret_starts:
+ * the second number of each sample, in the profile's arena; NULL: all are 0. Handles: ERR_TOO_LARGE
+ * (limits of lib/profile), what check_memory returns, which sets *err itself. */
 enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
-                                  struct profile **ret_profile, struct err *err) MUST_USE;
+                                  struct profile **ret_profile, const int64_t **ret_starts,
+                                  struct err *err) MUST_USE;
 
 #endif

@@ -286,6 +286,41 @@ def test_results_equal_a_plain_recomputation(shared_server, seed):
     )
 
 
+@pytest.mark.parametrize("types", [("goroutine", "count"), ("contentions", "count")])
+def test_many_small_values_add_up_to_the_whole(shared_server, types):
+    """Of 100 stacks, each of ten snapshots has others: each mean is 0.1. Of a counter that gains 1
+    per stack in a minute, a tenth of a minute has 0.1 each."""
+    client = Tenant(shared_server()).api("ingest", "read")
+    is_counter = types[0] == "contentions"
+    for snapshot in range(10):
+        maker = pprof_maker.Maker([types])
+        work = maker.location([(maker.function("work"), 1)])
+        for leaf in range(1000):
+            value = snapshot + 1 if is_counter else leaf // 100 == snapshot
+            if value:
+                top = maker.location([(maker.function(f"leaf{leaf:04d}"), 1)])
+                maker.sample([top, work], [value])
+        maker.scalars(time=BEGIN + snapshot * 60 * 10**9)
+        response = client.post(
+            "/api/v1/profiles", body=maker.bytes(), query={"label": "service_name=shop"}
+        )
+        assert response.status == 200, response
+    begin = BEGIN + 60 * 10**9
+    for length_s in (6, 30, 60, 300):
+        window = {"start": begin, "end": begin + length_s * 10**9}
+        query = {
+            **window,
+            "query": f'{types[0]}{{service_name="shop"}}',
+            "report": "top",
+            "limit": 0,
+        }
+        table = client.get("/api/v1/query", query=query).json()
+        whole = 1000 * length_s // 60 if is_counter else 100
+        assert abs(table["total"] - whole) <= 1, table["total"]
+        cum = {row["name"]: row["cum"] for row in table["functions"]}
+        assert abs(cum["work"] - whole) <= 1
+
+
 def test_profiles_with_equal_times_are_one_snapshot(shared_server):
     """They count as one snapshot in differences and in means, before and after merges."""
     server = shared_server("--jobs-interval", "1s")

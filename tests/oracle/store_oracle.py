@@ -497,7 +497,7 @@ class Oracle:
 
     def merge(self, type_name, matches, start_ns, end_ns, group_by=None, keeps_labels=None):
         """{stack: value}; the first frame is the value of the label group_by, or "(no …)"."""
-        total = collections.Counter()
+        total, starts = collections.Counter(), collections.Counter()
         rule = rule_of(type_name)
 
         def key_of_series(labels):
@@ -525,12 +525,17 @@ class Oracle:
                     since_ns = since[time_ns]
                     from_ns, to_ns = max(since_ns, start_ns), min(time_ns, end_ns)
                     if from_ns < to_ns:
-                        total[key] += truncated(
-                            value * (to_ns - since_ns), time_ns - since_ns
-                        ) - truncated(value * (from_ns - since_ns), time_ns - since_ns)
+                        duration_ns = time_ns - since_ns
+                        total[key] += fractions.Fraction(value * (to_ns - since_ns), duration_ns)
+                        starts[key] += fractions.Fraction(value * (from_ns - since_ns), duration_ns)
                 else:
                     total[key] += value
-        return {stack: value for stack, value in total.items() if value}
+        total, starts = rounded_in_tree(total), rounded_in_tree(starts)
+        return {
+            stack: value - starts.get(stack, 0)
+            for stack, value in total.items()
+            if value - starts.get(stack, 0)
+        }
 
     def merged_means(self, series, type_name, start_ns, end_ns, key_of_series):
         """Weights snapshots by the time for which they are valid in the window."""
@@ -552,11 +557,21 @@ class Oracle:
             for time_ns, key, value in row_values("mean", profiles, key_of_series(labels)):
                 total[key] += value * holds[time_ns]
         covered_ns = covered.covered_ns((), start_ns, end_ns)
-        return {
-            stack: rounded(fractions.Fraction(value) / covered_ns)
-            for stack, value in total.items()
-            if covered_ns and rounded(fractions.Fraction(value) / covered_ns)
-        }
+        if not covered_ns:
+            return {}
+        means = {stack: fractions.Fraction(value) / covered_ns for stack, value in total.items()}
+        return {stack: value for stack, value in rounded_in_tree(means).items() if value}
+
+
+def rounded_in_tree(values):
+    """{stack: whole number}: of the stacks in order, each gets the difference of the rounded sums
+    up to it and before it, so that the sums of subtrees are right."""
+    found, total, before = {}, fractions.Fraction(0), 0
+    for stack in sorted(values):
+        total += values[stack]
+        found[stack] = rounded(total) - before
+        before = rounded(total)
+    return found
 
 
 def since_of(profiles):

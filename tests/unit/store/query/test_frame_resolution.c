@@ -163,9 +163,10 @@ static struct profile *merge(const struct frame_resolver *resolver,
                                           .period_type = "",
                                           .period_unit = "",
                                           .labels = labels};
+    const int64_t *starts;
     struct profile *profile;
     struct err err;
-    assert_int_equal(stack_union_profile(stacks, &type, &profile, &err), ERR_NONE);
+    assert_int_equal(stack_union_profile(stacks, &type, &profile, &starts, &err), ERR_NONE);
     assert_int_equal(frame_resolution_resolve(resolver, TENANT, NULL, profile, profile->arena,
                                               profile, names, &err),
                      ERR_NONE);

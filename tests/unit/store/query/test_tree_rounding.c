@@ -1,0 +1,123 @@
+/* Random stacks of few frames: the sum of each subtree is compared with the exact one. */
+#include "tests/unit/store/random_batch.h"
+#include "tests/unit/test.h"
+
+#include "lib/base/err.h"
+#include "lib/profile/profile_builder.h"
+#include "store/query/tree_rounding.h"
+
+enum {
+    NAMES = 4,
+    DEPTH = 4,
+    PATHS = (1 + NAMES) * (1 + NAMES) * (1 + NAMES) * (1 + NAMES),
+    BITS = 20
+};
+
+/* The sums per path of at most DEPTH frames: what a stack calls belongs to it. */
+struct sums {
+    int64_t of[PATHS];
+};
+
+static uint32_t make_location(struct profile_builder *builder, uint32_t number)
+{
+    const char name[] = {(char)('d' - number), '\0'}; /* not in the order of the numbers */
+    const struct profile_function function = {
+        .name = profile_builder_string(builder, span_of(name, 1))};
+    const struct profile_line line = {.function = profile_builder_function(builder, &function)};
+    const struct profile_location place = {.address = number + 1, .mapping = PROFILE_NONE};
+    return profile_builder_location(builder, &place, &line, 1);
+}
+
+/* Values are scaled; several stacks may be in the profile only by their frames. */
+static struct profile *make(uint64_t *seed, int64_t most)
+{
+    struct profile_builder *builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    uint32_t locations[NAMES], stack[DEPTH];
+    for (uint32_t i = 0; i < NAMES; i++)
+        locations[i] = make_location(builder, i);
+    for (int i = 0; i < 200; i++) {
+        const uint32_t depth = 1 + random_below(seed, DEPTH);
+        for (uint32_t j = 0; j < depth; j++)
+            stack[j] = locations[random_below(seed, NAMES)];
+        const int64_t value = (int64_t)(random_next(seed) >> 1) % most + 1;
+        profile_builder_add_sample(builder, stack, depth, &value, NULL, 0);
+    }
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(builder);
+    return profile;
+}
+
+static struct sums add_up(const struct profile *profile, const int64_t *values)
+{
+    struct sums sums = {{0}};
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        uint32_t path = 0;
+        sums.of[path] += values[i];
+        for (uint64_t j = profile->stack_start[i + 1]; j-- > profile->stack_start[i];) {
+            path = path * (NAMES + 1) + 1 + profile->stack[j];
+            sums.of[path] += values[i];
+        }
+    }
+    return sums;
+}
+
+static void sums_of_subtrees_are_right(void **state)
+{
+    (void)state;
+    uint64_t seed = 20261129;
+    for (int round = 0; round < 200; round++) {
+        struct err err;
+        const int64_t unit = 1 << BITS;
+        struct profile *profile = make(&seed, round % 2 ? unit / 4 : 5 * unit);
+        const bool has_starts = round % 4 >= 2;
+        int64_t *starts = mem_new(int64_t, profile->sample_count);
+        for (uint32_t i = 0; i < profile->sample_count; i++)
+            starts[i] = has_starts ? profile->values[i] / 3 : 0;
+        const struct sums scaled = add_up(profile, profile->values),
+                          before = add_up(profile, starts);
+        assert_int_equal(tree_rounding_apply(profile, has_starts ? starts : NULL, BITS, 0, &err),
+                         ERR_NONE);
+        const struct sums rounded = add_up(profile, profile->values);
+        for (uint32_t i = 0; i < PATHS; i++) {
+            const int64_t error = rounded.of[i] * unit - (scaled.of[i] - before.of[i]);
+            const int64_t most = (i || has_starts ? unit : unit / 2) * (has_starts && i ? 2 : 1);
+            assert_in_range(llabs(error), 0, most + 1);
+        }
+        for (uint32_t i = 0; i < profile->sample_count; i++)
+            assert_true(profile->values[i] != 0);
+        mem_free(starts);
+        profile_destroy(profile);
+    }
+}
+
+static void whole_values_are_unchanged(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    struct err err;
+    struct profile *profile = make(&seed, 5);
+    int64_t values[200];
+    const uint32_t count = profile->sample_count;
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = profile->values[i];
+    int64_t *scaled = arena_new(profile->arena, int64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        scaled[i] = values[i] << BITS;
+    profile->values = scaled;
+    assert_int_equal(tree_rounding_apply(profile, NULL, BITS, 0, &err), ERR_NONE);
+    assert_int_equal(profile->sample_count, count);
+    assert_memory_equal(profile->values, values, count * sizeof(*values));
+    profile_destroy(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_of_subtrees_are_right),
+        cmocka_unit_test(whole_values_are_unchanged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
