@@ -19,7 +19,6 @@ static void count_program(const struct agent *agent, struct kernel_program_count
     if (!program)
         return;
     kernel_program_count(program, ret_counters);
-    counts->event = kernel_program_event(program);
     counts->has_bounded_loops = !kernel_program_has_loop(program);
     counts->loop_error = kernel_program_loop_error(program);
 }

@@ -65,7 +65,6 @@ struct kernel_program {
     struct shard_window window;
     int shard_fds[UNWIND_SHARD_COUNT];   /* -1: there is no such shard */
     uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not mapped for reading */
-    enum event_kind event;
     uint32_t tally_turn;
     struct kernel_program_counts received; /* only its counts of samples and frames are used */
     int bpf_loop_error; /* errno with which the program with bpf_loop was refused; 0: it was not */
@@ -642,11 +641,11 @@ static enum err_code fail_event(enum event_kind kind, struct err *err)
 /* Starts sampling on one CPU. */
 static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, struct err *err)
 {
-    int fd = perf_event_open_sampler(cpu, program->options.frequency_hz, program->event);
+    int fd = perf_event_open_sampler(cpu, program->options.frequency_hz, program->options.event);
     if (fd < 0 && errno == ENODEV) /* the CPU went offline since it was listed */
         return ERR_NONE;
     if (fd < 0)
-        return fail_event(program->event, err);
+        return fail_event(program->options.event, err);
     /* If this succeeds, the link owns fd. */
     enum err_code code = attach_program(program, "sample_cpu", fd, err);
     if (code)
@@ -654,18 +653,8 @@ static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, str
     return code;
 }
 
-static enum event_kind choose_event(const struct kernel_program *program)
-{
-    if (program->options.event != EVENT_CPU)
-        return program->options.event;
-    fd_auto fd =
-        perf_event_open_sampler(program->cpus[0], program->options.frequency_hz, EVENT_CYCLES);
-    return fd >= 0 ? EVENT_CYCLES : EVENT_CPU_CLOCK;
-}
-
 enum err_code kernel_program_start(struct kernel_program *program, struct err *err)
 {
-    program->event = choose_event(program);
     enum err_code code = ERR_NONE;
     for (size_t i = 0; !code && i < PROCESS_PROGRAM_COUNT; i++)
         code = attach_program(program, process_programs[i], -1, err);
@@ -730,11 +719,6 @@ void kernel_program_count(const struct kernel_program *program,
         ret_counts->refused_waits += each[i].refused_waits;
         ret_counts->foreign += each[i].foreign;
     }
-}
-
-enum event_kind kernel_program_event(const struct kernel_program *program)
-{
-    return program->event;
 }
 
 bool kernel_program_has_loop(const struct kernel_program *program)

@@ -2,8 +2,8 @@
  * kernel_program: loads and attaches the BPF programs (bpf/); the wrapper of libbpf.
  *
  * One program takes a sample at every tick of a perf event on each CPU and writes it to a ring
- * buffer, which kernel_program_read empties. The event is the processor's cycle counter if there is
- * one, because it also ticks while interrupts are off; otherwise a timer of the kernel.
+ * buffer, which kernel_program_read empties. Processor time is sampled by a timer of the kernel
+ * (event_kind.h says why), other events by their counters.
  *
  * Threads: one. The ring buffer contains what our own program wrote, so only sizes are checked;
  * names and addresses in it come from any process.
@@ -110,8 +110,6 @@ struct kernel_program_counts {
 /* Sums over all CPUs since the start. */
 void kernel_program_count(const struct kernel_program *program,
                           struct kernel_program_counts *ret_counts);
-/* The event after the start; for EVENT_CPU, the chosen one of CYCLES and CPU_CLOCK. */
-enum event_kind kernel_program_event(const struct kernel_program *program);
 /* Whether the program with bpf_loop is loaded. */
 bool kernel_program_has_loop(const struct kernel_program *program);
 /* The errno with which the kernel refused the program with bpf_loop; 0: it did not. */

@@ -101,13 +101,12 @@ static void report_event(int fd, const char *what, const char *remark)
 
 static void check_events(void)
 {
-    fd_auto clock_fd = perf_event_open_sampler(0, 19, EVENT_CPU_CLOCK);
+    fd_auto clock_fd = perf_event_open_sampler(0, 19, EVENT_CPU);
     report_need(clock_fd >= 0, "a timer of the kernel for sampling",
                 "perf_event_open is refused: CAP_PERFMON, and a seccomp profile that allows it");
     fd_auto cycles_fd = perf_event_open_sampler(0, 19, EVENT_CYCLES);
-    report_event(
-        cycles_fd, "the processor's cycle counter",
-        " is missing; the timer is used instead, which does not see code with interrupts off");
+    report_event(cycles_fd, "the processor's cycle counter",
+                 " is missing: perfolio record --event=cycles is refused");
     fd_auto build_id_fd = perf_event_open_side_band(0, true);
     report_event(build_id_fd, "build ids with mappings",
                  " are missing (Linux 5.12 has them); they are read from the files");

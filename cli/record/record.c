@@ -104,8 +104,8 @@ static const struct argp_option options[] = {
     {"duration", 'd', "SECONDS", 0, "Stop after this time (10, or when COMMAND ends)", 0},
     {"frequency", 'F', "HZ", 0, "Samples per second on each busy processor (99)", 0},
     {"event", OPTION_EVENT, "EVENT", 0,
-     "Sample by cpu-clock, cycles, instructions, cache-misses, page-faults or context-switches "
-     "(processor time)",
+     "Sample by cycles, instructions, cache-misses, page-faults or context-switches (processor "
+     "time, by a timer that, unlike cycles, does not tick while interrupts are off)",
      0},
     {"off-cpu", OPTION_OFF_CPU, "SHARE", OPTION_ARG_OPTIONAL,
      "Record also where and how long threads wait: all waits, or this share of them (1)", 0},
