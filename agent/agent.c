@@ -2,6 +2,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/interpreter/interpreter.h"
+#include "agent/kernel/event_opener.h"
 #include "agent/kernel/kernel_program.h"
 #include "agent/kernel/off_cpu.h"
 #include "agent/kernel/perf_sideband.h"
@@ -252,10 +253,12 @@ static enum err_code open_privileged(struct agent *agent, struct err *err)
         .has_no_tables = agent->options.has_no_tables,
         .has_bounded_loops = agent->options.has_bounded_loops,
         .has_tallies = agent->options.has_tallies && !agent->options.has_live_window,
+        .opener = agent->opener,
         .on_sample = agent_input_sample,
         .context = agent,
     };
-    const struct perf_sideband_options sideband = {.on_event = agent_input_event, .context = agent};
+    const struct perf_sideband_options sideband = {
+        .opener = agent->opener, .on_event = agent_input_event, .context = agent};
     enum err_code code = kernel_program_open(&program, &agent->program, err);
     if (!code)
         code = perf_sideband_open(&sideband, &agent->sideband, err);
@@ -280,12 +283,13 @@ static enum err_code open_kernel(struct agent *agent, struct err *err)
     return err_set(err, code, "%s; without: %s", first.message, why.message);
 }
 
-static void prepare_polling(struct agent *agent)
+void agent_prepare_polling(struct agent *agent)
 {
     arena_auto arena = arena_create();
     const uint32_t count = perf_sideband_fd_count(agent->sideband);
     int *fds = arena_new(arena, int, count);
     perf_sideband_fds(agent->sideband, fds);
+    mem_free(agent->polled);
     agent->polled = mem_new(struct pollfd, count + 1);
     agent->polled[0] = (struct pollfd){
         .fd = agent->program ? kernel_program_fd(agent->program) : -1, .events = POLLIN};
@@ -306,13 +310,15 @@ enum err_code agent_open(const struct agent_options *options, struct agent **ret
     struct agent *agent = mem_new(struct agent, 1);
     agent->options = *options;
     agent->deferred_end = &agent->deferred;
+    if (options->will_drop_rights)
+        agent->opener = event_opener_start();
     create_parts(agent);
     code = open_kernel(agent, err);
     if (code) {
         agent_close(agent);
         return code;
     }
-    prepare_polling(agent);
+    agent_prepare_polling(agent);
     *ret_agent = agent;
     return ERR_NONE;
 }
@@ -340,6 +346,8 @@ void agent_close(struct agent *agent)
     kernel_symbols_destroy(agent->kernel_symbols);
     label_source_destroy(agent->label_source);
     binaries_destroy(agent->binaries);
+    event_opener_stop(agent->opener);
+    mem_free(agent->sampled_cpus);
     mem_free(agent->polled);
     mem_free(agent->reported_serials);
     mem_free(agent);
@@ -441,7 +449,11 @@ enum err_code agent_start(struct agent *agent, struct err *err)
     if (agent->live)
         window_begin_time(agent->live);
     agent_memory_watch(agent);
-    return agent->program ? kernel_program_start(agent->program, err) : ERR_NONE;
+    const enum err_code code =
+        agent->program ? kernel_program_start(agent->program, err) : ERR_NONE;
+    if (!code)
+        agent_cpus_begin(agent);
+    return code;
 }
 
 static void read_input(struct agent *agent)
@@ -494,6 +506,7 @@ void agent_poll(struct agent *agent, int timeout_ms)
     if (now_ns - agent->swept_ns < SWEEP_NS)
         return;
     agent->swept_ns = now_ns;
+    agent_cpus_watch(agent);
     if (agent->program)
         kernel_program_unmap_shards(agent->program); /* mapped shards would be counted twice */
     agent_memory_watch(agent);

@@ -57,6 +57,9 @@ struct agent_options {
     /* Without the right to load programs, sample only targets of this user, without kernel and
      * interpreted frames, instead of failing. */
     bool may_be_unprivileged;
+    /* The caller drops CAP_PERFMON after agent_start. A process that keeps it then opens the perf
+     * events of CPUs that come online later (agent/kernel/event_opener.h). */
+    bool will_drop_rights;
     bool is_forced; /* run even on kernels that can hang (agent_check_kernel) */
     /* Limit of this process's resident memory and the kernel memory of unwind tables together.
      * Above it windows are taken early, one a second, and no tables are built. Tables may use three
@@ -74,6 +77,10 @@ struct agent_options {
     /* Names of a process were left out because its owner's quota of a window is used up; once for
      * each window and owner. */
     void (*on_left_out)(void *context, uint32_t process_id, const char *name);
+    /* In the last second, sampling began on `count` CPUs that came online or returned. why: the
+     * error for one online CPU on which it could not begin, which is tried again every second;
+     * NULL: there is none. */
+    void (*on_cpus)(void *context, uint32_t count, const char *why);
     void *context; /* passed to all callbacks */
 };
 
@@ -89,6 +96,8 @@ struct agent_counts {
     uint64_t user_frames;
     uint64_t interpreted_frames;
     struct interpreter_counts interpreters;
+    uint64_t restarted_cpus; /* CPUs that came online or returned, and are sampled since */
+    uint32_t unsampled_cpus; /* online CPUs on which sampling could not begin */
     uint32_t processes;
     uint32_t mappings;
     uint64_t refused; /* sum of the following, which had no room or no memory */

@@ -28,7 +28,9 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     struct kernel_program_counts counters;
     struct processes_counts processes;
     struct agent_counts counts = {.lost_events = agent->lost_events,
-                                  .left_out_names = agent->left_out_names};
+                                  .left_out_names = agent->left_out_names,
+                                  .restarted_cpus = agent->restarted_cpus,
+                                  .unsampled_cpus = agent->unsampled_cpus};
     count_program(agent, &counters, &counts);
     processes_count(agent->processes, &processes);
     binaries_count(agent->binaries, &counts.binaries, &counts.unread_binaries);

@@ -4,6 +4,7 @@
  *   agent.c          opens, starts, polls, stops; takes windows
  *   agent_input.c    samples and process events as they arrive, in the order of time
  *   agent_memory.c   the memory limit
+ *   agent_cpus.c     CPUs that come online or return
  *   agent_counts.c   counts and unwind failures
  *
  * Only these files include it.
@@ -30,6 +31,7 @@ struct deferred_sample {
 
 struct agent {
     struct agent_options options;
+    struct event_opener *opener; /* NULL: perf events are opened by this process */
     struct label_source *label_source;
     struct binaries *binaries;
     struct processes *processes;
@@ -54,6 +56,15 @@ struct agent {
     bool is_publishing_due;       /* process changes are left that are not published */
     bool has_stopped;             /* agent_stop was called */
     struct sample_event *unwound; /* buffer for a sample whose stack was unwound here */
+
+    /* CPUs. */
+    uint32_t *sampled_cpus; /* ascending */
+    uint32_t sampled_cpu_count;
+    uint32_t sampled_cpu_capacity;
+    int64_t cpus_checked_ns; /* when each sampled CPU was last checked */
+    int64_t suspended_ns;    /* how long the machine was suspended since its start */
+    uint64_t restarted_cpus; /* CPUs on which sampling began after agent_start */
+    uint32_t unsampled_cpus; /* online CPUs on which sampling failed to begin, in the last sweep */
 
     uint64_t *reported_serials; /* [binary number]: serial that on_binary accepted; 0: none */
     uint32_t reported_count;
@@ -97,5 +108,18 @@ uint64_t agent_memory_name_bytes(const struct agent *agent);
 void agent_memory_limit_tables(struct agent *agent);
 /* To be called once a second: measures the memory and acts if it exceeds the limit. */
 void agent_memory_watch(struct agent *agent);
+
+/* ---- agent_cpus.c ---- */
+
+/* To be called when sampling has begun on the online CPUs. */
+void agent_cpus_begin(struct agent *agent);
+/* To be called once a second: begins sampling on CPUs that came online or returned. The perf rings
+ * may change. */
+void agent_cpus_watch(struct agent *agent);
+
+/* ---- agent.c ---- */
+
+/* Lists the descriptors that agent_poll waits for; again after the perf rings have changed. */
+void agent_prepare_polling(struct agent *agent);
 
 #endif

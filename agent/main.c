@@ -61,6 +61,7 @@ struct service {
     uint64_t lost_batches;             /* batches that could not be encoded or stored */
     int64_t refusal_ns;                /* when a refused table was last logged; 0: never */
     int64_t left_out_ns;               /* when left out names were last logged; 0: never */
+    int64_t unsampled_ns;              /* when an unsampled CPU was last logged; 0: never */
 };
 
 /* ---- batches ---- */
@@ -186,17 +187,19 @@ static void report_counts(const struct service *service)
 {
     struct counts counts;
     count_all(service, &counts);
-    log_event(LOG_INFO, "so far",
-              "samples=%" PRIu64 " lost_samples=%" PRIu64 " lost_events=%" PRIu64
-              " processes=%u mappings=%u binaries=%u unread_binaries=%u sent=%" PRIu64
-              " refused_batches=%" PRIu64 " kept=%" PRIu64 " waiting=%u dropped=%" PRIu64
-              " lost_batches=%" PRIu64 " memory=%" PRIu64 " symbols_sent=%" PRIu64,
-              counts.agent.samples, counts.agent.lost_samples, counts.agent.lost_events,
-              counts.agent.processes, counts.agent.mappings, counts.agent.binaries,
-              counts.agent.unread_binaries, counts.uploader.sent_batches,
-              counts.uploader.refused_batches, counts.spool.put_batches, counts.spool.batches,
-              counts.spool.dropped_batches, service->lost_batches, counts.agent.memory_bytes,
-              counts.symbols.sent_tables);
+    log_event(
+        LOG_INFO, "so far",
+        "samples=%" PRIu64 " lost_samples=%" PRIu64 " lost_events=%" PRIu64
+        " restarted_cpus=%" PRIu64
+        " unsampled_cpus=%u processes=%u mappings=%u binaries=%u unread_binaries=%u sent=%" PRIu64
+        " refused_batches=%" PRIu64 " kept=%" PRIu64 " waiting=%u dropped=%" PRIu64
+        " lost_batches=%" PRIu64 " memory=%" PRIu64 " symbols_sent=%" PRIu64,
+        counts.agent.samples, counts.agent.lost_samples, counts.agent.lost_events,
+        counts.agent.restarted_cpus, counts.agent.unsampled_cpus, counts.agent.processes,
+        counts.agent.mappings, counts.agent.binaries, counts.agent.unread_binaries,
+        counts.uploader.sent_batches, counts.uploader.refused_batches, counts.spool.put_batches,
+        counts.spool.batches, counts.spool.dropped_batches, service->lost_batches,
+        counts.agent.memory_bytes, counts.symbols.sent_tables);
     report_refusals(&counts.agent);
     report_failures(service->agent, &counts.agent);
     report_interpreters(&counts.agent);
@@ -300,6 +303,18 @@ static void log_left_out(void *context, uint32_t process_id, const char *name)
                   "pid=%" PRIu32 " name=%s", process_id, log_quote(name, quoted, sizeof(quoted)));
 }
 
+static void log_cpus(void *context, uint32_t count, const char *why)
+{
+    struct service *service = context;
+    char quoted[2 * ERR_MESSAGE_BYTES];
+    if (count)
+        log_event(LOG_INFO, "processors that came online or returned are sampled again",
+                  "count=%" PRIu32, count);
+    if (why && may_log(&service->unsampled_ns))
+        log_event(LOG_WARN, "a processor that came online or returned cannot be sampled", "why=%s",
+                  log_quote(why, quoted, sizeof(quoted)));
+}
+
 /* Offers a sampled binary to the symbol uploader. Its file is opened now, while a process maps it.
  */
 static bool give_binary(void *context, const struct agent *agent, const struct agent_binary *binary)
@@ -354,6 +369,8 @@ static enum err_code open_service(struct service *service,
                                            .on_refusal = log_refusal,
                                            .is_ending = must_end,
                                            .on_left_out = log_left_out,
+                                           .on_cpus = log_cpus,
+                                           .will_drop_rights = true,
                                            .context = service};
     enum err_code code =
         spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);

@@ -45,3 +45,29 @@ enum err_code cpu_list_online(struct arena *arena, uint32_t **ret_cpus, uint32_t
     enum err_code code = procfs_file_read("/sys/devices/system/cpu/online", &text, err);
     return code ? code : cpu_list_parse(buf_span(&text), arena, ret_cpus, ret_count, err);
 }
+
+/* The CPUs of a list that are in the other one (is_in) or are not. */
+static struct cpu_list filter(struct cpu_list list, struct cpu_list other, bool is_in,
+                              struct arena *arena)
+{
+    uint32_t *kept = arena_new(arena, uint32_t, list.count + 1);
+    uint32_t count = 0, at = 0;
+    for (uint32_t i = 0; i < list.count; i++) {
+        while (at < other.count && other.cpus[at] < list.cpus[i])
+            at++;
+        if ((at < other.count && other.cpus[at] == list.cpus[i]) == is_in)
+            kept[count++] = list.cpus[i];
+    }
+    return (struct cpu_list){kept, count};
+}
+
+struct cpu_list cpu_list_common(struct cpu_list one, struct cpu_list other, struct arena *arena)
+{
+    return filter(one, other, true, arena);
+}
+
+struct cpu_list cpu_list_difference(struct cpu_list from, struct cpu_list without,
+                                    struct arena *arena)
+{
+    return filter(from, without, false, arena);
+}

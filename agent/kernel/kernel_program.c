@@ -1,6 +1,7 @@
 #include "agent/kernel/kernel_program.h"
 
 #include "agent/kernel/cpu_list.h"
+#include "agent/kernel/event_opener.h"
 #include "agent/kernel/kernel_features.h"
 #include "agent/kernel/perf_event.h"
 #include "agent/kernel/unwind_memory.h"
@@ -10,6 +11,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -48,6 +50,13 @@ struct shard_window {
     uint32_t offset; /* a multiple of SHARD_WINDOW_BYTES */
 };
 
+/* The perf event of a CPU with the program attached to it. */
+struct cpu_sampler {
+    uint32_t cpu;
+    int fd;                /* owned by link */
+    struct bpf_link *link; /* NULL: there is none at present */
+};
+
 struct kernel_program {
     struct arena *arena;
     struct kernel_program_options options;
@@ -56,7 +65,10 @@ struct kernel_program {
     struct ring_buffer *ring;
     uint32_t *cpus;
     uint32_t cpu_count;
-    struct bpf_link **links; /* one per CPU, and those of the programs for process events */
+    struct cpu_sampler *samplers;
+    uint32_t sampler_count;
+    uint32_t sampler_capacity;
+    struct bpf_link *links[PROCESS_PROGRAM_COUNT + 1]; /* of the programs without a CPU */
     uint32_t link_count;
     int targets_fd;
     int processes_fd;
@@ -584,11 +596,8 @@ enum err_code kernel_program_open(const struct kernel_program_options *options,
     lift_memory_limit();
     kernel_features_find(&program->features);
     enum err_code code = cpu_list_online(program->arena, &program->cpus, &program->cpu_count, err);
-    if (!code) {
-        program->links = arena_new(program->arena, struct bpf_link *,
-                                   program->cpu_count + PROCESS_PROGRAM_COUNT + 1);
+    if (!code)
         code = load_program(program, err);
-    }
     if (code) {
         kernel_program_close(program);
         return code;
@@ -606,21 +615,32 @@ void kernel_program_close(struct kernel_program *program)
     unmap_unwind_tables(program);
     bpf_object__close(program->object);
     arena_destroy(program->arena);
+    mem_free(program->samplers);
     mem_free(program);
 }
 
 /* ---- sampling ---- */
 
 static enum err_code attach_program(struct kernel_program *program, const char *name, int event_fd,
-                                    struct err *err)
+                                    struct bpf_link **ret_link, struct err *err)
 {
     struct bpf_program *part = bpf_object__find_program_by_name(program->object, name);
     struct bpf_link *link =
         event_fd >= 0 ? bpf_program__attach_perf_event(part, event_fd) : bpf_program__attach(part);
     if (!link)
         return set_error(errno, "attaching the kernel program", err);
-    program->links[program->link_count++] = link;
+    *ret_link = link;
     return ERR_NONE;
+}
+
+/* Attaches a program that runs on all CPUs, also on those that come online later. */
+static enum err_code attach_everywhere(struct kernel_program *program, const char *name,
+                                       struct err *err)
+{
+    enum err_code code =
+        attach_program(program, name, -1, &program->links[program->link_count], err);
+    program->link_count += !code;
+    return code;
 }
 
 /* The error for an event that does not open, such as a counter that a virtual machine does not
@@ -638,30 +658,71 @@ static enum err_code fail_event(enum event_kind kind, struct err *err)
     return set_error(errno, "opening a perf event", err);
 }
 
-/* Starts sampling on one CPU. */
-static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, struct err *err)
+/* The index of the sampler of a CPU; sampler_count: there is none. */
+static uint32_t find_sampler(const struct kernel_program *program, uint32_t cpu)
 {
-    int fd = perf_event_open_sampler(cpu, program->options.frequency_hz, program->options.event);
-    if (fd < 0 && errno == ENODEV) /* the CPU went offline since it was listed */
-        return ERR_NONE;
-    if (fd < 0)
-        return fail_event(program->options.event, err);
-    /* If this succeeds, the link owns fd. */
-    enum err_code code = attach_program(program, "sample_cpu", fd, err);
+    uint32_t i = 0;
+    while (i < program->sampler_count && program->samplers[i].cpu != cpu)
+        i++;
+    return i;
+}
+
+static struct cpu_sampler *add_sampler(struct kernel_program *program, uint32_t cpu)
+{
+    const uint32_t i = find_sampler(program, cpu);
+    if (i == program->sampler_count) {
+        vec_reserve(program->samplers, program->sampler_capacity, program->sampler_count + 1);
+        program->samplers[program->sampler_count++] = (struct cpu_sampler){.cpu = cpu};
+    }
+    return &program->samplers[i];
+}
+
+enum err_code kernel_program_start_cpu(struct kernel_program *program, uint32_t cpu,
+                                       struct err *err)
+{
+    const struct kernel_program_options *options = &program->options;
+    struct cpu_sampler *sampler = add_sampler(program, cpu);
+    bpf_link__destroy(sampler->link);
+    sampler->link = NULL;
+    sampler->fd = event_opener_sampler(options->opener, cpu, options->frequency_hz, options->event);
+    if (sampler->fd < 0 && errno == ENODEV)
+        return err_set(err, ERR_NOT_FOUND, "CPU %u is offline", cpu);
+    if (sampler->fd < 0)
+        return fail_event(options->event, err);
+    /* If this succeeds, the link owns the descriptor. */
+    enum err_code code = attach_program(program, "sample_cpu", sampler->fd, &sampler->link, err);
     if (code)
-        os_close(fd);
+        os_close(sampler->fd);
     return code;
+}
+
+bool kernel_program_samples_cpu(const struct kernel_program *program, uint32_t cpu)
+{
+    const uint32_t i = find_sampler(program, cpu);
+    return i < program->sampler_count && program->samplers[i].link &&
+           perf_event_is_alive(program->samplers[i].fd);
+}
+
+/* Starts sampling on the CPUs that were listed and are still online. */
+static enum err_code start_cpus(struct kernel_program *program, struct err *err)
+{
+    for (uint32_t i = 0; i < program->cpu_count; i++) {
+        const enum err_code code = kernel_program_start_cpu(program, program->cpus[i], err);
+        if (code && code != ERR_NOT_FOUND)
+            return code;
+    }
+    return ERR_NONE;
 }
 
 enum err_code kernel_program_start(struct kernel_program *program, struct err *err)
 {
     enum err_code code = ERR_NONE;
     for (size_t i = 0; !code && i < PROCESS_PROGRAM_COUNT; i++)
-        code = attach_program(program, process_programs[i], -1, err);
+        code = attach_everywhere(program, process_programs[i], err);
     if (!code && program->options.off_cpu_share > 0)
-        code = attach_program(program, switch_program, -1, err);
-    for (uint32_t i = 0; !code && i < program->cpu_count; i++)
-        code = start_cpu(program, program->cpus[i], err);
+        code = attach_everywhere(program, switch_program, err);
+    if (!code)
+        code = start_cpus(program, err);
     if (code)
         kernel_program_stop(program);
     return code;
@@ -669,6 +730,8 @@ enum err_code kernel_program_start(struct kernel_program *program, struct err *e
 
 void kernel_program_stop(struct kernel_program *program)
 {
+    while (program->sampler_count)
+        bpf_link__destroy(program->samplers[--program->sampler_count].link);
     while (program->link_count)
         bpf_link__destroy(program->links[--program->link_count]);
 }

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct event_opener;
 struct kernel_program;
 struct sample_event;
 
@@ -31,6 +32,7 @@ struct kernel_program_options {
                                this kernel has bpf_loop */
     bool has_tallies;       /* equal samples are counted in the kernel */
     uint32_t ring_bytes;    /* 0: chosen by CPUs and frequency */
+    struct event_opener *opener; /* opens the perf events; borrowed; NULL: this process does */
     /* Receives each record of the ring buffer, during kernel_program_read; event is borrowed. */
     void (*on_sample)(void *context, const struct sample_event *event);
     void *context; /* passed to on_sample */
@@ -44,8 +46,16 @@ enum err_code kernel_program_open(const struct kernel_program_options *options,
                                   struct kernel_program **ret_program, struct err *err) MUST_USE;
 void kernel_program_close(struct kernel_program *program); /* NULL is a no-op */
 
-/* Starts sampling on all CPUs. Handles: as kernel_program_open. */
+/* Starts sampling on the CPUs that were online at kernel_program_open. Handles: as
+ * kernel_program_open. */
 enum err_code kernel_program_start(struct kernel_program *program, struct err *err) MUST_USE;
+/* Starts sampling on a CPU that came online later, or again on one that has returned. Handles:
+ * ERR_NOT_FOUND (it is offline), and as kernel_program_open. */
+enum err_code kernel_program_start_cpu(struct kernel_program *program, uint32_t cpu,
+                                       struct err *err) MUST_USE;
+/* False: sampling was not started on the CPU, or the CPU was offline since. A call interrupts the
+ * CPU. */
+bool kernel_program_samples_cpu(const struct kernel_program *program, uint32_t cpu);
 /* Stops sampling; the ring buffer can still be read. */
 void kernel_program_stop(struct kernel_program *program);
 

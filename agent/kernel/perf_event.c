@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVERYBODY = -1, OURSELVES = 0 };
+enum { EVERYBODY = -1, OURSELVES = 0, TIME_READS_MAX = 1000 };
 
 static int open_event(const struct perf_event_attr *attributes, int thread_id, uint32_t cpu)
 {
@@ -23,6 +23,7 @@ int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
         /* Without .freq this is sample_period (a union): 1 is every occurrence. */
         .sample_freq = is_thinned ? 1 : hz,
         .freq = !is_thinned,
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
         .exclude_idle = 1,
         .exclude_hv = 1,
     };
@@ -36,6 +37,7 @@ int perf_event_open_side_band(uint32_t cpu, bool has_build_ids)
         .type = PERF_TYPE_SOFTWARE,
         .config = PERF_COUNT_SW_DUMMY,
         .sample_type = PERF_SAMPLE_TIME,
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
         .sample_id_all = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
@@ -51,6 +53,28 @@ int perf_event_open_side_band(uint32_t cpu, bool has_build_ids)
     };
     attributes.build_id = has_build_ids;
     return open_event(&attributes, EVERYBODY, cpu);
+}
+
+static bool read_enabled_time(int fd, uint64_t *ret_ns)
+{
+    uint64_t values[2]; /* the count, and the time; see read_format */
+    const bool is_read = read(fd, values, sizeof(values)) == sizeof(values);
+    if (is_read)
+        *ret_ns = values[1];
+    return is_read;
+}
+
+bool perf_event_is_alive(int fd)
+{
+    uint64_t first_ns, now_ns;
+    bool is_read = read_enabled_time(fd, &first_ns);
+    /* Two reads suffice, unless the kernel's clock has large steps. */
+    for (int i = 0; is_read && i < TIME_READS_MAX; i++) {
+        is_read = read_enabled_time(fd, &now_ns);
+        if (is_read && now_ns != first_ns)
+            return true;
+    }
+    return false;
 }
 
 int perf_event_open_own_ring(uint32_t cpu, uint32_t watermark_bytes)

@@ -1,6 +1,7 @@
 #include "agent/kernel/perf_sideband.h"
 
 #include "agent/kernel/cpu_list.h"
+#include "agent/kernel/event_opener.h"
 #include "agent/kernel/perf_event.h"
 #include "agent/kernel/stack_copy.h"
 #include "agent/process/process_event.h"
@@ -11,6 +12,7 @@
 #include "lib/base/os.h"
 #include "lib/base/vec.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -38,6 +40,7 @@ struct perf_sideband {
     struct perf_sideband_options options;
     struct ring *rings;
     uint32_t ring_count;
+    uint32_t ring_capacity;
     uint64_t data_bytes;     /* size of a ring, a power of two */
     uint8_t *wrapped_record; /* buffer for a record that continues at the begin of its ring */
     int *watch_fds;          /* events of single threads */
@@ -368,29 +371,93 @@ static enum err_code set_error(const char *what, struct err *err)
         err, code, code == ERR_FORBIDDEN ? "%s: run as root, or grant CAP_PERFMON" : "%s", what);
 }
 
-static enum err_code open_ring(struct perf_sideband *band, uint32_t cpu, struct err *err)
+static int open_ring_event(const struct perf_sideband *band, uint32_t cpu)
 {
-    struct ring *ring = &band->rings[band->ring_count];
-    *ring = (struct ring){.cpu = cpu, .next_ns = INT64_MAX};
     if (band->sample)
-        ring->fd = perf_event_open_own_ring(cpu, (uint32_t)band->data_bytes / 2);
-    else
-        ring->fd = perf_event_open_side_band(cpu, true);
-    if (ring->fd < 0 && errno == EINVAL && !band->sample)
-        ring->fd = perf_event_open_side_band(cpu, false);
-    if (ring->fd < 0 && errno == ENODEV) /* the CPU went offline */
-        return ERR_NONE;
-    if (ring->fd < 0 && band->sample && (errno == EACCES || errno == EPERM))
+        return perf_event_open_own_ring(cpu, (uint32_t)band->data_bytes / 2);
+    const int fd = event_opener_side_band(band->options.opener, cpu, true);
+    return fd < 0 && errno == EINVAL ? event_opener_side_band(band->options.opener, cpu, false)
+                                     : fd;
+}
+
+static enum err_code fail_ring(const struct perf_sideband *band, uint32_t cpu, struct err *err)
+{
+    if (errno == ENODEV)
+        return err_set(err, ERR_NOT_FOUND, "CPU %u is offline", cpu);
+    if (band->sample && (errno == EACCES || errno == EPERM))
         return fail_own("watching processes", err);
-    if (ring->fd < 0)
-        return set_error("watching processes", err);
-    ring->mapped_bytes = band->data_bytes + (size_t)sysconf(_SC_PAGESIZE);
-    void *mapped = mmap(NULL, ring->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
-    band->ring_count++;
-    if (mapped == MAP_FAILED)
-        return set_error("mapping the ring of processes", err);
-    ring->page = mapped;
+    return set_error("watching processes", err);
+}
+
+static void close_ring(const struct ring *ring)
+{
+    if (ring->page)
+        munmap(ring->page, ring->mapped_bytes);
+    os_close(ring->fd);
+}
+
+static enum err_code open_ring(const struct perf_sideband *band, uint32_t cpu,
+                               struct ring *ret_ring, struct err *err)
+{
+    struct ring ring = {.cpu = cpu, .next_ns = INT64_MAX, .fd = open_ring_event(band, cpu)};
+    if (ring.fd < 0)
+        return fail_ring(band, cpu, err);
+    ring.mapped_bytes = band->data_bytes + (size_t)sysconf(_SC_PAGESIZE);
+    void *mapped = mmap(NULL, ring.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, 0);
+    if (mapped == MAP_FAILED) {
+        const enum err_code code = set_error("mapping the ring of processes", err);
+        close_ring(&ring);
+        return code;
+    }
+    ring.page = mapped;
+    *ret_ring = ring;
     return ERR_NONE;
+}
+
+static struct ring *find_ring(const struct perf_sideband *band, uint32_t cpu)
+{
+    for (uint32_t i = 0; i < band->ring_count; i++)
+        if (band->rings[i].cpu == cpu)
+            return &band->rings[i];
+    return NULL;
+}
+
+enum err_code perf_sideband_open_cpu(struct perf_sideband *band, uint32_t cpu, struct err *err)
+{
+    struct ring ring;
+    const enum err_code code = open_ring(band, cpu, &ring, err);
+    if (code)
+        return code;
+    struct ring *old = find_ring(band, cpu);
+    if (old) {
+        close_ring(old);
+        *old = ring;
+        return ERR_NONE;
+    }
+    vec_reserve(band->rings, band->ring_capacity, band->ring_count + 1);
+    band->rings[band->ring_count++] = ring;
+    return ERR_NONE;
+}
+
+/* An event of single threads (band->sample) goes on when its CPU returns: the kernel removes the
+ * events of a CPU only. */
+bool perf_sideband_records_cpu(const struct perf_sideband *band, uint32_t cpu)
+{
+    const struct ring *ring = find_ring(band, cpu);
+    return ring && (band->sample || perf_event_is_alive(ring->fd));
+}
+
+/* Opens the rings of the CPUs that are still online. */
+static enum err_code open_rings(struct perf_sideband *band, struct cpu_list cpus, struct err *err)
+{
+    for (uint32_t i = 0; i < cpus.count; i++) {
+        const enum err_code code = perf_sideband_open_cpu(band, cpus.cpus[i], err);
+        if (code && code != ERR_NOT_FOUND)
+            return code;
+    }
+    return band->ring_count
+               ? ERR_NONE
+               : err_set(err, ERR_UNSUPPORTED, "no perf event could be opened on any CPU");
 }
 
 static uint64_t choose_bytes(uint32_t wanted)
@@ -414,13 +481,9 @@ enum err_code perf_sideband_open(const struct perf_sideband_options *options,
     band->data_bytes = choose_bytes(
         options->on_sample && !options->ring_bytes ? OWN_RING_BYTES : options->ring_bytes);
     band->wrapped_record = mem_new(uint8_t, RECORD_MAX_BYTES);
-    band->rings = mem_new(struct ring, cpu_count);
     if (options->on_sample)
         band->sample = mem_new(struct sample_event, 1);
-    for (uint32_t i = 0; !code && i < cpu_count; i++)
-        code = open_ring(band, cpus[i], err);
-    if (!code && band->ring_count == 0)
-        code = err_set(err, ERR_UNSUPPORTED, "no perf event could be opened on any CPU");
+    code = open_rings(band, (struct cpu_list){cpus, cpu_count}, err);
     if (code) {
         perf_sideband_close(band);
         return code;
@@ -433,11 +496,8 @@ void perf_sideband_close(struct perf_sideband *band)
 {
     if (!band)
         return;
-    for (uint32_t i = 0; i < band->ring_count; i++) {
-        if (band->rings[i].page)
-            munmap(band->rings[i].page, band->rings[i].mapped_bytes);
-        os_close(band->rings[i].fd);
-    }
+    for (uint32_t i = 0; i < band->ring_count; i++)
+        close_ring(&band->rings[i]);
     for (uint32_t i = 0; i < band->watch_count; i++)
         os_close(band->watch_fds[i]);
     mem_free(band->watch_fds);
@@ -482,9 +542,13 @@ static int open_watch(const struct perf_sideband *band, uint32_t thread_id, cons
     return fd;
 }
 
-static enum err_code watch_thread(struct perf_sideband *band, uint32_t thread_id, struct err *err)
+/* only: NULL: on all CPUs. */
+static enum err_code watch_thread(struct perf_sideband *band, uint32_t thread_id,
+                                  const struct ring *only, struct err *err)
 {
     for (uint32_t i = 0; i < band->ring_count; i++) {
+        if (only && only != &band->rings[i])
+            continue;
         const int fd = open_watch(band, thread_id, &band->rings[i]);
         if (fd < 0 && errno == ENODEV)
             continue;
@@ -496,7 +560,8 @@ static enum err_code watch_thread(struct perf_sideband *band, uint32_t thread_id
     return ERR_NONE;
 }
 
-enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_id, struct err *err)
+static enum err_code watch_process(struct perf_sideband *band, uint32_t process_id,
+                                   const struct ring *only, struct err *err)
 {
     char path[64];
     uint64_t thread_id;
@@ -508,13 +573,26 @@ enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_i
     for (const struct dirent *entry = readdir(folder); !code && entry; entry = readdir(folder)) {
         if (!span_parse_u64(span_text(entry->d_name), &thread_id) || thread_id > INT32_MAX)
             continue;
-        code = watch_thread(band, (uint32_t)thread_id, err);
+        code = watch_thread(band, (uint32_t)thread_id, only, err);
         /* A thread that has just ended; the process still runs. */
         if (code == ERR_NOT_FOUND && thread_id != process_id)
             code = ERR_NONE;
     }
     closedir(folder);
     return code;
+}
+
+enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_id, struct err *err)
+{
+    return watch_process(band, process_id, NULL, err);
+}
+
+enum err_code perf_sideband_watch_cpu(struct perf_sideband *band, uint32_t process_id, uint32_t cpu,
+                                      struct err *err)
+{
+    const struct ring *ring = find_ring(band, cpu);
+    assert(ring);
+    return watch_process(band, process_id, ring, err);
 }
 
 void perf_sideband_stop(struct perf_sideband *band)

@@ -60,6 +60,11 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
                  agent->lost_samples);
     append_count(text, "lost_events_total", "Events of processes lost; /proc was read again.",
                  agent->lost_events);
+    append_count(text, "restarted_cpus_total",
+                 "Processors that came online or returned, and are sampled since.",
+                 agent->restarted_cpus);
+    append_gauge(text, "unsampled_cpus", "Online processors that cannot be sampled.",
+                 agent->unsampled_cpus);
     append_count(text, "foreign_samples_total", "Samples outside of the agent's PID namespace.",
                  agent->foreign);
     append_count(text, "unwanted_samples_total", "Samples left out by rules.", agent->unwanted);

@@ -53,6 +53,11 @@ static void warn_of_losses(struct terminal *terminal, const struct agent_counts 
             "lost because the ring buffer was full: use a lower -F");
     warn_of(terminal, counts->lost_events, "event of processes was", "events of processes were",
             "lost, so that some addresses may be those of another binary");
+    warn_of(terminal, counts->restarted_cpus, "processor", "processors",
+            "came online or returned during the recording: samples are missing until up to a "
+            "minute later");
+    warn_of(terminal, counts->unsampled_cpus, "processor", "processors",
+            "that came online or returned could not be sampled");
     warn_of(terminal, counts->foreign, "sample of a process", "samples of processes",
             "outside of this PID namespace left out");
     warn_of(terminal, counts->refused_processes, "process was", "processes were",

@@ -4,8 +4,8 @@
  *
  * SIMULATED_HOST names a folder with these files, all but the first written by the test:
  *
- *   events   one line per perf event that was requested: type, config, 1 for a sampler with a
- *            frequency else 0, CPU
+ *   events   one line per perf event that was opened: type and config as requested, 1 for a sampler
+ *            with a frequency else 0, CPU
  *   online   the CPUs that are online; without it, those of this host
  *   stopped  a CPU that goes offline and returns at once: the events that are open on it never tick
  *            again, as the kernel leaves them. The library removes the file
@@ -84,12 +84,13 @@ static long open_event(const long *given)
     memcpy(&attributes, (const void *)given[0], sizeof(attributes));
     memcpy(arguments, given, sizeof(arguments));
     arguments[0] = (long)&attributes;
-    log_event(&attributes, given[2]);
     if (attributes.type == PERF_TYPE_HARDWARE) {
         attributes.type = PERF_TYPE_SOFTWARE;
         attributes.config = PERF_COUNT_SW_CPU_CLOCK;
     }
     const long fd = call(SYS_perf_event_open, arguments);
+    if (fd >= 0)
+        log_event((const struct perf_event_attr *)given[0], given[2]);
     if (fd >= 0 && event_count < EVENTS_MAX) {
         events[event_count].fd = (int)fd;
         events[event_count++].cpu = (int)given[2];

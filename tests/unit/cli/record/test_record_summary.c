@@ -45,6 +45,9 @@ static void missing_parts_are_named(void **state)
     assert_output(output, "warning: 3 mappings were too many");
     assert_output(output, "warning: 2 unwind tables did not fit");
     assert_null(strstr(output, "process"));
+    summarise(&(struct agent_counts){.restarted_cpus = 2, .unsampled_cpus = 1}, output);
+    assert_output(output, "warning: 2 processors came online or returned");
+    assert_output(output, "warning: 1 processor that came online or returned could not be sampled");
     summarise(&(struct agent_counts){.samples = 10}, output);
     assert_null(strstr(output, "warning"));
 }
