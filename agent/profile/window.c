@@ -28,6 +28,7 @@
 #include "agent/profile/window_code.h"
 #include "agent/profile/window_resources.h"
 #include "agent/profile/window_stack.h"
+#include "agent/profile/window_time.h"
 #include "bpf/shared.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -72,9 +73,9 @@ struct window {
     uint64_t entry_count;
     uint64_t sample_count;
     uint64_t unwanted_count; /* of all windows */
-    int64_t begun_ns;        /* monotonic */
-    int64_t start_ns;
-    int64_t end_ns; /* 0: the window has not ended yet */
+    int64_t begun_ns;        /* monotonic; identifies the window */
+    struct window_time begin;
+    struct window_time end; /* zeros: the window has not ended yet */
     uint32_t thread_key;
     uint32_t process_key;
     uint32_t process_name_key; /* for people; the resources of OTLP have it as an attribute */
@@ -145,8 +146,13 @@ static void begin_window(struct window *window)
     window_resources_begin(&window->resources, &window->builder, window->arena,
                            otlp_type_bits(window));
     window->begun_ns = clock_monotonic_ns();
-    window->start_ns = clock_wall_ns();
-    window->end_ns = 0;
+    window->begin = window_time_now();
+    window->end = (struct window_time){0};
+}
+
+static bool has_ended(const struct window *window)
+{
+    return window->end.wall_ns != 0;
 }
 
 static void end_window(struct window *window)
@@ -319,12 +325,12 @@ bool window_has_samples(const struct window *window)
 
 void window_begin_time(struct window *window)
 {
-    window->start_ns = clock_wall_ns();
+    window->begin = window_time_now();
 }
 
 void window_end_time(struct window *window)
 {
-    window->end_ns = clock_wall_ns();
+    window->end = window_time_now();
 }
 
 bool window_is_full(const struct window *window)
@@ -341,6 +347,7 @@ bool window_is_full(const struct window *window)
 struct idle_window {
     struct window *window;
     uint32_t busy_count; /* resources with samples: they were added before idle ones */
+    int64_t start_ns;
     int64_t end_ns;
 };
 
@@ -363,7 +370,7 @@ static void note_idle(void *context, struct process *process)
     struct idle_time time = {.key = process_labels_key(process->labels),
                              .owner = process_owner(process),
                              .process_id = process->process_id,
-                             .begin_ns = window->start_ns,
+                             .begin_ns = idle->start_ns,
                              .end_ns = idle->end_ns};
     const uint32_t known = map_bytes_find(&window->resources.numbers, time.key);
     if (known != MAP_ABSENT && known < idle->busy_count)
@@ -373,20 +380,22 @@ static void note_idle(void *context, struct process *process)
         window_resources_set_idle(&window->resources, &time);
 }
 
-static void report_idle_times(struct window *window, int64_t end_ns)
+static void report_idle_times(struct window *window, int64_t start_ns, int64_t end_ns)
 {
-    struct idle_window idle = {
-        .window = window, .busy_count = window->resources.count, .end_ns = end_ns};
-    if (!is_for_otlp(window) || end_ns <= window->start_ns)
+    struct idle_window idle = {.window = window,
+                               .busy_count = window->resources.count,
+                               .start_ns = start_ns,
+                               .end_ns = end_ns};
+    if (!is_for_otlp(window))
         return;
     processes_each(window->options.processes, note_idle, &idle);
-    idle_times_report(window->idle_times, window->start_ns, end_ns, window->end_ns != 0,
-                      set_idle_time, window);
+    idle_times_report(window->idle_times, start_ns, end_ns, has_ended(window), set_idle_time,
+                      window);
 }
 
 /* ---- taking ---- */
 
-static void set_profile_fields(struct window *window, int64_t end_ns)
+static void set_profile_fields(struct window *window, int64_t start_ns, int64_t end_ns)
 {
     struct profile_builder *builder = window->builder.profile;
     struct profile *profile = profile_builder_fields(builder);
@@ -397,9 +406,8 @@ static void set_profile_fields(struct window *window, int64_t end_ns)
     profile->period = event_kind_is_time(window->options.event)
                           ? CLOCK_NS_PER_S / window->options.frequency_hz
                           : 0;
-    profile->time_ns = window->start_ns;
-    /* If the clock was set back, the duration is unknown but must be positive. */
-    profile->duration_ns = end_ns > window->start_ns ? end_ns - window->start_ns : 1;
+    profile->time_ns = start_ns;
+    profile->duration_ns = end_ns - start_ns;
     if (!is_for_otlp(window))
         profile->default_sample_type =
             window->options.off_cpu == WINDOW_OFF_CPU_SEPARATE
@@ -427,14 +435,16 @@ static void destroy_arena(void *arena)
 enum err_code window_take(struct window *window, const struct process *main,
                           struct window_result *ret_result, struct err *err)
 {
-    struct window_result result = {.start_ns = window->start_ns,
-                                   .end_ns = window->end_ns ? window->end_ns : clock_wall_ns(),
+    const bool was_sampling = !has_ended(window);
+    const struct window_time end = was_sampling ? window_time_now() : window->end;
+    struct window_result result = {.start_ns = window_time_start(&window->begin, &end),
+                                   .end_ns = end.wall_ns,
                                    .samples = window->sample_count};
     window_code_name_late(window->code, is_for_otlp(window));
-    report_idle_times(window, result.end_ns);
+    report_idle_times(window, result.start_ns, result.end_ns);
     result.resources = window->resources.list;
     result.resource_count = window->resources.count;
-    set_profile_fields(window, result.end_ns);
+    set_profile_fields(window, result.start_ns, result.end_ns);
     const uint32_t first = find_main_mapping(window, main);
     enum err_code code = profile_builder_take(window->builder.profile, &result.profile, err);
     if (!code) {
@@ -444,13 +454,12 @@ enum err_code window_take(struct window *window, const struct process *main,
             profile_put_mapping_first(result.profile, first);
         *ret_result = result;
     }
-    const bool was_sampling = window->end_ns == 0;
     end_window(window);
     begin_window(window);
     /* The next window begins where this one ends, so that samples taken while this one was encoded
-     * are within it; unless the clock was set back. */
-    if (was_sampling && result.end_ns < window->start_ns)
-        window->start_ns = result.end_ns;
+     * are within it. */
+    if (was_sampling)
+        window->begin = end;
     return code;
 }
 

@@ -94,7 +94,8 @@ bool window_has_samples(const struct window *window);
 bool window_is_full(const struct window *window);
 
 /* Set the begin or end of the window to now. By default a window lasts from its creation, or from
- * when the last one was taken, until it is taken. */
+ * when the last one was taken, until it is taken. If the wall clock is set or the machine suspended
+ * meanwhile, the window is as long as the monotonic clock ran (window_time.h). */
 void window_begin_time(struct window *window);
 void window_end_time(struct window *window);
 

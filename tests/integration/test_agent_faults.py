@@ -730,8 +730,19 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 """
 
 
+def durations_of_batch(path):
+    """The durations of all profiles of a batch, in seconds."""
+    message = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
+
+    def inner(messages, wanted):
+        return [value for each in messages for number, value in fields_of(each) if number == wanted]
+
+    profiles = inner(inner(inner([message], 1), 2), 2)  # of resources, of scopes
+    return [duration / 1e9 for duration in inner(profiles, 4)]
+
+
 @pytest.mark.usefixtures("busy")
-def test_a_step_of_the_wall_clock_loses_nothing(start_agent, tmp_path):
+def test_a_step_of_the_wall_clock_loses_nothing_and_makes_no_long_window(start_agent, tmp_path):
     (tmp_path / "stepping.c").write_text(STEPPING)
     run("gcc", "-shared", "-fPIC", "stepping.c", "-o", "stepping.so", cwd=tmp_path)
     ahead = tmp_path / "ahead"
@@ -745,6 +756,12 @@ def test_a_step_of_the_wall_clock_loses_nothing(start_agent, tmp_path):
     agent.wait_for_batches(3)
     counts = agent.counts()
     assert counts["lost_batches_total"] == counts["lost_samples_total"] == 0
+    durations = [
+        duration
+        for name in agent.batches()
+        for duration in durations_of_batch(agent.batches_path / name)
+    ]
+    assert durations and 1e-6 < min(durations) <= max(durations) < 3600, durations
 
 
 @pytest.fixture
