@@ -6,6 +6,7 @@
 #include "lib/base/compress.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/profile.h"
 
 #include <assert.h>
@@ -20,18 +21,30 @@
 
 #define MIB (UINT64_C(1) << 20)
 
+/* The bytes that a client holds. */
+struct holder {
+    int64_t client;
+    uint64_t bytes; /* above 0 */
+};
+
 /* A waiting caller; on the stack of its thread. */
 struct waiter {
-    struct waiter *next;
+    struct waiter *next; /* in order of arrival */
+    int64_t client;
+    uint64_t bytes;
+    bool is_refused; /* another one has its place */
 };
 
 struct memory_gate {
     pthread_mutex_t mutex;
-    pthread_cond_t has_room;
+    pthread_cond_t has_changed;
     uint64_t max_bytes;
     uint64_t used_bytes;
-    struct waiter *first; /* the next to be admitted */
+    struct waiter *first;
     int waiting_count;
+    struct holder *holders; /* one per client: few, each has a thread */
+    uint32_t holder_count;
+    uint32_t holder_capacity;
 };
 
 struct memory_gate *memory_gate_create(uint64_t max_bytes)
@@ -42,7 +55,7 @@ struct memory_gate *memory_gate_create(uint64_t max_bytes)
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&gate->has_room, &attributes);
+    pthread_cond_init(&gate->has_changed, &attributes);
     pthread_condattr_destroy(&attributes);
     return gate;
 }
@@ -51,8 +64,9 @@ void memory_gate_destroy(struct memory_gate *gate)
 {
     if (!gate)
         return;
-    pthread_cond_destroy(&gate->has_room);
+    pthread_cond_destroy(&gate->has_changed);
     pthread_mutex_destroy(&gate->mutex);
+    mem_free(gate->holders);
     mem_free(gate);
 }
 
@@ -69,38 +83,142 @@ uint64_t memory_gate_used_bytes(struct memory_gate *gate)
     return bytes;
 }
 
-static bool has_room(const struct memory_gate *gate, uint64_t bytes)
+int memory_gate_waiting_count(struct memory_gate *gate)
 {
-    return bytes <= gate->max_bytes - gate->used_bytes;
+    pthread_mutex_lock(&gate->mutex);
+    const int count = gate->waiting_count;
+    pthread_mutex_unlock(&gate->mutex);
+    return count;
 }
 
-/* Called with the lock held. */
-static bool wait_for_room(struct memory_gate *gate, uint64_t bytes)
+/* ---- called with the lock held ---- */
+
+static uint64_t held_by(const struct memory_gate *gate, int64_t client)
 {
-    struct waiter self = {0};
-    struct waiter **slot = &gate->first;
-    while (*slot)
-        slot = &(*slot)->next;
-    *slot = &self;
+    for (uint32_t i = 0; i < gate->holder_count; i++) {
+        if (gate->holders[i].client == client)
+            return gate->holders[i].bytes;
+    }
+    return 0;
+}
+
+static void set_held(struct memory_gate *gate, int64_t client, uint64_t bytes)
+{
+    uint32_t i = 0;
+    while (i < gate->holder_count && gate->holders[i].client != client)
+        i++;
+    if (i == gate->holder_count) {
+        vec_reserve(gate->holders, gate->holder_capacity, i + 1);
+        gate->holders[gate->holder_count++] = (struct holder){.client = client};
+    }
+    gate->used_bytes += bytes - gate->holders[i].bytes;
+    gate->holders[i].bytes = bytes;
+    if (!bytes)
+        gate->holders[i] = gate->holders[--gate->holder_count];
+}
+
+/* A client with bytes does not get more than half of all while another one waits. */
+static bool must_give_way(const struct memory_gate *gate, int64_t client, uint64_t bytes)
+{
+    const uint64_t held = held_by(gate, client);
+    bool does_other_wait = false;
+    for (const struct waiter *waiter = gate->first; waiter; waiter = waiter->next)
+        does_other_wait |= waiter->client != client;
+    return does_other_wait && held && held + bytes > gate->max_bytes / 2;
+}
+
+/* The next to be admitted: of the clients that hold the fewest bytes, the one that came first. */
+static const struct waiter *find_next(const struct memory_gate *gate)
+{
+    const struct waiter *next = NULL;
+    uint64_t least = UINT64_MAX;
+    for (const struct waiter *waiter = gate->first; waiter; waiter = waiter->next) {
+        const uint64_t held = held_by(gate, waiter->client);
+        if (waiter->is_refused || held >= least ||
+            must_give_way(gate, waiter->client, waiter->bytes))
+            continue;
+        next = waiter;
+        least = held;
+    }
+    return next;
+}
+
+static bool can_enter(const struct memory_gate *gate, const struct waiter *waiter)
+{
+    return find_next(gate) == waiter && waiter->bytes <= gate->max_bytes - gate->used_bytes;
+}
+
+static int waiting_of(const struct memory_gate *gate, int64_t client)
+{
+    int count = 0;
+    for (const struct waiter *waiter = gate->first; waiter; waiter = waiter->next)
+        count += waiter->client == client && !waiter->is_refused;
+    return count;
+}
+
+/* In a full list, a caller takes the place of the last one of the client with the most, if that has
+ * at least two more than its own. */
+static bool make_place(struct memory_gate *gate, int64_t client)
+{
+    struct waiter *last = NULL;
+    int most = waiting_of(gate, client) + 1;
+    if (gate->waiting_count < MEMORY_GATE_WAITERS)
+        return true;
+    for (struct waiter *waiter = gate->first; waiter; waiter = waiter->next) {
+        const int count = waiting_of(gate, waiter->client);
+        if (waiter->is_refused || count < most ||
+            (last && count == most && waiter->client != last->client))
+            continue;
+        most = count;
+        last = waiter;
+    }
+    if (!last || most < waiting_of(gate, client) + 2)
+        return false;
+    last->is_refused = true;
+    gate->waiting_count--;
+    pthread_cond_broadcast(&gate->has_changed);
+    return true;
+}
+
+static void unlink_waiter(struct memory_gate *gate, const struct waiter *waiter)
+{
+    struct waiter **place = &gate->first;
+    while (*place != waiter)
+        place = &(*place)->next;
+    *place = waiter->next;
+    gate->waiting_count -= !waiter->is_refused;
+    pthread_cond_broadcast(&gate->has_changed); /* the next one may fit now */
+}
+
+static void append_waiter(struct memory_gate *gate, struct waiter *waiter)
+{
+    struct waiter **place = &gate->first;
+    while (*place)
+        place = &(*place)->next;
+    *place = waiter;
     gate->waiting_count++;
+}
+
+static bool wait_for_room(struct memory_gate *gate, struct waiter *self)
+{
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += MEMORY_GATE_WAIT_S;
     int failed = 0;
-    while ((gate->first != &self || !has_room(gate, bytes)) && failed != ETIMEDOUT)
-        failed = pthread_cond_timedwait(&gate->has_room, &gate->mutex, &deadline);
-    bool is_in = gate->first == &self && has_room(gate, bytes);
-    for (slot = &gate->first; *slot != &self;)
-        slot = &(*slot)->next;
-    *slot = self.next;
-    gate->waiting_count--;
-    pthread_cond_broadcast(&gate->has_room); /* the next one may fit now */
+    append_waiter(gate, self);
+    while (!can_enter(gate, self) && !self->is_refused && failed != ETIMEDOUT)
+        failed = pthread_cond_timedwait(&gate->has_changed, &gate->mutex, &deadline);
+    const bool is_in = !self->is_refused && can_enter(gate, self);
+    unlink_waiter(gate, self);
     return is_in;
 }
 
-enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const char *what,
-                                struct err *err)
+/* ---- called by requests ---- */
+
+enum err_code memory_gate_enter(struct memory_gate *gate, int64_t client, uint64_t bytes,
+                                const char *what, struct err *err)
 {
+    struct waiter self = {.client = client, .bytes = bytes};
     if (bytes == 0)
         return ERR_NONE;
     if (bytes > gate->max_bytes)
@@ -109,12 +227,12 @@ enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const 
                        " MiB for large profiles (--max-heavy-memory): record for a shorter time, "
                        "or ask the operator for more",
                        what, bytes / MIB + 1, gate->max_bytes / MIB);
+    if (memory_gate_try_enter(gate, client, bytes))
+        return ERR_NONE;
     pthread_mutex_lock(&gate->mutex);
-    bool is_in = !gate->first && has_room(gate, bytes);
-    if (!is_in && gate->waiting_count < MEMORY_GATE_WAITERS)
-        is_in = wait_for_room(gate, bytes);
+    const bool is_in = make_place(gate, client) && wait_for_room(gate, &self);
     if (is_in)
-        gate->used_bytes += bytes;
+        set_held(gate, client, held_by(gate, client) + bytes);
     pthread_mutex_unlock(&gate->mutex);
     if (is_in)
         return ERR_NONE;
@@ -124,24 +242,24 @@ enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const 
     return ERR_BUSY;
 }
 
-bool memory_gate_try_enter(struct memory_gate *gate, uint64_t bytes)
+bool memory_gate_try_enter(struct memory_gate *gate, int64_t client, uint64_t bytes)
 {
     pthread_mutex_lock(&gate->mutex);
-    const bool is_in = !gate->first && has_room(gate, bytes);
+    const bool is_in = !gate->first && bytes <= gate->max_bytes - gate->used_bytes;
     if (is_in)
-        gate->used_bytes += bytes;
+        set_held(gate, client, held_by(gate, client) + bytes);
     pthread_mutex_unlock(&gate->mutex);
     return is_in;
 }
 
-void memory_gate_leave(struct memory_gate *gate, uint64_t bytes)
+void memory_gate_leave(struct memory_gate *gate, int64_t client, uint64_t bytes)
 {
     if (bytes == 0)
         return;
     pthread_mutex_lock(&gate->mutex);
-    assert(bytes <= gate->used_bytes);
-    gate->used_bytes -= bytes;
-    pthread_cond_broadcast(&gate->has_room);
+    assert(bytes <= held_by(gate, client));
+    set_held(gate, client, held_by(gate, client) - bytes);
+    pthread_cond_broadcast(&gate->has_changed);
     pthread_mutex_unlock(&gate->mutex);
 }
 
@@ -179,15 +297,15 @@ static struct attempt plan_attempt(const struct memory_gate *gate,
 }
 
 /* Reduces the slot to the memory of the decoded profile. */
-static void shrink_slot(struct memory_gate *gate, uint64_t slot, const struct profile *profile,
-                        struct memory_gate_slot *ret_slot)
+static void shrink_slot(struct memory_gate *gate, int64_t client, uint64_t slot,
+                        const struct profile *profile, struct memory_gate_slot *ret_slot)
 {
     uint64_t kept = min_bytes(slot, arena_bytes(profile->arena));
-    memory_gate_leave(gate, slot - kept);
+    memory_gate_leave(gate, client, slot - kept);
     ret_slot->held_bytes = kept;
 }
 
-enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
+enum err_code memory_gate_decode(struct memory_gate *gate, int64_t client, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
                                  struct profile **ret_profile, struct memory_gate_slot *ret_slot,
                                  struct err *err)
@@ -202,15 +320,15 @@ enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
         if (raw < least_raw && !attempt.is_last)
             continue;
         uint64_t slot = attempt.slot <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.slot;
-        enum err_code code = memory_gate_enter(gate, slot, "this profile", err);
+        enum err_code code = memory_gate_enter(gate, client, slot, "this profile", err);
         if (code)
             return code;
         code = format_decode(bytes, &attempt.limits, ret_format, ret_profile, err);
         if (!code) {
-            shrink_slot(gate, slot, *ret_profile, ret_slot);
+            shrink_slot(gate, client, slot, *ret_profile, ret_slot);
             ret_slot->peak_bytes = attempt.slot;
         } else {
-            memory_gate_leave(gate, slot);
+            memory_gate_leave(gate, client, slot);
         }
         if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
             return code;

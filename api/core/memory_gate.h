@@ -3,9 +3,12 @@
  *
  * A caller that is about to need much memory first takes that many bytes of the budget
  * (--max-heavy-memory) and returns them when the memory is freed. A request that does not fit now
- * waits, first come, first served; one that can never fit is refused. No caller waits for more
- * bytes while it holds some, so callers that hold bytes always finish. Work below the bounds named
- * MEMORY_GATE_LIGHT_… takes nothing of the budget: each worker thread may do that much at any time.
+ * waits; one that can never fit is refused. A client is a tenant, or all anonymous clients
+ * together: of those that wait, the one that holds the fewest bytes is next, and while another one
+ * waits, none gets more than half. Nobody waits longer because one client sends many requests. No
+ * caller waits for more bytes while it holds some, so callers that hold bytes always finish. Work
+ * below the bounds named MEMORY_GATE_LIGHT_… takes nothing of the budget: each worker thread may do
+ * that much at any time.
  *
  * The memory that decoding needs is not known from the size of the input: a small gzip file may
  * expand to gigabytes. memory_gate_decode therefore tries with small limits first, and after
@@ -47,6 +50,7 @@ void memory_gate_destroy(struct memory_gate *gate);
 /* The budget, and how much of it is taken. */
 uint64_t memory_gate_max_bytes(const struct memory_gate *gate);
 uint64_t memory_gate_used_bytes(struct memory_gate *gate);
+int memory_gate_waiting_count(struct memory_gate *gate);
 
 struct memory_gate_slot {
     uint64_t held_bytes; /* bytes of the budget held now */
@@ -57,7 +61,7 @@ struct memory_gate_slot {
 /* As format_decode. The profile occupies ret_slot->held_bytes bytes of the budget, 0 for a light
  * one; return them with memory_gate_leave when it is destroyed. Handles: the codes of
  * format_decode, ERR_BUSY (too many callers wait, or this one has waited too long). */
-enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
+enum err_code memory_gate_decode(struct memory_gate *gate, int64_t client, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
                                  struct profile **ret_profile, struct memory_gate_slot *ret_slot,
                                  struct err *err) MUST_USE;
@@ -65,13 +69,13 @@ enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
 /* Takes bytes of the budget; return them with memory_gate_leave. what names the work in the text of
  * an error, such as "this report". Handles: ERR_BUSY, ERR_TOO_LARGE (more than the whole budget).
  */
-enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const char *what,
-                                struct err *err) MUST_USE;
+enum err_code memory_gate_enter(struct memory_gate *gate, int64_t client, uint64_t bytes,
+                                const char *what, struct err *err) MUST_USE;
 /* The same without waiting: false if the bytes are not free now, or others wait. The caller may
  * hold bytes already. */
-bool memory_gate_try_enter(struct memory_gate *gate, uint64_t bytes) MUST_USE;
+bool memory_gate_try_enter(struct memory_gate *gate, int64_t client, uint64_t bytes) MUST_USE;
 /* 0 bytes are a no-op. */
-void memory_gate_leave(struct memory_gate *gate, uint64_t bytes);
+void memory_gate_leave(struct memory_gate *gate, int64_t client, uint64_t bytes);
 
 /* The limits of one profile, from the settings and the budget. */
 struct profile_limits memory_gate_profile_limits(const struct memory_gate *gate,

@@ -72,7 +72,8 @@ static enum err_code read_packed(struct server *server, struct debuginfo_table *
 {
     struct memory_gate *gate = server->memory_gate;
     const uint64_t gate_bytes = memory_to_read(symbol_unpack_bytes(table->bytes));
-    enum err_code code = memory_gate_enter(gate, gate_bytes, "this symbol table", err);
+    enum err_code code =
+        memory_gate_enter(gate, table->tenant_id, gate_bytes, "this symbol table", err);
     if (code == ERR_TOO_LARGE)
         return err_set(err, ERR_TOO_LARGE,
                        "this symbol table takes about %" PRIu64 " MiB of memory to read, and this"
@@ -81,7 +82,7 @@ static enum err_code read_packed(struct server *server, struct debuginfo_table *
     if (code)
         return code;
     code = unpack_table(table, err);
-    memory_gate_leave(gate, gate_bytes);
+    memory_gate_leave(gate, table->tenant_id, gate_bytes);
     return code;
 }
 
@@ -117,10 +118,11 @@ static enum err_code choose_form(struct server *server, const struct debuginfo_t
     struct err ignored;
     *ret_bytes = table->bytes;
     if (table->is_short_lived || symbol_pack_is(table->bytes) ||
-        memory_gate_enter(gate, gate_bytes, "packing this symbol table", &ignored))
+        memory_gate_enter(gate, table->tenant_id, gate_bytes, "packing this symbol table",
+                          &ignored))
         return ERR_NONE;
     const enum err_code code = pack_table(table, packed, err);
-    memory_gate_leave(gate, gate_bytes);
+    memory_gate_leave(gate, table->tenant_id, gate_bytes);
     if (!code)
         *ret_bytes = buf_span(packed);
     return code == ERR_TOO_LARGE ? ERR_NONE : code;

@@ -118,12 +118,13 @@ enum err_code ingest_body_read(struct request *request, struct ingest_limits *in
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
         ingest_limits_limit_profile(ingest_limits, &attempt.limits);
         const uint64_t taken = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
-        enum err_code code = memory_gate_enter(gate, taken, "this body", err);
+        enum err_code code =
+            memory_gate_enter(gate, request->principal.tenant_id, taken, "this body", err);
         if (code)
             return code;
         ingest_limits_restart(ingest_limits);
         code = expand_and_read(request, method, &attempt, read, context, err);
-        memory_gate_leave(gate, taken);
+        memory_gate_leave(gate, request->principal.tenant_id, taken);
         if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
             return ingest_limits_explain(ingest_limits, &attempt.limits, code, err);
     }

@@ -71,7 +71,8 @@ static enum err_code append_profile(struct request *request, struct incoming *in
         .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
         .content = request->body};
     enum err_code code = ingest_body_put(request, &profile, incoming->ingest_limits, err);
-    memory_gate_leave(request->server->memory_gate, incoming->gate_slot.held_bytes);
+    memory_gate_leave(request->server->memory_gate, request->principal.tenant_id,
+                      incoming->gate_slot.held_bytes);
     return code ? code : ingest_limits_commit(incoming->ingest_limits, ret_receipt, err);
 }
 
@@ -88,8 +89,9 @@ static enum err_code decode_profile(const struct request *request, struct incomi
     struct profile_limits limits = memory_gate_profile_limits(gate, request->server->settings);
     enum format format;
     ingest_limits_limit_profile(incoming->ingest_limits, &limits);
-    enum err_code code = memory_gate_decode(gate, request->body, &limits, &format,
-                                            &incoming->source.profile, &incoming->gate_slot, err);
+    enum err_code code =
+        memory_gate_decode(gate, request->principal.tenant_id, request->body, &limits, &format,
+                           &incoming->source.profile, &incoming->gate_slot, err);
     return ingest_limits_explain(incoming->ingest_limits, &limits, code, err);
 }
 

@@ -298,8 +298,8 @@ static enum err_code respond_with_query(struct request *request, struct response
     enum err_code code = begin_shares(request, diff, err);
     if (code)
         return code;
-    code = profile_cache_with_names(request->server, gate_bytes, view_bytes, share_count,
-                                    write_sides, &writing, err);
+    code = profile_cache_with_names(request->server, request->principal.tenant_id, gate_bytes,
+                                    view_bytes, share_count, write_sides, &writing, err);
     if (code)
         return code;
     response_add(request, response, "cache-control", "private, no-cache");

@@ -169,6 +169,7 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
                         .side_count = 1,
                         .max_bytes = (size_t)(is_anonymous ? settings->anonymous_max_generated_bytes
                                                            : settings->max_generated_bytes),
+                        .client = request->principal.tenant_id,
                         .is_anonymous = is_anonymous,
                         .is_file = parameters & REPORT_IS_FILE};
     request_query(request, "sample_type", &report->sample_type);

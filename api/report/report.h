@@ -66,6 +66,7 @@ struct report {
     struct server *server;
     const struct report_kind *kind;
     size_t max_bytes;  /* limit of the body before compression */
+    int64_t client;    /* tenant of the request, for the memory gate */
     bool is_anonymous; /* the request had no credentials */
     bool is_file;
     struct report_side sides[2];

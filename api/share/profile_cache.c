@@ -242,7 +242,7 @@ bool profile_cache_take(struct profile_cache_memory *memory, uint64_t bytes)
 {
     if (bytes <= memory->table_bytes)
         return true;
-    if (memory_gate_try_enter(memory->gate, bytes - memory->table_bytes)) {
+    if (memory_gate_try_enter(memory->gate, memory->client, bytes - memory->table_bytes)) {
         memory->taken_bytes = bytes - memory->table_bytes;
         return true;
     }
@@ -250,9 +250,9 @@ bool profile_cache_take(struct profile_cache_memory *memory, uint64_t bytes)
     return false;
 }
 
-enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, uint64_t report_bytes,
-                                       size_t profile_count, profile_cache_work *work,
-                                       void *context, struct err *err)
+enum err_code profile_cache_with_names(struct server *server, int64_t client, uint64_t bytes,
+                                       uint64_t report_bytes, size_t profile_count,
+                                       profile_cache_work *work, void *context, struct err *err)
 {
     struct memory_gate *gate = server->memory_gate;
     const uint64_t all = memory_gate_max_bytes(gate);
@@ -263,13 +263,15 @@ enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, ui
         report_bytes = light;
     for (;;) {
         const uint64_t taken = bytes + added_names + added_tables;
-        struct profile_cache_memory memory = {
-            .gate = gate, .names_bytes = names_bytes, .table_bytes = report_bytes + added_tables};
-        enum err_code code = memory_gate_enter(gate, taken, "this report", err);
+        struct profile_cache_memory memory = {.gate = gate,
+                                              .client = client,
+                                              .names_bytes = names_bytes,
+                                              .table_bytes = report_bytes + added_tables};
+        enum err_code code = memory_gate_enter(gate, client, taken, "this report", err);
         if (code)
             return code;
         code = work(context, &memory, err);
-        memory_gate_leave(gate, taken + memory.taken_bytes);
+        memory_gate_leave(gate, client, taken + memory.taken_bytes);
         if (code || (!memory.needs_names && !memory.wanted_bytes))
             return code;
         if (memory.wanted_bytes)
@@ -277,7 +279,7 @@ enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, ui
         if (!memory.needs_names)
             continue;
         if (names_bytes >= most)
-            return memory_gate_enter(gate, all + 1, "this report", err);
+            return memory_gate_enter(gate, client, all + 1, "this report", err);
         names_bytes = 4 * names_bytes < most ? 4 * names_bytes : most;
         added_names = profile_count * names_bytes;
     }

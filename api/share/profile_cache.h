@@ -47,6 +47,7 @@ enum err_code profile_cache_ref_named(struct server *server, const struct share 
 /* The memory of one run of work that uses named profiles. */
 struct profile_cache_memory {
     struct memory_gate *gate;
+    int64_t client;        /* of the gate */
     uint64_t names_bytes;  /* for profile_cache_ref_named */
     bool needs_names;      /* set by work: that returned a NULL entry */
     uint64_t table_bytes;  /* what profile_cache_take may give */
@@ -61,15 +62,17 @@ bool profile_cache_take(struct profile_cache_memory *memory, uint64_t bytes);
 typedef enum err_code profile_cache_work(void *context, struct profile_cache_memory *memory,
                                          struct err *err);
 /*
- * Takes bytes of the memory gate, calls work, and returns the bytes. report_bytes of them are for
- * the tables of the report; at least MEMORY_GATE_LIGHT_WORK is. The names of each of the
- * profile_count profiles may need MEMORY_GATE_LIGHT_WORK besides. If work needs more names, it runs
- * again with four times as much, up to all of the gate; if it needs larger tables, it gets them at
- * once, or runs again when there is room. Handles: the codes of work and of memory_gate_enter.
+ * Takes bytes of the memory gate for a client, calls work, and returns the bytes. report_bytes of
+ * them are for the tables of the report; at least MEMORY_GATE_LIGHT_WORK is. The names of each of
+ * the profile_count profiles may need MEMORY_GATE_LIGHT_WORK besides. If work needs more names, it
+ * runs again with four times as much, up to all of the gate; if it needs larger tables, it gets
+ * them at once, or runs again when there is room. Handles: the codes of work and of
+ * memory_gate_enter.
  */
-enum err_code profile_cache_with_names(struct server *server, uint64_t bytes, uint64_t report_bytes,
-                                       size_t profile_count, profile_cache_work *work,
-                                       void *context, struct err *err) MUST_USE;
+enum err_code profile_cache_with_names(struct server *server, int64_t client, uint64_t bytes,
+                                       uint64_t report_bytes, size_t profile_count,
+                                       profile_cache_work *work, void *context,
+                                       struct err *err) MUST_USE;
 /* The binaries with addresses that came without names. */
 const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
                                                       uint32_t *ret_count);

@@ -65,9 +65,9 @@ static void run_decoding(void *context)
     struct profile_limits limits =
         memory_gate_profile_limits(server->memory_gate, server->settings);
     struct new_share *share = decoding->share;
-    decoding->code =
-        memory_gate_decode(server->memory_gate, decoding->bytes, &limits, &share->format,
-                           &share->profile, &decoding->place, decoding->err);
+    decoding->code = memory_gate_decode(server->memory_gate, decoding->request->principal.tenant_id,
+                                        decoding->bytes, &limits, &share->format, &share->profile,
+                                        &decoding->place, decoding->err);
 }
 
 static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
@@ -97,10 +97,11 @@ static void keep_profile(struct request *request, struct new_share *share)
     share->profile = NULL;
 }
 
-static void drop_profile(struct server *server, struct new_share *share)
+static void drop_profile(const struct request *request, struct new_share *share)
 {
     profile_destroy(share->profile);
-    memory_gate_leave(server->memory_gate, share->held_bytes);
+    memory_gate_leave(request->server->memory_gate, request->principal.tenant_id,
+                      share->held_bytes);
     buf_fini(&share->summary);
     buf_fini(&share->list_summary);
 }
@@ -360,7 +361,7 @@ enum err_code share_create(struct request *request, const struct share_settings 
     enum err_code code = store_share(request, settings, source, &share, err);
     if (!code)
         keep_profile(request, &share);
-    drop_profile(request->server, &share);
+    drop_profile(request, &share);
     if (code)
         return code;
     count_created(request, share.format, source->bytes.size);

@@ -100,7 +100,7 @@ static enum err_code merge_shares(struct request *request, const char *const *id
     enum err_code code = find_shares(request, ids, input, &gate_bytes, err);
     if (code)
         return code;
-    code = memory_gate_enter(gate, gate_bytes, "this merge", err);
+    code = memory_gate_enter(gate, request->principal.tenant_id, gate_bytes, "this merge", err);
     if (code)
         return code;
     buf_auto message;
@@ -108,7 +108,7 @@ static enum err_code merge_shares(struct request *request, const char *const *id
     code = merge_borrowed(request, input, &message, err);
     if (!code)
         code = compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
-    memory_gate_leave(gate, gate_bytes);
+    memory_gate_leave(gate, request->principal.tenant_id, gate_bytes);
     return code;
 }
 

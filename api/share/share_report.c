@@ -184,7 +184,7 @@ static enum err_code write_gated(const struct share_report *share_report, struct
     const struct report *report = &share_report->report;
     const struct share *const shares[] = {&share_report->shares[0], &share_report->shares[1]};
     struct writing writing = {.share_report = share_report, .body = body};
-    return profile_cache_with_names(report->server,
+    return profile_cache_with_names(report->server, report->client,
                                     share_report_memory(report, shares, report->side_count),
                                     share_report_view_memory(report, shares, report->side_count),
                                     report->side_count, write_from_cache, &writing, err);

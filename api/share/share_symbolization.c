@@ -53,11 +53,11 @@ enum err_code share_symbolization_ref_profile(struct request *request, const str
     enum err_code code = report_take_slot(request, share->id, err);
     if (code)
         return code;
-    code = memory_gate_enter(gate, gate_bytes, "this profile", err);
+    code = memory_gate_enter(gate, request->principal.tenant_id, gate_bytes, "this profile", err);
     if (code)
         return code;
     code = profile_cache_ref(request->server, share, ret_entry, err);
-    memory_gate_leave(gate, gate_bytes);
+    memory_gate_leave(gate, request->principal.tenant_id, gate_bytes);
     return code;
 }
 

@@ -9,8 +9,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #define MIB (UINT64_C(1) << 20)
+
+enum { CLIENT = 1, OTHER = 2 };
 
 static void decodes_small_profiles_without_waiting(void **state)
 {
@@ -20,15 +23,15 @@ static void decodes_small_profiles_without_waiting(void **state)
     struct memory_gate_slot place;
     enum format format;
     struct memory_gate *gate = memory_gate_create(64 * MIB);
-    assert_int_equal(memory_gate_enter(gate, 64 * MIB, "all", &err), ERR_NONE);
-    assert_int_equal(
-        memory_gate_decode(gate, SPAN_LITERAL("main;f 1\n"), NULL, &format, &profile, &place, &err),
-        ERR_NONE);
+    assert_int_equal(memory_gate_enter(gate, CLIENT, 64 * MIB, "all", &err), ERR_NONE);
+    assert_int_equal(memory_gate_decode(gate, CLIENT, SPAN_LITERAL("main;f 1\n"), NULL, &format,
+                                        &profile, &place, &err),
+                     ERR_NONE);
     assert_int_equal(format, FORMAT_FOLDED);
     assert_int_equal(place.held_bytes, 0);
     assert_true(place.peak_bytes <= MEMORY_GATE_LIGHT_PEAK);
     profile_destroy(profile);
-    memory_gate_leave(gate, 64 * MIB);
+    memory_gate_leave(gate, CLIENT, 64 * MIB);
     memory_gate_destroy(gate);
 }
 
@@ -47,7 +50,7 @@ static void decodes_a_large_profile_after_it_entered(void **state)
     assert_int_equal(compress_gzip(buf_span(&text), COMPRESS_GZIP_FAST, &packed, &err), ERR_NONE);
     struct memory_gate *gate = memory_gate_create(256 * MIB);
     assert_int_equal(
-        memory_gate_decode(gate, buf_span(&packed), &limits, NULL, &profile, &place, &err),
+        memory_gate_decode(gate, CLIENT, buf_span(&packed), &limits, NULL, &profile, &place, &err),
         ERR_NONE);
     assert_int_equal(profile->sample_count, 1);
     /* The size of the profile, and no longer its possible maximum. */
@@ -55,10 +58,10 @@ static void decodes_a_large_profile_after_it_entered(void **state)
     assert_true(place.peak_bytes > MEMORY_GATE_LIGHT_PEAK);
     assert_int_equal(memory_gate_used_bytes(gate), place.held_bytes);
     profile_destroy(profile);
-    memory_gate_leave(gate, place.held_bytes);
+    memory_gate_leave(gate, CLIENT, place.held_bytes);
     limits.raw_bytes = MEMORY_GATE_LIGHT_BYTES;
     assert_int_equal(
-        memory_gate_decode(gate, buf_span(&packed), &limits, NULL, &profile, &place, &err),
+        memory_gate_decode(gate, CLIENT, buf_span(&packed), &limits, NULL, &profile, &place, &err),
         ERR_TOO_LARGE);
     assert_int_equal(memory_gate_used_bytes(gate), 0);
     memory_gate_destroy(gate);
@@ -71,7 +74,7 @@ static void refuses_a_profile_that_never_fits_and_names_the_setting(void **state
     (void)state;
     struct err err = {0};
     struct memory_gate *gate = memory_gate_create(64 * MIB);
-    assert_int_equal(memory_gate_enter(gate, 65 * MIB, "this report", &err), ERR_TOO_LARGE);
+    assert_int_equal(memory_gate_enter(gate, CLIENT, 65 * MIB, "this report", &err), ERR_TOO_LARGE);
     assert_non_null(strstr(err.message, "this report needs about 66 MiB"));
     assert_non_null(strstr(err.message, "64 MiB"));
     assert_non_null(strstr(err.message, "--max-heavy-memory"));
@@ -93,6 +96,7 @@ enum { HEAVY_COUNT = 2 }; /* fit at the same time */
 
 struct visitor {
     struct memory_gate *gate;
+    int64_t client;
     uint64_t bytes;
     atomic_ullong *inside;
     atomic_ullong *most_inside;
@@ -103,7 +107,8 @@ static void *visit(void *context)
 {
     struct visitor *visitor = context;
     struct err err = {0};
-    visitor->code = memory_gate_enter(visitor->gate, visitor->bytes, "a visit", &err);
+    visitor->code =
+        memory_gate_enter(visitor->gate, visitor->client, visitor->bytes, "a visit", &err);
     if (visitor->code)
         return NULL;
     uint64_t now = atomic_fetch_add(visitor->inside, visitor->bytes) + visitor->bytes;
@@ -111,7 +116,7 @@ static void *visit(void *context)
         *visitor->most_inside = now;
     clock_sleep_ms(100);
     atomic_fetch_sub(visitor->inside, visitor->bytes);
-    memory_gate_leave(visitor->gate, visitor->bytes);
+    memory_gate_leave(visitor->gate, visitor->client, visitor->bytes);
     return NULL;
 }
 
@@ -125,6 +130,7 @@ static void some_wait_for_memory_and_others_are_refused(void **state)
     struct memory_gate *gate = memory_gate_create(100 * MIB);
     for (unsigned i = 0; i < VISITORS; i++) {
         visitors[i] = (struct visitor){.gate = gate,
+                                       .client = CLIENT,
                                        .bytes = (40 + i % 3 * 5) * MIB,
                                        .inside = &inside,
                                        .most_inside = &most_inside};
@@ -141,6 +147,71 @@ static void some_wait_for_memory_and_others_are_refused(void **state)
     memory_gate_destroy(gate);
 }
 
+struct caller {
+    struct memory_gate *gate;
+    int64_t client;
+    uint64_t bytes;
+    pthread_t thread;
+    atomic_bool has_ended;
+    enum err_code code;
+};
+
+static void *call(void *context)
+{
+    struct caller *caller = context;
+    struct err err = {0};
+    caller->code = memory_gate_enter(caller->gate, caller->client, caller->bytes, "a call", &err);
+    atomic_store(&caller->has_ended, true);
+    return NULL;
+}
+
+static void start_call(struct memory_gate *gate, struct caller *caller, int64_t client,
+                       uint64_t bytes)
+{
+    *caller = (struct caller){.gate = gate, .client = client, .bytes = bytes};
+    assert_int_equal(pthread_create(&caller->thread, NULL, call, caller), 0);
+}
+
+static void wait_for_waiting(struct memory_gate *gate, int count)
+{
+    while (memory_gate_waiting_count(gate) != count)
+        clock_sleep_ms(1);
+}
+
+/* One client fills the gate and all waiting places. */
+static void another_client_gets_a_place_and_the_next_bytes(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct caller callers[MEMORY_GATE_WAITERS], other;
+    struct memory_gate *gate = memory_gate_create(100 * MIB);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(memory_gate_enter(gate, CLIENT, 20 * MIB, "all", &err), ERR_NONE);
+    for (int i = 0; i < MEMORY_GATE_WAITERS; i++) {
+        start_call(gate, &callers[i], CLIENT, 20 * MIB);
+        wait_for_waiting(gate, i + 1);
+    }
+    start_call(gate, &other, OTHER, 60 * MIB);
+    pthread_join(callers[MEMORY_GATE_WAITERS - 1].thread, NULL); /* it lost its place */
+    assert_int_equal(callers[MEMORY_GATE_WAITERS - 1].code, ERR_BUSY);
+    for (int i = 0; i < 3; i++) {
+        assert_false(atomic_load(&other.has_ended));
+        memory_gate_leave(gate, CLIENT, 20 * MIB);
+    }
+    pthread_join(other.thread, NULL);
+    assert_int_equal(other.code, ERR_NONE);
+    for (int i = 0; i < MEMORY_GATE_WAITERS - 1; i++)
+        assert_false(atomic_load(&callers[i].has_ended));
+    memory_gate_leave(gate, OTHER, 60 * MIB);
+    for (int i = 0; i < MEMORY_GATE_WAITERS - 1; i++) {
+        pthread_join(callers[i].thread, NULL);
+        assert_int_equal(callers[i].code, ERR_NONE);
+    }
+    assert_int_equal(memory_gate_used_bytes(gate), 100 * MIB);
+    memory_gate_leave(gate, CLIENT, 100 * MIB);
+    memory_gate_destroy(gate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +220,7 @@ int main(void)
         cmocka_unit_test(refuses_a_profile_that_never_fits_and_names_the_setting),
         cmocka_unit_test(the_default_is_half_of_the_memory),
         cmocka_unit_test(some_wait_for_memory_and_others_are_refused),
+        cmocka_unit_test(another_client_gets_a_place_and_the_next_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
