@@ -277,3 +277,16 @@ def test_what_profiles_of_a_request_share_is_read_once(small_server):
     body = otlp_dictionary([b"k"], attributes) + block(1, block(2, block(2, profile)))
     seconds, peak = decode_costs(small_server, body)
     assert seconds < 5 and peak < 300, (seconds, peak)
+
+
+@pytest.mark.long
+def test_numbers_of_attributes_count(start_server):
+    """Each of two million numbers becomes a text: 218 MiB for 8 MB that needed no budget."""
+    server = start_server("--max-heavy-memory=64MiB")
+    numbers = b"".join(number(3, 300 + i) for i in range(2000000))
+    attribute = number(1, 3) + block(2, numbers)
+    profile = TYPE + block(2, number(1, 0) + block(4, varint(1)))
+    body = otlp_dictionary([b"k"], [attribute]) + block(1, block(2, block(2, profile)))
+    before = peak_mib(server)
+    assert post_otlp(server, body).status == 413
+    assert peak_mib(server) - before < 130

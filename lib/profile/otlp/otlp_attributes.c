@@ -125,7 +125,8 @@ bool otlp_read_value(struct otlp_decoder *decoder, struct span bytes,
             return false;
         if (field.id == 0 || field.id > ANY_STRING_STRINDEX)
             continue;
-        if (field.type != type_of_value(field.id) || !set_value(decoder, attribute, &field))
+        if (field.type != type_of_value(field.id) || !set_value(decoder, attribute, &field) ||
+            !otlp_charge(decoder, 0))
             return false;
     }
     return true;
@@ -187,7 +188,8 @@ void otlp_fill_attributes(struct otlp_decoder *decoder)
     enum otlp_role last_role = ROLE_PLAIN;
     bool is_last_text = true;
     struct span bytes;
-    for (size_t i = 0; otlp_next_entry(&range, TABLE_ATTRIBUTE, &bytes); i++) {
+    for (size_t i = 0; otlp_charge(decoder, 0) && otlp_next_entry(&range, TABLE_ATTRIBUTE, &bytes);
+         i++) {
         wrong[i] = !fill_attribute(decoder, bytes, &attributes[i]);
         if (attributes[i].key != last_key) {
             const struct span key = decoder->strings[attributes[i].key];

@@ -380,7 +380,7 @@ void otlp_fill_profiles(struct otlp_decoder *decoder)
     struct batch *batch = decoder->batch;
     struct otlp_result *result = decoder->result;
     uint32_t named = 0;
-    for (uint32_t i = 0; i < decoder->profile_count; i++) {
+    for (uint32_t i = 0; i < decoder->profile_count && otlp_charge(decoder, 0); i++) {
         const uint32_t sample_count = decoder->sample_count;
         const uint32_t profile_count = decoder->batch_profiles.count;
         const uint64_t timestamp_count = decoder->timestamp_count, magnitude = decoder->magnitude;

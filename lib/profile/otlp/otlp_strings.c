@@ -75,9 +75,15 @@ static struct span cut(struct otlp_decoder *decoder, struct span text)
                            &decoder->tables->cut_string_count);
 }
 
+/* What is added counts, because otlp_count knows only the strings of the request's table. */
 uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
 {
+    /* The entry in three arrays, whose old copies stay when they grow. */
+    enum { ENTRY_BYTES = 2 * (sizeof(struct span) + 3 * sizeof(uint32_t)) };
+    const struct span whole = text;
     text = cut(decoder, text);
+    if (text.data != whole.data)
+        (void)!otlp_charge(decoder, text.size);
     const uint32_t hash = hash_text(decoder, text);
     uint32_t *slot = find_string_slot(decoder, text, hash);
     if (*slot != PROFILE_NONE)
@@ -86,6 +92,7 @@ uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
         grow_string_slots(decoder);
         slot = find_string_slot(decoder, text, hash);
     }
+    (void)!otlp_charge(decoder, text.size + ENTRY_BYTES);
     const char *copy = arena_strndup(decoder->arena, text.data, text.size);
     return add_string(decoder, slot, span_of(copy, text.size), hash);
 }
