@@ -1,16 +1,13 @@
 #include "store/block/aggregation.h"
 
+#include "lib/profile/batch/batch_type.h"
 #include "store/block/dictionary.h"
 
-static bool is_gauge(struct span type)
+/* Numbers of threads are gauges, too, although they are stored as deltas. */
+static bool is_gauge(struct span name, struct span type)
 {
-    static const char *const names[] = {"goroutine", "goroutines", "thread",
-                                        "threads",   "space",      "objects"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (span_equal_text(type, names[i]))
-            return true;
-    }
-    return span_starts_with(type, "inuse_") || span_starts_with(type, "live");
+    return batch_type_is_gauge(name, type) || span_equal_text(type, "thread") ||
+           span_equal_text(type, "threads");
 }
 
 /* A type that is neither delta nor gauge is a counter. lib/profile/batch/batch_type.h decides at
@@ -18,7 +15,8 @@ static bool is_gauge(struct span type)
 enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, uint32_t series)
 {
     const struct batch_type *type = &dictionary->series[series].type;
-    if (is_gauge(dictionary->tables->strings[type->sample_type.type]))
+    const struct span *strings = dictionary->tables->strings;
+    if (is_gauge(strings[type->name], strings[type->sample_type.type]))
         return STORE_MEAN;
     return type->is_delta ? STORE_SUM : STORE_DIFFERENCE;
 }

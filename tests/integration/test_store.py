@@ -321,6 +321,24 @@ def test_many_small_values_add_up_to_the_whole(shared_server, types):
         assert abs(cum["work"] - whole) <= 1
 
 
+@pytest.mark.parametrize(
+    "types",
+    [("inuse-space", "bytes"), ("inuse-objects", "count"), ("goroutine_count", "count")],
+    ids=lambda types: types[0],
+)
+def test_gauges_of_other_profilers_are_averaged(shared_server, types):
+    """A stored series has the rule by which its profiles were taken for gauges."""
+    client = Tenant(shared_server()).api("ingest", "read")
+    for snapshot, value in enumerate((1000, 1100, 1000, 1100)):
+        maker = pprof_maker.Maker([types])
+        maker.sample([maker.location([(maker.function("main"), 1)])], [value])
+        maker.scalars(time=BEGIN + snapshot * 15 * 10**9)
+        assert client.post("/api/v1/profiles", body=maker.bytes()).status == 200
+    query = {"query": ":".join(types), "start": BEGIN, "end": BEGIN + 60 * 10**9, "report": "top"}
+    response = client.get("/api/v1/query", query=query)
+    assert response.headers["perfolio-rule"] == "mean" and response.json()["total"] == 1050
+
+
 def test_profiles_with_equal_times_are_one_snapshot(shared_server):
     """They count as one snapshot in differences and in means, before and after merges."""
     server = shared_server("--jobs-interval", "1s")

@@ -18,12 +18,11 @@ HOUR = 3600 * 10**9
 
 
 def rule_of(type_name):
-    sample_type = type_name.split(":")[1]
-    if sample_type.startswith(("inuse_", "live")) or sample_type in (
-        "goroutine",
-        "goroutines",
-        "space",
-        "objects",
+    name, sample_type = type_name.replace("-", "_").split(":")[:2]
+    if (
+        sample_type.startswith(("inuse_", "live", "goroutine"))
+        or sample_type in ("space", "objects")
+        or name in ("goroutine", "goroutines")
     ):
         return "mean"
     return "sum" if type_name.endswith(":delta") else "difference"

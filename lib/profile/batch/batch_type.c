@@ -140,13 +140,28 @@ struct span batch_type_name(const struct profile *profile, struct span name, uin
     return is_cpu && span_equal_text(name, "wall") ? SPAN_LITERAL("process_cpu") : name;
 }
 
+static const struct rule *find_kind(struct span type)
+{
+    return find_rule(kind_rules, sizeof(kind_rules) / sizeof(kind_rules[0]), type);
+}
+
+static bool is_of_goroutines(struct span name)
+{
+    return span_equal_text(name, "goroutine") || span_equal_text(name, "goroutines");
+}
+
+bool batch_type_is_gauge(struct span name, struct span type)
+{
+    const struct rule *rule = find_kind(type);
+    return is_of_goroutines(name) || (rule && rule->kind == BATCH_KIND_GAUGE);
+}
+
 enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
                                 uint32_t value_type, bool is_stated)
 {
-    if (span_equal_text(name, "goroutine") || span_equal_text(name, "goroutines"))
+    if (is_of_goroutines(name))
         return BATCH_KIND_GAUGE;
-    const struct rule *rule = find_rule(kind_rules, sizeof(kind_rules) / sizeof(kind_rules[0]),
-                                        type_of(profile, value_type));
+    const struct rule *rule = find_kind(type_of(profile, value_type));
     if (!rule)
         return BATCH_KIND_DELTA;
     bool is_delta = rule->kind == BATCH_KIND_CUMULATIVE && (is_stated || profile->duration_ns > 0);

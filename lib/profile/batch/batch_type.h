@@ -59,6 +59,8 @@ struct span batch_type_part(struct arena *arena, struct span part);
 /* The name for one of the profile's value types: "wall" becomes process_cpu for type "cpu". */
 struct span batch_type_name(const struct profile *profile, struct span name, uint32_t value_type);
 
+/* Whether a type of a profile with this name is a gauge; the same for stored series. */
+bool batch_type_is_gauge(struct span name, struct span type);
 /* Never returns BATCH_KIND_BY_RULE. is_stated: the protocol states that values cover only the
  * profile's time. */
 enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
