@@ -42,6 +42,7 @@ struct disk {
     pthread_t thread;
     _Atomic enum disk_state state;
     _Atomic uint64_t free_bytes;
+    _Atomic uint64_t total_bytes;
     _Atomic uint64_t reserve_bytes;
     _Atomic uint64_t held_bytes;
     _Atomic int64_t looked_ns; /* monotonic */
@@ -150,6 +151,7 @@ static enum disk_state find_state(struct disk *disk)
     const uint64_t reserve_bytes = reserve_of(disk, total_bytes);
     const bool full = is_full(disk, free_bytes, reserve_bytes);
     atomic_store(&disk->free_bytes, free_bytes);
+    atomic_store(&disk->total_bytes, total_bytes);
     atomic_store(&disk->reserve_bytes, reserve_bytes);
     hold_or_release_reserve(disk, free_bytes, reserve_bytes);
     if (can_write(disk))
@@ -271,6 +273,11 @@ enum err_code disk_check(const struct disk *disk, struct err *err)
 uint64_t disk_free_bytes(const struct disk *disk)
 {
     return atomic_load(&disk->free_bytes);
+}
+
+uint64_t disk_total_bytes(const struct disk *disk)
+{
+    return atomic_load(&disk->total_bytes);
 }
 
 uint64_t disk_min_free_bytes(const struct disk *disk)

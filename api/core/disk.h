@@ -36,6 +36,8 @@ uint64_t disk_default_reserve(uint64_t total_bytes);
  * written or does not respond; the message states which). */
 enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 
+/* The size of the file system. */
+uint64_t disk_total_bytes(const struct disk *disk);
 /* For metrics: the free bytes, and the number below which nothing is stored. */
 uint64_t disk_free_bytes(const struct disk *disk);
 uint64_t disk_min_free_bytes(const struct disk *disk);

@@ -197,8 +197,9 @@ static const struct setting all_settings[] = {
             36500 * DAY, "0",
             "the maximum of retention rules that a team sets itself; 0: no maximum"),
     SETTING("tenant-stored-profile-bytes", SETTING_SIZE,
-            tenant_limits[TENANT_LIMIT_STORED_PROFILE_BYTES], 0, 1024 * TIB, "100GiB",
-            "of continuous profiles in the store; no more are accepted then; 0: no maximum"),
+            tenant_limits[TENANT_LIMIT_STORED_PROFILE_BYTES], 0, 1024 * TIB, "0",
+            "of continuous profiles of one tenant in the store, after which no more are accepted; "
+            "0: half of the disk, or in a bucket any size"),
     SETTING("debuginfod-urls", SETTING_TEXT, debuginfod_urls, 0, 0,
             "https://debuginfod.elfutils.org/,https://debuginfod.debian.net/,"
             "https://debuginfod.ubuntu.com/,https://debuginfod.fedoraproject.org/,"

@@ -20,7 +20,7 @@ enum tenant_limit {
     TENANT_LIMIT_QUERY_MEMORY_BYTES,
     TENANT_LIMIT_QUERY_READ_BYTES,
     TENANT_LIMIT_RULE_KEEP_S,          /* of a retention rule that the team sets itself; 0: any */
-    TENANT_LIMIT_STORED_PROFILE_BYTES, /* continuous profiles in the store; 0: any */
+    TENANT_LIMIT_STORED_PROFILE_BYTES, /* of profiles in the store; 0: half of the disk */
     TENANT_LIMIT_COUNT
 };
 

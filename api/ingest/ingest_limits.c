@@ -14,7 +14,9 @@
  */
 #include "api/ingest/ingest_limits.h"
 
+#include "api/core/disk.h"
 #include "api/core/metrics.h"
+#include "api/core/object_store_setup.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/request.h"
@@ -200,16 +202,31 @@ static void return_samples(const struct ingest_limits *ingest_limits)
     pthread_mutex_unlock(&memory->mutex);
 }
 
+/* The limit 0 is half of the file system. A bucket has no size. */
+static uint64_t most_stored(const struct server *server, const struct tenant_limits *limits,
+                            char ret_text[TENANT_LIMITS_TEXT_BYTES])
+{
+    enum { PART = 2 };
+    const int64_t most = limits->values[TENANT_LIMIT_STORED_PROFILE_BYTES];
+    tenant_limits_describe(limits, TENANT_LIMIT_STORED_PROFILE_BYTES, ret_text);
+    if (most)
+        return (uint64_t)most;
+    snprintf(
+        ret_text, TENANT_LIMITS_TEXT_BYTES,
+        "stored_profile_bytes is half of the disk, by the setting tenant-stored-profile-bytes");
+    return object_store_setup_are_in_s3(server->settings) ? UINT64_MAX
+                                                          : disk_total_bytes(server->disk) / PART;
+}
+
 /* The stored size is read every TENANT_LIMITS_S seconds, so a tenant may exceed the limit by what
  * it sends in that time. */
-static enum err_code check_stored(const struct tenant_limits *limits, struct err *err)
+static enum err_code check_stored(const struct server *server, const struct tenant_limits *limits,
+                                  struct err *err)
 {
     enum { RETRY_S = 300 };
     char limit[TENANT_LIMITS_TEXT_BYTES];
-    const int64_t most = limits->values[TENANT_LIMIT_STORED_PROFILE_BYTES];
-    if (!most || limits->stored_profile_bytes < most)
+    if ((uint64_t)limits->stored_profile_bytes < most_stored(server, limits, limit))
         return ERR_NONE;
-    tenant_limits_describe(limits, TENANT_LIMIT_STORED_PROFILE_BYTES, limit);
     err_set(err, ERR_QUOTA,
             "the stored profiles of this team take %" PRId64
             " bytes: %s; keep them for a shorter time (perfolio retention set), delete some, or "
@@ -261,7 +278,7 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
     struct tenant_limits limits;
     enum err_code code = tenant_limits_get(request, &limits, err);
     if (!code)
-        code = check_stored(&limits, err);
+        code = check_stored(request->server, &limits, err);
     if (code)
         return code;
     struct ingest_limits *ingest_limits = mem_new(struct ingest_limits, 1);
