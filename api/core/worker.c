@@ -8,35 +8,139 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+enum { CLIENT_BUCKETS = 256 };
+
+/* A client with jobs that are queued or not released yet; freed when it has none. */
+struct worker_client {
+    uint64_t id;
+    struct worker_client *next;      /* in its bucket */
+    struct worker_client *next_turn; /* of the clients that have queued jobs */
+    struct worker_job *head;         /* its queued jobs */
+    struct worker_job **tail;
+    int queued_count;
+    int job_count; /* not released */
+    size_t bytes;  /* of these */
+};
+
 struct worker_pool {
     pthread_mutex_t lock;
     pthread_cond_t has_work;
-    struct worker_job *head;
-    struct worker_job **tail;
+    struct worker_client *first_turn;
+    struct worker_client **last_turn;
+    struct worker_client *buckets[CLIENT_BUCKETS];
+    struct worker_client nobody; /* of the jobs without a client */
     int queued_count;
     int running_count;
     int max_queued;
-    size_t bytes; /* of queued and running jobs */
+    size_t bytes; /* of all jobs that are not released */
     size_t max_bytes;
     bool is_ending;
     int thread_count;
     pthread_t threads[];
 };
 
-/* Called with the lock held; NULL when the pool ends. */
+/* All static functions below are called with the lock held. */
+
+/* The link to the client, or to the end of its bucket. */
+static struct worker_client **find_client(struct worker_pool *pool, uint64_t id)
+{
+    struct worker_client **link = &pool->buckets[id % CLIENT_BUCKETS];
+    while (*link && (*link)->id != id)
+        link = &(*link)->next;
+    return link;
+}
+
+static struct worker_client *find_or_add_client(struct worker_pool *pool, uint64_t id)
+{
+    if (id == 0)
+        return &pool->nobody;
+    struct worker_client **link = find_client(pool, id);
+    if (!*link) {
+        *link = mem_new(struct worker_client, 1);
+        (*link)->id = id;
+        (*link)->tail = &(*link)->head;
+    }
+    return *link;
+}
+
+static void count_job(struct worker_pool *pool, struct worker_job *job)
+{
+    job->owner = find_or_add_client(pool, job->client);
+    job->owner->job_count++;
+    job->owner->bytes += job->bytes;
+    pool->bytes += job->bytes;
+}
+
+static void uncount_job(struct worker_pool *pool, struct worker_job *job)
+{
+    struct worker_client *client = job->owner;
+    job->owner = NULL;
+    client->job_count--;
+    client->bytes -= job->bytes;
+    pool->bytes -= job->bytes;
+    if (client->job_count > 0 || client == &pool->nobody)
+        return;
+    struct worker_client **link = find_client(pool, client->id);
+    *link = client->next;
+    mem_free(client);
+}
+
+static void append_turn(struct worker_pool *pool, struct worker_client *client)
+{
+    client->next_turn = NULL;
+    *pool->last_turn = client;
+    pool->last_turn = &client->next_turn;
+}
+
+static void remove_turn(struct worker_pool *pool, struct worker_client **link)
+{
+    struct worker_client *client = *link;
+    *link = client->next_turn;
+    if (pool->last_turn == &client->next_turn)
+        pool->last_turn = link;
+}
+
+/* Removes the queued job that *link points to. */
+static struct worker_job *unlink_job(struct worker_pool *pool, struct worker_client *client,
+                                     struct worker_job **link)
+{
+    struct worker_job *job = *link;
+    *link = job->next;
+    if (client->tail == &job->next)
+        client->tail = link;
+    job->next = NULL;
+    client->queued_count--;
+    pool->queued_count--;
+    return job;
+}
+
+static void append_job(struct worker_pool *pool, struct worker_job *job)
+{
+    if (!job->owner)
+        count_job(pool, job);
+    struct worker_client *client = job->owner;
+    job->next = NULL;
+    *client->tail = job;
+    client->tail = &job->next;
+    if (client->queued_count++ == 0)
+        append_turn(pool, client);
+    pool->queued_count++;
+    pthread_cond_signal(&pool->has_work);
+}
+
+/* NULL when the pool ends. */
 static struct worker_job *wait_for_job(struct worker_pool *pool)
 {
-    while (!pool->head) {
+    while (!pool->first_turn) {
         if (pool->is_ending)
             return NULL;
         pthread_cond_wait(&pool->has_work, &pool->lock);
     }
-    struct worker_job *job = pool->head;
-    pool->head = job->next;
-    if (!pool->head)
-        pool->tail = &pool->head;
-    job->next = NULL;
-    pool->queued_count--;
+    struct worker_client *client = pool->first_turn;
+    remove_turn(pool, &pool->first_turn);
+    struct worker_job *job = unlink_job(pool, client, &client->head);
+    if (client->head)
+        append_turn(pool, client);
     pool->running_count++;
     return job;
 }
@@ -47,12 +151,12 @@ static void *run_jobs(void *argument)
     pthread_mutex_lock(&pool->lock);
     struct worker_job *job;
     while ((job = wait_for_job(pool))) {
-        size_t bytes = job->bytes;
+        if (job->client == 0 && job->bytes == 0)
+            uncount_job(pool, job);
         pthread_mutex_unlock(&pool->lock);
         job->run(job); /* may free job */
         pthread_mutex_lock(&pool->lock);
         pool->running_count--;
-        pool->bytes -= bytes;
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -65,7 +169,8 @@ struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t 
         mem_alloc(1, sizeof(*pool) + (size_t)thread_count * sizeof(pthread_t));
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->has_work, NULL);
-    pool->tail = &pool->head;
+    pool->last_turn = &pool->first_turn;
+    pool->nobody.tail = &pool->nobody.head;
     pool->max_queued = max_queued;
     pool->max_bytes = max_bytes;
     /* Only the main thread handles signals. */
@@ -81,42 +186,107 @@ struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t 
     return pool;
 }
 
-void worker_pool_destroy(struct worker_pool *pool)
+void worker_pool_stop(struct worker_pool *pool)
 {
-    if (!pool)
-        return;
     pthread_mutex_lock(&pool->lock);
     pool->is_ending = true;
     pthread_cond_broadcast(&pool->has_work);
     pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < pool->thread_count; i++)
         pthread_join(pool->threads[i], NULL);
+    pool->thread_count = 0;
+}
+
+/* Those whose jobs were never released. */
+static void free_clients(struct worker_pool *pool)
+{
+    for (int i = 0; i < CLIENT_BUCKETS; i++) {
+        while (pool->buckets[i]) {
+            struct worker_client *client = pool->buckets[i];
+            pool->buckets[i] = client->next;
+            mem_free(client);
+        }
+    }
+}
+
+void worker_pool_destroy(struct worker_pool *pool)
+{
+    if (!pool)
+        return;
+    worker_pool_stop(pool);
+    free_clients(pool);
     pthread_cond_destroy(&pool->has_work);
     pthread_mutex_destroy(&pool->lock);
     mem_free(pool);
 }
 
-static void append_job(struct worker_pool *pool, struct worker_job *job)
+/* A job larger than the whole limit still runs if it is alone. */
+static bool has_bytes_for(struct worker_pool *pool, const struct worker_job *job)
 {
-    job->next = NULL;
-    *pool->tail = job;
-    pool->tail = &job->next;
-    pool->queued_count++;
-    pool->bytes += job->bytes;
-    pthread_cond_signal(&pool->has_work);
+    if (pool->bytes == 0 || pool->bytes > pool->max_bytes)
+        return pool->bytes == 0;
+    const size_t available = pool->max_bytes - pool->bytes;
+    const struct worker_client *client = job->client ? *find_client(pool, job->client) : NULL;
+    const size_t held = client && job->bytes ? client->bytes : 0;
+    return job->bytes <= available && held <= available - job->bytes;
+}
+
+static int queued_count_of(struct worker_pool *pool, uint64_t id)
+{
+    const struct worker_client *client = id ? *find_client(pool, id) : &pool->nobody;
+    return client ? client->queued_count : 0;
+}
+
+static bool has_place_for(struct worker_pool *pool, const struct worker_job *job)
+{
+    const int quarter = pool->max_queued / 4;
+    const int most = quarter > WORKER_MIN_QUEUED_OF_CLIENT ? quarter : WORKER_MIN_QUEUED_OF_CLIENT;
+    return job->client == 0 || queued_count_of(pool, job->client) < most;
+}
+
+/* The link to the last job of the client that may be replaced, or NULL. */
+static struct worker_job **find_last_replaceable(struct worker_client *client)
+{
+    struct worker_job **last = NULL;
+    for (struct worker_job **link = &client->head; *link; link = &(*link)->next) {
+        if ((*link)->refuse)
+            last = link;
+    }
+    return last;
+}
+
+/* Removes the last job of the client with the most queued jobs from the queue. NULL if that client
+ * would then have fewer than the one with own_count: two clients must not replace each other's jobs
+ * in turn. */
+static struct worker_job *remove_replaced(struct worker_pool *pool, int own_count)
+{
+    struct worker_client *most = NULL;
+    int most_count = own_count + 1;
+    for (struct worker_client *client = pool->first_turn; client; client = client->next_turn) {
+        if (client->queued_count > most_count) {
+            most = client;
+            most_count = client->queued_count;
+        }
+    }
+    struct worker_job **last = most ? find_last_replaceable(most) : NULL;
+    return last ? unlink_job(pool, most, last) : NULL; /* most keeps at least one job, its turn */
 }
 
 enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job, struct err *err)
 {
+    struct worker_job *replaced = NULL;
     pthread_mutex_lock(&pool->lock);
-    /* A job larger than the whole bound still runs if it is alone. */
-    bool is_full = pool->queued_count >= pool->max_queued ||
-                   (pool->bytes > 0 && job->bytes > pool->max_bytes - pool->bytes) ||
-                   pool->bytes > pool->max_bytes;
-    if (!is_full)
+    bool is_accepted = has_bytes_for(pool, job) && has_place_for(pool, job);
+    if (is_accepted && pool->queued_count >= pool->max_queued) {
+        replaced = remove_replaced(pool, queued_count_of(pool, job->client));
+        is_accepted = replaced != NULL;
+    }
+    if (is_accepted)
         append_job(pool, job);
     pthread_mutex_unlock(&pool->lock);
-    if (!is_full)
+    if (replaced)
+        replaced->refuse(replaced);
+    if (is_accepted)
         return ERR_NONE;
     err_set(err, ERR_BUSY, "the server has more work than it can take now; try again soon");
     err->retry_after_s = 2;
@@ -127,6 +297,14 @@ void worker_submit_admitted(struct worker_pool *pool, struct worker_job *job)
 {
     pthread_mutex_lock(&pool->lock);
     append_job(pool, job);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void worker_release(struct worker_pool *pool, struct worker_job *job)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (job->owner)
+        uncount_job(pool, job);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -144,4 +322,12 @@ int worker_running_count(struct worker_pool *pool)
     int count = pool->running_count;
     pthread_mutex_unlock(&pool->lock);
     return count;
+}
+
+size_t worker_bytes(struct worker_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    size_t bytes = pool->bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return bytes;
 }

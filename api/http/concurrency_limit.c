@@ -95,6 +95,8 @@ void concurrency_limit_destroy(struct concurrency_limit *concurrency)
 struct slot_counts {
     int key, source, client, anonymous;
     int light_of_client, light_of_anonymous;
+    size_t client_bytes; /* of the key for a slot without a client */
+    size_t anonymous_bytes;
 };
 
 static bool is_same(const char *a, const char *b)
@@ -114,6 +116,11 @@ static struct slot_counts count_slots(const struct concurrency_slot *list,
         counts.anonymous += slot->is_anonymous;
         counts.light_of_client += slot->is_light && is_same(slot->client, wanted->client);
         counts.light_of_anonymous += slot->is_light && slot->is_anonymous;
+        if (wanted->client ? is_same(slot->client, wanted->client)
+                           : is_same(slot->key, wanted->key))
+            counts.client_bytes += slot->bytes;
+        if (slot->is_anonymous)
+            counts.anonymous_bytes += slot->bytes;
     }
     return counts;
 }
@@ -184,8 +191,15 @@ struct full {
     bool for_client; /* too many of the client or the source */
     bool for_key;
     bool for_anonymous;
+    bool for_bytes; /* of clients without credentials */
     bool for_all;
 };
+
+/* A single request may always wait. */
+static bool exceeds(size_t waiting_bytes, const struct concurrency_slot *wanted, size_t max_bytes)
+{
+    return waiting_bytes > 0 && wanted->bytes > 0 && waiting_bytes + wanted->bytes > max_bytes;
+}
 
 /* Called with the lock held. An address may have as many waiting requests as there may be viewers
  * behind it who open a link at the same time. */
@@ -198,10 +212,13 @@ static struct full find_full(const struct concurrency_limit *concurrency,
     if (wanted->is_anonymous && half > MIN_WAITING_OF_ADDRESS)
         of_client = half > 2 * MIN_WAITING_OF_ADDRESS ? half_of(half) : MIN_WAITING_OF_ADDRESS;
     return (struct full){
-        .for_client =
-            counts.client >= of_client || counts.source >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE,
+        .for_client = counts.client >= of_client ||
+                      counts.source >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE ||
+                      exceeds(counts.client_bytes, wanted, CONCURRENCY_LIMIT_WAITING_BYTES),
         .for_key = counts.key >= half,
         .for_anonymous = wanted->is_anonymous && counts.anonymous >= half,
+        .for_bytes = wanted->is_anonymous &&
+                     exceeds(counts.anonymous_bytes, wanted, 2 * CONCURRENCY_LIMIT_WAITING_BYTES),
         .for_all = concurrency->waiting_count >= concurrency->max_waiting,
     };
 }
@@ -211,7 +228,8 @@ static bool makes_place(const struct concurrency_slot *slot, struct full full,
                         const struct concurrency_slot *wanted)
 {
     return (!full.for_key || is_same(slot->key, wanted->key)) &&
-           (!full.for_anonymous || slot->is_anonymous);
+           (!full.for_anonymous || slot->is_anonymous) &&
+           (!full.for_bytes || (slot->is_anonymous && slot->bytes >= wanted->bytes));
 }
 
 /* Called with the lock held. The link to the last request of the client that has the most of those
@@ -271,7 +289,8 @@ enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency
         outcome = CONCURRENCY_LIMIT_TAKEN;
     } else {
         const struct full full = find_full(concurrency, slot);
-        const bool is_full = full.for_client || full.for_key || full.for_anonymous || full.for_all;
+        const bool is_full =
+            full.for_client || full.for_key || full.for_anonymous || full.for_bytes || full.for_all;
         struct concurrency_slot **link =
             is_full && !full.for_client ? find_replaced(concurrency, full, slot) : NULL;
         if (link)

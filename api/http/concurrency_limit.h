@@ -16,18 +16,26 @@
  * A request that gets no slot waits without a worker: it is put aside, and handled again from the
  * start when a slot is passed to it. Among the waiting requests that may have a free slot it goes
  * to the one whose client got a slot longest ago, and of equal ones to the first. So a client with
- * many waiting requests delays another client by one of them. Threads: any.
+ * many waiting requests delays another client by one of them. The waiting requests of a client are
+ * limited in number, and in the bytes of their bodies. Threads: any.
  */
 #ifndef API_HTTP_CONCURRENCY_LIMIT_H
 #define API_HTTP_CONCURRENCY_LIMIT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct concurrency_limit;
 
-enum { CONCURRENCY_LIMIT_WAITING_OF_SOURCE = 16 }; /* waiting requests; more are refused */
+enum {
+    CONCURRENCY_LIMIT_WAITING_OF_SOURCE = 16, /* waiting requests; more are refused */
+    /* The bodies of a client's waiting requests, or of those with a key if they name no client: a
+     * quarter of what the queue of a pool of workers may hold. All clients without credentials
+     * together may have twice as much. */
+    CONCURRENCY_LIMIT_WAITING_BYTES = 32 << 20,
+};
 
 /* Embedded in a request. It must not move from the first call until the slot is returned. */
 struct concurrency_slot {
@@ -37,6 +45,7 @@ struct concurrency_slot {
     const char *client; /* an address or a team; NULL: none, then its two rules do not apply */
     bool is_anonymous;  /* client is an address without credentials */
     bool is_light;      /* of concurrency_limit_create_shares: the work is not known to be slow */
+    size_t bytes;       /* the body that the request keeps while it waits */
     bool is_held;
     atomic_bool is_waiting; /* for concurrency_limit.c, as are the next two */
     uint64_t hash;
@@ -72,8 +81,9 @@ enum concurrency_limit_outcome {
     CONCURRENCY_LIMIT_TAKEN,
     CONCURRENCY_LIMIT_WAITING, /* the slot no longer belongs to the caller: wake may be running
                                   already, or concurrency_limit_leave */
-    CONCURRENCY_LIMIT_REFUSED, /* too many wait: of the client or source; or of all or for the key,
-                                  and no client has two more of them than this one */
+    CONCURRENCY_LIMIT_REFUSED, /* too many wait, or too many bytes: of the client or source; or of
+                                  all or for the key, and no client has two more of them than this
+                                  one */
 };
 enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
                                                               struct concurrency_slot *slot);

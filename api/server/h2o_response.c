@@ -300,7 +300,8 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
         return;
     }
     job->work.run = run_read_chunk;
-    job->work.bytes = 0; /* already admitted */
+    job->work.refuse = NULL; /* the head of the response has been sent */
+    job->work.bytes = 0;     /* response_memory counts the piece */
     job->reference_count++;
     worker_submit_admitted(http_job_pool(job->loop->http, &job->request), &job->work);
 }

@@ -224,6 +224,13 @@ static double read_buffered(void *context)
     return (double)bytes;
 }
 
+static double read_request_bytes(void *context)
+{
+    struct http_server *http = context;
+    return (double)(worker_bytes(http->workers) + worker_bytes(http->agent_workers) +
+                    worker_bytes(http->download_workers));
+}
+
 static double read_response_bytes(void *context)
 {
     struct http_server *http = context;
@@ -273,6 +280,9 @@ static void register_metrics(struct http_server *http)
                   http);
     metrics_gauge(metrics, "perfolio_http_buffered_bytes", "",
                   "Request bytes received and not yet passed to a worker.", read_buffered, http);
+    metrics_gauge(metrics, "perfolio_http_request_bytes", "",
+                  "Memory of requests that are queued, put aside or being handled.",
+                  read_request_bytes, http);
     metrics_gauge(metrics, "perfolio_http_response_bytes", "",
                   "Memory of large responses that their peers have not read yet.",
                   read_response_bytes, http);
@@ -377,6 +387,7 @@ static void drop_body(struct http_job *job)
 static void on_response(struct http_job *job)
 {
     drop_body(job);
+    worker_release(http_job_pool(job->loop->http, &job->request), &job->work);
     if (job->req && !job->has_response_head)
         http_response_send(job);
     else if (job->req)
@@ -586,20 +597,26 @@ static void fini_loop(struct http_loop *loop)
     mem_free(loop->listeners);
 }
 
+static void for_each_pool(const struct http_server *http, void (*action)(struct worker_pool *pool))
+{
+    action(http->workers);
+    action(http->agent_workers);
+    action(http->download_workers);
+    action(http->probes);
+}
+
 void http_server_destroy(struct http_server *http)
 {
     if (!http)
         return;
     if (http->is_started) {
         http_server_stop(http, 0);
-        /* Handlers that still run need loops that still run. */
-        worker_pool_destroy(http->workers);
-        worker_pool_destroy(http->agent_workers);
-        worker_pool_destroy(http->download_workers);
-        worker_pool_destroy(http->probes);
+        /* Handlers that still run need loops that still run, and these release the jobs. */
+        for_each_pool(http, worker_pool_stop);
         send_to_loops(http, MESSAGE_END, NULL);
         for (int i = 0; i < http->options.loop_count; i++)
             fini_loop(&http->loops[i]);
+        for_each_pool(http, worker_pool_destroy);
     } else {
         close_listening_sockets(http);
     }

@@ -89,7 +89,7 @@ struct http_options {
     int intake_count;          /* threads for routes with ROUTE_AGENT */
     int worker_count;          /* max(4, 2 * cores), at most 16 */
     int max_queued_requests;   /* 256 */
-    size_t max_queued_bytes;   /* 128 MiB: bodies of queued and running requests */
+    size_t max_queued_bytes;   /* 128 MiB: bodies of queued, put aside and running requests */
     size_t max_buffered_bytes; /* 192 MiB for the input of all connections, and as much for the
                                   responses that peers have not read yet */
     int max_connections;       /* 4096 */

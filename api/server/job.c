@@ -9,12 +9,13 @@
  *            lacks a slot, are put aside, without a worker. rerun_job queues the job again when
  *            another one passes its slot on; the loop ends it when its client has gone, it has
  *            waited for too long, or the server stops; refuse_job ends it when the list is full and
- *            a request of a client with fewer of them needs its place
+ *            a request of a client with fewer of them needs its place, as it does in a full queue
  *
  * A job that was put aside belongs to no thread until its slot is removed from the waiting list.
  * Then it belongs to the thread that removed it: the one that calls concurrency_limit_give, which
  * calls rerun_job, the one that calls concurrency_limit_take_or_wait, which calls refuse_job, or
- * the loop, if concurrency_limit_leave has returned true.
+ * the loop, if concurrency_limit_leave has returned true. Its pool counts its body until the loop
+ * has the response (worker_release in http_server.c), so put aside or not, bodies have one limit.
  *
  * A job waits for one slot at a time. It may wait for a worker of its client while it holds the
  * slot of its handler, but it returns the worker before it waits for that slot, so no jobs can
@@ -36,6 +37,7 @@
 #include "api/server/protocol_error.h"
 #include "api/server/response_memory.h"
 #include "api/server/server_run.h"
+#include "api/server/tcp_info.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
@@ -549,9 +551,9 @@ static void rerun_job(struct concurrency_slot *slot)
     worker_submit_admitted(http_job_pool(job->loop->http, &job->request), &job->work);
 }
 
-static void refuse_job(struct concurrency_slot *slot)
+/* Called for a job that waits in a queue or was put aside, instead of its handler. */
+static void refuse_job(struct http_job *job)
 {
-    struct http_job *job = slot->owner;
     struct err err;
     give_slots(job);
     err_set(&err, ERR_BUSY,
@@ -562,18 +564,37 @@ static void refuse_job(struct concurrency_slot *slot)
     send_response(job);
 }
 
+static void refuse_waiting(struct concurrency_slot *slot)
+{
+    refuse_job(slot->owner);
+}
+
+static void refuse_queued(struct worker_job *work)
+{
+    refuse_job((struct http_job *)work);
+}
+
 static struct concurrency_slot slot_of(struct http_job *job)
 {
-    return (struct concurrency_slot){.owner = job, .wake = rerun_job, .refuse = refuse_job};
+    return (struct concurrency_slot){
+        .bytes = job->request.body.size, .owner = job, .wake = rerun_job, .refuse = refuse_waiting};
+}
+
+/* A queue knows a client by its address only, since its credentials are looked up on a worker. */
+static uint64_t client_number(const struct request *request)
+{
+    return tcp_info_subscriber_of_text(request->address) + 1; /* 0 is nobody */
 }
 
 enum err_code http_job_submit(struct http_job *job, struct err *err)
 {
     struct http_server *http = job->loop->http;
     job->work.run = run_on_worker;
+    job->work.refuse = refuse_queued;
+    job->work.client = client_number(&job->request);
+    job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->request.concurrency_slot = slot_of(job);
     job->request.worker_slot = slot_of(job);
-    job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->queued_ns = clock_monotonic_ns();
     if (job->request.route->flags & ROUTE_AGENT)
         job->request.deadline_ns = job->queued_ns + INGEST_MS * CLOCK_NS_PER_MS;

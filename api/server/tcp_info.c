@@ -1,5 +1,6 @@
 #include "api/server/tcp_info.h"
 
+#include <arpa/inet.h>
 #include <endian.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -42,4 +43,16 @@ uint64_t tcp_info_subscriber(const struct sockaddr_storage *address)
     else if (address->ss_family == AF_INET)
         number = v4->sin_addr.s_addr;
     return ntohl(number); /* no subscriber's prefix begins with 32 zero bits: RFC 4291 */
+}
+
+uint64_t tcp_info_subscriber_of_text(const char *address)
+{
+    struct sockaddr_storage parsed = {.ss_family = AF_UNSPEC};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&parsed;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&parsed;
+    if (inet_pton(AF_INET, address, &v4->sin_addr) == 1)
+        parsed.ss_family = AF_INET;
+    else if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1)
+        parsed.ss_family = AF_INET6;
+    return tcp_info_subscriber(&parsed);
 }

@@ -20,5 +20,7 @@ bool tcp_info_has_ended(int fd);
 /* One number per subscriber, as in api/http/rate_limiter.h: an IPv4 address, or the /64 of an IPv6
  * address. 0 for any other kind of address. */
 uint64_t tcp_info_subscriber(const struct sockaddr_storage *address);
+/* The same for an address in text form. */
+uint64_t tcp_info_subscriber_of_text(const char *address);
 
 #endif

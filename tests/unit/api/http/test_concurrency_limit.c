@@ -430,6 +430,69 @@ static void a_light_request_runs_beside_slow_ones(void **state)
     concurrency_limit_destroy(shares);
 }
 
+/* The slot of a request with a body. */
+static struct concurrency_slot slot_of_body(const char *client, bool is_anonymous, size_t bytes)
+{
+    struct concurrency_slot slot =
+        slot_of_client(is_anonymous ? "all" : client, client, is_anonymous);
+    slot.bytes = bytes;
+    return slot;
+}
+
+static void leave_all(struct concurrency_limit *concurrency, struct concurrency_slot *slots,
+                      int count)
+{
+    for (int i = 0; i < count; i++)
+        concurrency_limit_leave(concurrency, &slots[i]);
+}
+
+static void a_client_has_a_limit_of_waiting_bytes(void **state)
+{
+    (void)state;
+    const size_t half = CONCURRENCY_LIMIT_WAITING_BYTES / 2;
+    struct concurrency_limit *shares = concurrency_limit_create_shares(2, 100);
+    struct concurrency_slot held = slot_of_client("one", "one", false);
+    struct concurrency_slot held_too = slot_of_client("two", "two", false);
+    struct concurrency_slot slots[] = {
+        slot_of_body("one", false, half),     slot_of_body("one", false, half),
+        slot_of_body("one", false, 1),        slot_of_body("one", false, 0),
+        slot_of_body("two", false, 3 * half),
+    };
+    static const bool may_wait[] = {true, true, false, true, true};
+    const int count = sizeof(slots) / sizeof(slots[0]);
+    assert_true(concurrency_limit_take(shares, &held));
+    assert_true(concurrency_limit_take(shares, &held_too));
+    for (int i = 0; i < count; i++)
+        assert_int_equal(concurrency_limit_take_or_wait(shares, &slots[i]),
+                         may_wait[i] ? CONCURRENCY_LIMIT_WAITING : CONCURRENCY_LIMIT_REFUSED);
+    leave_all(shares, slots, count);
+    concurrency_limit_give(shares, &held);
+    concurrency_limit_give(shares, &held_too);
+    concurrency_limit_destroy(shares);
+}
+
+static void clients_without_credentials_share_a_limit_of_waiting_bytes(void **state)
+{
+    (void)state;
+    const size_t half = CONCURRENCY_LIMIT_WAITING_BYTES / 2;
+    struct concurrency_limit *shares = concurrency_limit_create_shares(2, 100);
+    struct concurrency_slot held = slot_of_client("192.0.2.9", "192.0.2.9", true);
+    struct concurrency_slot slots[] = {
+        slot_of_body("192.0.2.1", true, half), slot_of_body("192.0.2.1", true, half),
+        slot_of_body("192.0.2.2", true, half), slot_of_body("192.0.2.3", true, half),
+        slot_of_body("192.0.2.4", true, half), slot_of_body("192.0.2.5", true, half),
+    };
+    assert_true(concurrency_limit_take(shares, &held));
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(concurrency_limit_take_or_wait(shares, &slots[i]),
+                         CONCURRENCY_LIMIT_WAITING);
+    assert_ptr_equal(refused, &slots[1]); /* for the last one, of the client with two */
+    assert_int_equal(concurrency_limit_take_or_wait(shares, &slots[5]), CONCURRENCY_LIMIT_REFUSED);
+    leave_all(shares, slots, 6);
+    concurrency_limit_give(shares, &held);
+    concurrency_limit_destroy(shares);
+}
+
 static void a_single_thread_is_shared(void **state)
 {
     (void)state;
@@ -464,6 +527,8 @@ int main(void)
         cmocka_unit_test(every_client_has_half_of_the_threads),
         cmocka_unit_test(a_light_request_runs_beside_slow_ones),
         cmocka_unit_test(a_single_thread_is_shared),
+        cmocka_unit_test(a_client_has_a_limit_of_waiting_bytes),
+        cmocka_unit_test(clients_without_credentials_share_a_limit_of_waiting_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@ static uint64_t subscriber(const char *text)
         assert_int_equal(inet_pton(AF_INET, text, &v4->sin_addr), 1);
     else
         assert_int_equal(inet_pton(AF_INET6, text, &v6->sin6_addr), 1);
+    assert_true(tcp_info_subscriber(&address) == tcp_info_subscriber_of_text(text));
     return tcp_info_subscriber(&address);
 }
 
@@ -45,12 +46,20 @@ static void distinguishes_the_address_families(void **state)
     assert_true(subscriber("127.0.0.1") != subscriber("::1"));
 }
 
+static void has_no_number_for_another_text(void **state)
+{
+    (void)state;
+    assert_true(tcp_info_subscriber_of_text("-") == 0);
+    assert_true(tcp_info_subscriber_of_text("") == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_ipv6_by_its_first_64_bits),
         cmocka_unit_test(counts_ipv4_by_the_whole_address_in_either_form),
         cmocka_unit_test(distinguishes_the_address_families),
+        cmocka_unit_test(has_no_number_for_another_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
