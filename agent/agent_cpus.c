@@ -108,6 +108,8 @@ static void watch_target(void *context, struct process *process)
 static enum err_code begin_cpu(struct agent *agent, uint32_t cpu, struct err *err)
 {
     struct watch watch = {.agent = agent, .cpu = cpu, .err = err};
+    if (!agent->program && perf_sideband_records_cpu(agent->sideband, cpu))
+        return ERR_NONE; /* the events of threads go on when a CPU returns */
     const enum err_code code = perf_sideband_open_cpu(agent->sideband, cpu, err);
     if (code)
         return code;
