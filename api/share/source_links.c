@@ -1,7 +1,6 @@
 #include "api/share/source_links.h"
 
 #include "api/core/server.h"
-#include "api/debuginfo/symbol_tables.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
@@ -10,6 +9,7 @@
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "api/share/share_symbolization.h"
+#include "api/share/source_link_matcher.h"
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
@@ -86,29 +86,6 @@ enum err_code source_links_check_url(const char *url, struct err *err)
     return has_path ? ERR_NONE
                     : err_set(err, ERR_INVALID,
                               "url must contain {path}, or all files would lead to one page");
-}
-
-bool source_links_match(struct span pattern, struct span text)
-{
-    size_t at = 0, in = 0, star = SIZE_MAX, resume = 0;
-    while (in < text.size) {
-        if (at < pattern.size && pattern.data[at] == '*') {
-            star = at++;
-            resume = in;
-        } else if (at < pattern.size &&
-                   (pattern.data[at] == '?' || pattern.data[at] == text.data[in])) {
-            at++;
-            in++;
-        } else if (star != SIZE_MAX) { /* let the last star match one more byte */
-            at = star + 1;
-            in = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (at < pattern.size && pattern.data[at] == '*')
-        at++;
-    return at == pattern.size;
 }
 
 /* ---- a team's rules ---- */
@@ -344,56 +321,16 @@ static enum err_code find_rules(struct request *request, const struct share *sha
                                   PG_BOOL(is_of_team(request, share)));
 }
 
-static bool has_label(const struct profile *profile, struct span label)
+/* Writes the selected files. Files that the response has no space for are skipped, and sending it
+ * then fails. */
+static void write_files(struct arena *arena, struct json_response *json,
+                        struct source_link_matcher *matcher)
 {
-    const uint8_t *equals = memchr(label.data, '=', label.size);
-    const size_t key_size = (size_t)(equals - label.data);
-    const struct span key = span_of(label.data, key_size),
-                      text = span_of(equals + 1, label.size - key_size - 1);
-    const uint32_t count = profile->sample_count ? profile->label_start[profile->sample_count] : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct profile_label *found = &profile->labels[i];
-        if (!found->is_numeric && span_equal(profile_string(profile, found->key), key) &&
-            span_equal(profile_string(profile, found->text), text))
-            return true;
-    }
-    return false;
-}
-
-static bool is_chosen(const struct profile *profile, const struct profile_mapping *mapping,
-                      struct span pattern)
-{
-    char id[SYMBOL_TABLES_ID_BYTES];
-    const struct span build_id = profile_string(profile, mapping->build_id);
-    if (build_id.size == 0 || mapping->filename == 0)
-        return false;
-    return source_links_match(pattern, build_id) ||
-           (symbol_tables_id(build_id, id) && source_links_match(pattern, span_text(id)));
-}
-
-static const char *copy_text(struct arena *arena, struct span text)
-{
-    return arena_strndup(arena, text.data, text.size);
-}
-
-/* Writes the files of the binaries that the build id matches; false if it matches none. */
-static bool write_binaries(struct arena *arena, struct json_response *json,
-                           const struct profile *profile, struct span pattern)
-{
-    bool has_any = false;
-    for (uint32_t i = 0; i < profile->mapping_count && !has_any; i++)
-        has_any = is_chosen(profile, &profile->mappings[i], pattern);
-    if (!has_any)
-        return false;
-    json_response_open(json, NULL, '{');
+    struct span file;
     json_response_open(json, "binaries", '[');
-    for (uint32_t i = 0; i < profile->mapping_count; i++)
-        if (is_chosen(profile, &profile->mappings[i], pattern))
-            json_response_text(
-                json, NULL,
-                copy_text(arena, profile_string(profile, profile->mappings[i].filename)));
+    while (!buf_failed(&json->json) && source_link_matcher_next_file(matcher, &file))
+        json_response_text(json, NULL, arena_strndup(arena, file.data, file.size));
     json_response_close(json, ']');
-    return true;
 }
 
 /* A revision is one part of a path or more: everything else is escaped. */
@@ -414,31 +351,61 @@ static const char *fill_in_revision(struct arena *arena, const char *url, const 
     return arena_strndup(arena, text.data, text.size);
 }
 
-/* profile NULL: no rule needs it. */
-static void write_links(struct request *request, struct json_response *json,
-                        const struct pg_result *rows, const struct profile *profile)
+static void write_link(struct request *request, struct json_response *json,
+                       const struct pg_result *rows, int row, struct source_link_matcher *matcher)
 {
     json_response_open(json, NULL, '{');
+    if (*pg_get_text(rows, row, 2))
+        write_files(request->arena, json, matcher);
+    else
+        json_response_null(json, "binaries");
+    json_response_cell_text(json, "path_prefix", rows, row, 1);
+    json_response_text(
+        json, "url",
+        fill_in_revision(request->arena, pg_get_text(rows, row, 4), pg_get_text(rows, row, 5)));
+    json_response_close(json, '}');
+}
+
+/* Sets has[row] for the rows whose label the profile has; a row without a label applies to any. */
+static enum err_code find_labels(struct request *request, struct source_link_matcher *matcher,
+                                 const struct pg_result *rows, bool *has, struct err *err)
+{
+    const uint32_t count = (uint32_t)pg_row_count(rows);
+    struct span *labels = arena_new(request->arena, struct span, count);
+    bool has_any = false;
+    for (uint32_t row = 0; row < count; row++) {
+        labels[row] = span_text(pg_get_text(rows, (int)row, 3));
+        has_any |= labels[row].size > 0;
+    }
+    enum err_code code =
+        has_any ? source_link_matcher_find_labels(matcher, labels, count, has, err) : ERR_NONE;
+    for (uint32_t row = 0; row < count; row++)
+        has[row] |= labels[row].size == 0;
+    return code;
+}
+
+/* profile NULL: no rule needs it. */
+static enum err_code write_links(struct request *request, struct json_response *json,
+                                 const struct pg_result *rows, const struct profile *profile,
+                                 struct err *err)
+{
+    const int row_count = pg_row_count(rows);
+    bool *applies = arena_new(request->arena, bool, (size_t)row_count);
+    struct source_link_matcher *matcher = source_link_matcher_create(
+        request->arena, profile, SOURCE_LINK_MATCHER_MAX_STEPS, request->is_cancelled);
+    enum err_code code = find_labels(request, matcher, rows, applies, err);
+    json_response_open(json, NULL, '{');
     json_response_open(json, "links", '[');
-    for (int row = 0; row < pg_row_count(rows); row++) {
-        const struct span build_id = span_text(pg_get_text(rows, row, 2)),
-                          label = span_text(pg_get_text(rows, row, 3));
-        if (label.size && !has_label(profile, label))
-            continue;
-        if (!build_id.size) {
-            json_response_open(json, NULL, '{');
-            json_response_null(json, "binaries");
-        } else if (!write_binaries(request->arena, json, profile, build_id)) {
-            continue;
-        }
-        json_response_cell_text(json, "path_prefix", rows, row, 1);
-        json_response_text(
-            json, "url",
-            fill_in_revision(request->arena, pg_get_text(rows, row, 4), pg_get_text(rows, row, 5)));
-        json_response_close(json, '}');
+    for (int row = 0; !code && row < row_count; row++) {
+        const struct span build_id = span_text(pg_get_text(rows, row, 2));
+        if (applies[row] && build_id.size)
+            code = source_link_matcher_find_files(matcher, build_id, &applies[row], err);
+        if (!code && applies[row])
+            write_link(request, json, rows, row, matcher);
     }
     json_response_close(json, ']');
     json_response_close(json, '}');
+    return code;
 }
 
 static bool needs_profile(const struct pg_result *rows)
@@ -471,7 +438,9 @@ static enum err_code list_of_share(struct request *request, struct response *res
         return code;
     json_response_auto json;
     json_response_init(&json);
-    write_links(request, &json, rows, entry ? profile_cache_get(entry) : NULL);
+    code = write_links(request, &json, rows, entry ? profile_cache_get(entry) : NULL, err);
+    if (code)
+        return code;
     share_access_add_robots(request, response, &share);
     return json_response_send(&json, request, response, 200, err);
 }

@@ -3,7 +3,8 @@
  *
  *   path_prefix  the start of the file's path, in whole parts (/src is no prefix of /srcother/x.c);
  *                the rest of the path is {path}
- *   build_id     of the binary, may contain * and ?; empty: any
+ *   build_id     of the binary, may contain * and ?; empty: any. Ids that cannot have a symbol
+ *                table (more than 256 hexadecimal digits) match nothing
  *   label        key=value of the profile's samples; empty: any
  *   url          "https://example.com/shop/blob/{revision}/{path}#L{line}": https only, and
  *                nothing is filled in before the path, so that no profile chooses the site
@@ -17,7 +18,8 @@
  *   GET, POST /api/v1/source-links     read with SCOPE_READ, written with SCOPE_ADMIN
  *   DELETE /api/v1/source-links/{id}
  *   GET /api/v1/shares/{id}/source-links   the rules that match the share, for anyone who may see
- *               it: with revisions filled in, and the binaries selected by build ids
+ *               it: with revisions filled in, and the binaries selected by build ids; 413 if
+ *               comparing takes more steps than api/share/source_link_matcher.h allows
  *
  * The page fills in the other parts and escapes each part of a path
  * (web/src/model/symbols/source_link.ts). Threads: any.
@@ -31,9 +33,5 @@ extern const struct route_table source_link_routes;
 
 /* Whether url is valid in a rule. Handles: ERR_INVALID, which states what is wrong. */
 enum err_code source_links_check_url(const char *url, struct err *err) MUST_USE;
-
-/* Whether all of text matches a pattern in which * stands for any text and ? for one byte. Takes at
- * most the product of both lengths. */
-bool source_links_match(struct span pattern, struct span text);
 
 #endif

@@ -165,3 +165,32 @@ def test_the_command_line_adds_lists_and_removes_rules(server, tenant, tmp_path)
     assert "https://" in call("add", "ftp://x/{path}", status=7)
     call("remove", made)
     assert tenant.api("read").get(RULES).json() == {"links": []}
+
+
+def add_hostile_rules(admin):
+    for _ in range(100):
+        add(admin, build_id="*" + 254 * "a" + "b", audience="everyone")
+
+
+def make_mappings(count, id_of):
+    maker = pprof_maker.Maker(CPU)
+    for i in range(count):
+        maker.mapping("/usr/bin/app", 0x400000 + 4096 * i, build_id=id_of(i))
+    stack = [maker.location([(maker.function("work", "/build/work.c"), 7)], 1, 0x400100)]
+    maker.sample(stack, [5])
+    return maker.bytes()
+
+
+def test_wildcards_that_match_badly_cost_little(tenant):
+    """Compared with each mapping, these rules took ten minutes of CPU time."""
+    admin, client = tenant.api("admin"), tenant.api("share")
+    add_hostile_rules(admin)
+    link = share(client, make_mappings(800, lambda i: 16000 * "a"))["id"]
+    assert links_of(client, link) == []
+
+
+def test_comparing_too_many_build_ids_is_refused(tenant):
+    admin, client = tenant.api("admin"), tenant.api("share")
+    add_hostile_rules(admin)
+    link = share(client, make_mappings(2000, lambda i: 248 * "a" + f"{i:08x}"))["id"]
+    problem(client.get(f"/api/v1/shares/{link}/source-links"), 413, "source links", "wildcards")

@@ -57,7 +57,7 @@ export interface Binary {
 
 /**
  * Whether the whole text matches a pattern, in which * stands for any text and ? for one character.
- * Equal to source_links_match on the server.
+ * Equal to source_link_matcher_is_match on the server.
  */
 export function matchesPattern(pattern: string, text: string): boolean {
   let at = 0;
