@@ -235,14 +235,19 @@ static enum err_code write_row(struct pg_connection *connection,
                     values, TABLE_VALUE_COUNT + 1, arena, err);
 }
 
+/* old_bytes: of the table that it replaces; 0: none. */
 static enum err_code charge_tenant(struct server *server, struct pg_connection *connection,
-                                   const struct debuginfo_table *table, int64_t delta,
+                                   const struct debuginfo_table *table, int64_t old_bytes,
                                    struct arena *arena, struct err *err)
 {
-    if (table->tenant_id == DEBUGINFO_PUBLIC || delta == 0)
+    enum err_code code = ERR_NONE;
+    if (table->tenant_id == DEBUGINFO_PUBLIC)
         return ERR_NONE;
-    return delta > 0 ? quota_charge_tenant(server, connection, table->tenant_id, delta, arena, err)
-                     : quota_give_back(connection, table->tenant_id, -delta, arena, err);
+    if (old_bytes)
+        code = quota_give_back(connection, table->tenant_id, old_bytes, arena, err);
+    return code ? code
+                : quota_charge_tenant(server, connection, table->tenant_id, table->stored_bytes,
+                                      arena, err);
 }
 
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
@@ -260,8 +265,8 @@ enum err_code debuginfo_table_store(struct server *server, struct pg_connection 
     code = write_row(connection, table, arena, err);
     if (code)
         return code;
-    code = charge_tenant(server, connection, table,
-                         table->stored_bytes - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
+    code =
+        charge_tenant(server, connection, table, is_first ? 0 : pg_get_i64(old, 0, 2), arena, err);
     if (code)
         return code;
     if (table->tenant_id != DEBUGINFO_PUBLIC && symbol_tables_is_good(table->facts.quality))

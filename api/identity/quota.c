@@ -41,7 +41,7 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
         connection, tenant_id,
         "SELECT max_bytes_stored, uploads_per_minute, max_upload_bytes,"
         " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1),"
-        " profile_retention_s FROM tenant WHERE id = $1",
+        " profile_retention_s, object_trash_bytes(id) FROM tenant WHERE id = $1",
         arena, &row, err, PG_I64(tenant_id));
     if (code)
         return code;
@@ -54,6 +54,7 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
         .max_upload_bytes = pg_get_i64(row, 0, 2),
         .bytes_stored = pg_get_i64(row, 0, 3),
         .profile_retention_s = pg_get_i64(row, 0, 4),
+        .trash_bytes = pg_get_i64(row, 0, 5),
     };
     apply_defaults(server->settings, tenant_id, row, &quota);
     *ret_quota = quota;
@@ -98,12 +99,12 @@ static enum err_code check_sizes(bool is_anonymous, const struct quota *quota, u
                        quota->max_upload_bytes);
     if (bytes > (uint64_t)quota->max_bytes_stored)
         return refuse_size(is_anonymous, quota, bytes, err);
+    const int64_t stored = quota->bytes_stored + quota->trash_bytes;
     int64_t after;
-    if (!__builtin_add_overflow(quota->bytes_stored, (int64_t)bytes, &after) &&
-        after <= quota->max_bytes_stored)
+    if (!__builtin_add_overflow(stored, (int64_t)bytes, &after) && after <= quota->max_bytes_stored)
         return ERR_NONE;
     char used[64];
-    snprintf(used, sizeof(used), "%" PRId64 " of %" PRId64 " bytes", quota->bytes_stored,
+    snprintf(used, sizeof(used), "%" PRId64 " of %" PRId64 " bytes", stored,
              quota->max_bytes_stored);
     return refuse_storage(is_anonymous, used, err);
 }

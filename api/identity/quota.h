@@ -4,7 +4,9 @@
  * The limits are columns of the table tenant, set by the operator. Stored bytes are counted in
  * tenant_usage, spread over several rows, so that a tenant's parallel uploads do not wait for each
  * other's commit while there is plenty of room. The statement that charges bytes also checks the
- * limit, so the committed bytes never exceed it. Threads: any.
+ * limit, so the committed bytes never exceed it. The bytes of objects that are waiting for their
+ * deletion (object_trash) count, too, so a tenant cannot fill the disk by replacing or deleting
+ * data while a backup holds deletions up. Threads: any.
  */
 #ifndef API_IDENTITY_QUOTA_H
 #define API_IDENTITY_QUOTA_H
@@ -23,6 +25,7 @@ struct quota {
     int64_t max_bytes_stored;
     bool has_own_max_bytes; /* set for this tenant, not by the server's settings */
     int64_t bytes_stored;
+    int64_t trash_bytes; /* deleted and replaced objects that are still stored; they count, too */
     int64_t max_upload_bytes;
     int64_t uploads_per_minute;
     int64_t profile_retention_s; /* 0: for ever */
@@ -75,7 +78,9 @@ enum err_code quota_check_announcement(struct request *request, struct pg_connec
                                        struct err *err) MUST_USE;
 
 /* Subtracts the bytes of deleted data from the stored bytes of a tenant. The statement is sent with
- * the next one or the commit (pg_queue). Works with both database roles. */
+ * the next one or the commit (pg_queue). Works with both database roles. A caller that replaces an
+ * object gives its bytes back and charges all bytes of the new one: charging the difference would
+ * not check the old object, which is in object_trash then. */
 enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,
                               struct arena *arena, struct err *err) MUST_USE;
 

@@ -19,8 +19,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The key of a part's object: "part/<upload>.<number>.<random>"; a part that is put again is a new
- * object. */
+/* The key of a part's object: "part/<upload>.<number>.<random>"; a part that is put again with
+ * other bytes is a new object. */
 enum { PART_KEY_BYTES = 96 };
 
 static int64_t part_size(const struct upload *upload, int64_t part)
@@ -249,13 +249,74 @@ static enum err_code find_mine(struct request *request, struct upload *ret_uploa
     return upload_find_mine(request, request->path_params[0], ret_upload, err);
 }
 
-static enum err_code insert_part(struct request *request, const struct upload *upload, int64_t part,
-                                 const char *key, struct err *err)
+enum part_state { PART_ABSENT, PART_DIFFERS, PART_SAME };
+
+/* Compares the body with the stored part. A part that the scrub found damaged or lost differs. */
+static enum err_code find_part(struct request *request, const struct upload *upload, int64_t part,
+                               struct span sha256, enum part_state *ret_state, struct err *err)
 {
     pg_auto connection = NULL;
-    struct pg_result *result;
-    uint8_t sha256[DIGEST_BYTES];
-    digest_sha256(request->body, sha256);
+    struct pg_result *rows;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, upload->tenant_id,
+                           "SELECT sha256 = $3::bytea AND NOT object_is_damaged(object_key)"
+                           " FROM upload_part WHERE upload_id = $1::text AND part = $2::bigint",
+                           request->arena, &rows, err, PG_TEXT(upload->id), PG_I64(part),
+                           PG_BYTES(sha256));
+    if (code)
+        return code;
+    *ret_state = pg_row_count(rows) == 0   ? PART_ABSENT
+                 : pg_get_bool(rows, 0, 0) ? PART_SAME
+                                           : PART_DIFFERS;
+    return ERR_NONE;
+}
+
+static enum err_code check_open(int row_count, struct err *err)
+{
+    return row_count == 1 ? ERR_NONE
+                          : err_set(err, ERR_CONFLICT,
+                                    "the upload is being completed, or was completed or deleted "
+                                    "meanwhile: request its state");
+}
+
+/* An upload that may receive parts, whose lifetime begins anew. $1: its id, $2: milliseconds. */
+#define RENEW_UPLOAD                                                                               \
+    "UPDATE upload SET expires_at = 'epoch'::timestamptz + $2::bigint * interval '1 ms'"           \
+    " WHERE id = $1::text AND share_id IS NULL AND expires_at > now()"                             \
+    " AND (completing_until IS NULL OR completing_until <= now()) RETURNING id"
+
+static enum err_code renew_upload(struct request *request, const struct upload *upload,
+                                  struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *rows;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, upload->tenant_id, RENEW_UPLOAD, request->arena, &rows, err,
+                           PG_TEXT(upload->id),
+                           PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)));
+    return code ? code : check_open(pg_row_count(rows), err);
+}
+
+/* The replaced object counts for the quota until it is deleted, so the new bytes are charged. */
+static enum err_code charge_replaced(struct request *request, struct pg_connection *connection,
+                                     const struct upload *upload, struct err *err)
+{
+    const int64_t bytes = (int64_t)request->body.size;
+    enum err_code code = quota_give_back(connection, upload->tenant_id, bytes, request->arena, err);
+    return code ? code
+                : quota_charge_tenant(request->server, connection, upload->tenant_id, bytes,
+                                      request->arena, err);
+}
+
+static enum err_code insert_part(struct request *request, const struct upload *upload, int64_t part,
+                                 const char *key, struct span sha256, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *rows;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (code)
         return code;
@@ -264,25 +325,21 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         return code;
     code = pg_query_values(
         connection, upload->tenant_id,
-        "WITH renewed AS (UPDATE upload SET expires_at = 'epoch'::timestamptz +"
-        "  $6::bigint * interval '1 ms' WHERE id = $1::text AND share_id IS NULL"
-        "  AND expires_at > now() AND (completing_until IS NULL OR completing_until <= now())"
-        "  RETURNING id)"
+        "WITH renewed AS (" RENEW_UPLOAD ")"
         " INSERT INTO upload_part (upload_id, tenant_id, part, size_bytes, object_key, sha256)"
-        " SELECT id, $2::bigint, $3::bigint, $4::bigint, $5::text, $7::bytea FROM renewed"
+        " SELECT id, $3::bigint, $4::bigint, $5::bigint, $6::text, $7::bytea FROM renewed"
         " ON CONFLICT (upload_id, part) DO UPDATE SET size_bytes = excluded.size_bytes,"
-        " object_key = excluded.object_key, sha256 = excluded.sha256",
-        request->arena, &result, err, PG_TEXT(upload->id), PG_I64(upload->tenant_id), PG_I64(part),
-        PG_I64((int64_t)request->body.size), PG_TEXT(key),
+        " object_key = excluded.object_key, sha256 = excluded.sha256"
+        " RETURNING xmax <> 0", /* the row existed */
+        request->arena, &rows, err, PG_TEXT(upload->id),
         PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)),
-        PG_BYTES(span_of(sha256, DIGEST_BYTES)));
-    if (code)
-        return code;
-    if (pg_affected(result) != 1)
-        return err_set(err, ERR_CONFLICT,
-                       "the upload is being completed, or was completed or deleted meanwhile: "
-                       "request its state");
-    return pg_commit(connection, err);
+        PG_I64(upload->tenant_id), PG_I64(part), PG_I64((int64_t)request->body.size), PG_TEXT(key),
+        PG_BYTES(sha256));
+    if (!code)
+        code = check_open(pg_row_count(rows), err);
+    if (!code && pg_get_bool(rows, 0, 0))
+        code = charge_replaced(request, connection, upload, err);
+    return code ? code : quota_refuse(request, pg_commit(connection, err), err);
 }
 
 /* An object that cannot be deleted now is swept later. */
@@ -295,10 +352,16 @@ static void discard_object(struct object_store *objects, const char *key)
 
 /* An object without a row is not charged to anyone, so it is deleted at once, unless the row may
  * exist in spite of the error. */
-static enum err_code store_part_row(struct request *request, const struct upload *upload,
-                                    int64_t part, const char *key, struct err *err)
+static enum err_code store_part(struct request *request, const struct upload *upload, int64_t part,
+                                struct span sha256, struct err *err)
 {
-    enum err_code code = insert_part(request, upload, part, key, err);
+    char key[PART_KEY_BYTES], again[DIGEST_ID_BYTES];
+    digest_random_id(again);
+    snprintf(key, sizeof(key), "part/%s.%" PRId64 ".%s", upload->id, part, again);
+    enum err_code code = object_put(request->server->objects, key, request->body, err);
+    if (code)
+        return code;
+    code = insert_part(request, upload, part, key, sha256, err);
     if (code && code != ERR_DATABASE)
         discard_object(request->server->objects, key);
     return code;
@@ -320,6 +383,25 @@ static enum err_code parse_part(const struct request *request, const struct uplo
     return ERR_NONE;
 }
 
+/* A client that lost the response sends the part again: equal bytes are not stored twice. Other
+ * bytes are counted as those of a new upload are. */
+static enum err_code receive_part(struct request *request, const struct upload *upload,
+                                  int64_t part, struct err *err)
+{
+    uint8_t hash[DIGEST_BYTES];
+    const struct span sha256 = span_of(hash, DIGEST_BYTES);
+    enum part_state state;
+    digest_sha256(request->body, hash);
+    enum err_code code = find_part(request, upload, part, sha256, &state, err);
+    if (code)
+        return code;
+    if (state == PART_SAME)
+        return renew_upload(request, upload, err);
+    if (state == PART_DIFFERS)
+        code = quota_check_size(request, request->body.size, err);
+    return code ? code : store_part(request, upload, part, sha256, err);
+}
+
 static enum err_code put_part(struct request *request, struct response *response, struct err *err)
 {
     struct upload upload;
@@ -334,13 +416,7 @@ static enum err_code put_part(struct request *request, struct response *response
         code = err_set(err, ERR_CONFLICT, "the upload is complete: its state names the share");
     if (code)
         return code;
-    char key[PART_KEY_BYTES], again[DIGEST_ID_BYTES];
-    digest_random_id(again);
-    snprintf(key, sizeof(key), "part/%s.%" PRId64 ".%s", upload.id, part, again);
-    code = object_put(request->server->objects, key, request->body, err);
-    if (code)
-        return code;
-    code = store_part_row(request, &upload, part, key, err);
+    code = receive_part(request, &upload, part, err);
     if (code)
         return code;
     response->status = 204;

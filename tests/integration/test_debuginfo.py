@@ -681,6 +681,28 @@ def test_a_table_above_the_storage_quota_is_refused(server, tmp_path):
     assert stored_bytes(server, tenant) == 0
 
 
+def test_replaced_tables_count_for_the_quota_until_they_are_deleted(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    tables = [
+        packed_of(compile_with_id(tmp_path, "aa5f", name, flag))
+        for name, flag in (("one", "-fomit-frame-pointer"), ("two", "-fno-omit-frame-pointer"))
+    ]
+    backup = server.database("perfolio_jobs")
+    backup.cursor().execute("SELECT pg_advisory_lock(%s)", (0x50465357,))
+    try:
+        assert client.post(path("aa5f", "table"), body=tables[0]).status == 201
+        limit = {"max_bytes_stored": int(stored_bytes(server, tenant) * 5 // 2)}
+        quotas = server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json=limit)
+        assert quotas.status == 200, quotas
+        statuses = [
+            client.post(path("aa5f", "table"), body=tables[number % 2]).status
+            for number in (1, 2, 4)
+        ]
+        assert statuses == [201, 429, 429]
+    finally:
+        backup.close()
+
+
 @pytest.fixture
 def perfolio(server, tenant, tmp_path):
     token = tenant.make_token("debuginfo")["token"]

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import sample_profiles as samples
+from people import Tenant
 from test_shares import new_tenant, problem, query_one, share, wait_for
 
 PART = 4 << 20
@@ -334,3 +335,85 @@ def peak_kib(server):
 def status_kib(server, name):
     with open(f"/proc/{server.child_pid()}/status") as file:
         return int(next(line for line in file if line.startswith(name)).split()[1])
+
+
+SWEEP_LOCK = 0x50465357
+
+
+@pytest.fixture
+def backup_lock(server):
+    """Holds the lock that a backup holds while it copies the objects; calling it releases it."""
+    connection = server.database("perfolio_jobs")
+    connection.cursor().execute("SELECT pg_advisory_lock(%s)", (SWEEP_LOCK,))
+    yield connection.close
+    connection.close()
+
+
+def announce(client, size):
+    return client.post("/api/v1/uploads", json={"size": size})
+
+
+def parts_of(server, upload):
+    return [key for key in part_objects(server) if upload["id"] in key]
+
+
+def test_a_part_that_is_put_again_with_equal_bytes_is_stored_once(server, backup_lock):
+    client = Tenant(server).api("share")
+    upload = begin(client, 2 * PART)
+    assert put(client, upload, 0, bytes(2 * PART)).status == 204
+    stored = parts_of(server, upload)
+    for _ in range(3):
+        assert put(client, upload, 0, bytes(2 * PART)).status == 204
+    assert parts_of(server, upload) == stored and len(stored) == 1
+
+
+def test_parts_that_are_put_again_count_for_the_quota_until_they_are_deleted(server, backup_lock):
+    client = Tenant(server, max_bytes_stored=25 << 20).api("share")
+    upload = begin(client, 2 * PART)
+
+    def put_number(number):
+        return put(client, upload, 0, bytes([number]) * PART)
+
+    responses = [put_number(number) for number in range(8)]
+    assert [response.status for response in responses] == 5 * [204] + 3 * [429], responses
+    problem(responses[-1], 429, "quota")
+    assert len(parts_of(server, upload)) == 5
+    backup_lock()
+    wait_for(lambda: len(parts_of(server, upload)) == 1)
+    assert put_number(9).status == 204
+
+
+def test_deleted_uploads_count_for_the_quota_until_their_parts_are_deleted(server, backup_lock):
+    client = Tenant(server, max_bytes_stored=10 << 20).api("share")
+    upload = begin(client, 2 * PART)
+    assert put(client, upload, 0, bytes(2 * PART)).status == 204
+    assert client.delete(f"/api/v1/uploads/{upload['id']}").status == 204
+    problem(announce(client, 2 * PART), 429, "quota", str(PART))
+    assert announce(client, PART).status == 201
+    backup_lock()
+    wait_for(lambda: not parts_of(server, upload))
+    assert announce(client, PART).status == 201
+
+
+def test_the_parts_of_a_complete_upload_are_not_counted_twice(server, backup_lock):
+    client = Tenant(server, max_bytes_stored=2 * PART).api("share")
+    data = large_pprof(PART + 5000)
+    upload = begin(client, len(data))
+    for number in range(2):
+        assert put(client, upload, number, data).status == 204
+    made = client.post(f"/api/v1/uploads/{upload['id']}/complete")
+    assert made.status == 201, made
+    assert len(parts_of(server, upload)) == 2
+    assert announce(client, 2 * PART - len(data)).status == 201
+
+
+def test_anonymous_parts_that_are_put_again_count_for_the_day(start_server):
+    server = start_server("--anonymous-max-daily-bytes", str(3 * PART))
+    client = server.anonymous()
+    upload = begin(client, PART)
+    token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
+    responses = [
+        put(client, upload, 0, bytes([number]) * PART, headers=token) for number in range(8)
+    ]
+    assert [response.status for response in responses[:3]] == [204] * 3, responses
+    assert responses[-1].status == 429 and "retry-after" in responses[-1].headers
