@@ -1,4 +1,4 @@
-"""What one client may have of the queue of the workers, and of the memory for requests that wait."""
+"""What one client may have of the workers' queue, and of the memory for requests that wait."""
 
 import contextlib
 import random
