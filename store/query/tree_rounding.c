@@ -18,7 +18,11 @@ int64_t tree_rounding_round(int64_t scaled, int scale_bits)
 
 size_t tree_rounding_memory(const struct profile *profile)
 {
-    return (size_t)view_memory_bytes(profile, SPAN_LITERAL("function"));
+    const uint32_t count = profile->sample_count;
+    const size_t copies = (size_t)profile->stack_start[count] * sizeof(*profile->stack) +
+                          profile->label_start[count] * sizeof(*profile->labels) +
+                          count * (sizeof(*profile->values) + sizeof(*profile->stack_start));
+    return (size_t)view_memory_bytes(profile, SPAN_LITERAL("function")) + copies;
 }
 
 /* Everything has a whole value already: a window with one snapshot, or of whole intervals. */
@@ -123,6 +127,25 @@ static const uint32_t *first_lines(struct arena *arena, const struct profile *pr
     return first;
 }
 
+/* Writes the ranks of a stack's frames, root first, until there are max_depth; returns how many. */
+static uint64_t write_frames(const struct profile *profile, uint32_t sample,
+                             const struct frame_lists *lists, const uint32_t *ranks,
+                             uint64_t max_depth, uint32_t *entries)
+{
+    uint64_t count = 0;
+    for (uint64_t j = profile->stack_start[sample + 1]; j-- > profile->stack_start[sample];) {
+        const uint32_t location = profile->stack[j];
+        for (uint32_t k = lists->start[location]; k < lists->start[location + 1]; k++) {
+            if (count == max_depth)
+                return count;
+            entries[count++] = ranks[lists->frames[k]];
+        }
+    }
+    return count;
+}
+
+/* Stacks are cut as in a view: a profile of a few KB can have 65,536 frames per stack of 50,000
+ * inlined calls each. Samples that differ only below the cut are rounded in any order. */
 static enum err_code order_samples(struct arena *arena, const struct profile *profile,
                                    int64_t cpu_deadline_ns, uint32_t **ret_order, struct err *err)
 {
@@ -133,17 +156,13 @@ static enum err_code order_samples(struct arena *arena, const struct profile *pr
     const uint32_t *label_ranks = rank_labels(arena, profile);
     const uint32_t count = profile->sample_count;
     uint64_t *start = arena_new_raw(arena, uint64_t, count + (size_t)1);
-    uint32_t *entries =
-        arena_new_raw(arena, uint32_t, (size_t)profile_count_frames(profile) + count);
-    uint64_t at = 0;
+    uint64_t entry_count, at = 0;
+    const uint64_t max_depth = view_memory_depth(profile, &entry_count);
+    uint32_t *entries = arena_new_raw(arena, uint32_t, (size_t)entry_count + count);
     for (uint32_t i = 0; i < count; i++) {
         start[i] = at;
         entries[at++] = label_ranks[i];
-        for (uint64_t j = profile->stack_start[i + 1]; j-- > profile->stack_start[i];) {
-            const uint32_t location = profile->stack[j];
-            for (uint32_t k = lists.start[location]; k < lists.start[location + 1]; k++)
-                entries[at++] = ranks[lists.frames[k]];
-        }
+        at += write_frames(profile, i, &lists, ranks, max_depth, entries + at);
     }
     start[count] = at;
     const struct view view = {.stack_count = count,

@@ -114,12 +114,24 @@ static uint64_t count_entries(const struct profile *profile, uint64_t max_depth)
     return entries;
 }
 
+uint64_t view_memory_depth(const struct profile *profile, uint64_t *ret_entries)
+{
+    uint64_t depth = VIEW_DEPTH_MAX;
+    *ret_entries = count_entries(profile, depth);
+    if (*ret_entries <= VIEW_ENTRIES_USUAL)
+        return depth;
+    depth = VIEW_USUAL_DEPTH;
+    while ((*ret_entries = count_entries(profile, depth)) > VIEW_ENTRIES_MAX && depth > 1)
+        depth /= 2;
+    return depth;
+}
+
 uint64_t view_memory_stack_bytes(const struct profile *profile)
 {
-    uint64_t entries = count_entries(profile, VIEW_DEPTH_MAX);
-    if (entries > VIEW_ENTRIES_USUAL)
-        entries = least(count_entries(profile, VIEW_USUAL_DEPTH), VIEW_ENTRIES_MAX);
-    return entries * sizeof(uint32_t) + (uint64_t)profile->sample_count * STACK_BYTES;
+    uint64_t entries;
+    view_memory_depth(profile, &entries);
+    return least(entries, VIEW_ENTRIES_MAX) * sizeof(uint32_t) +
+           (uint64_t)profile->sample_count * STACK_BYTES;
 }
 
 uint64_t view_memory_bytes(const struct profile *profile, struct span group_by)

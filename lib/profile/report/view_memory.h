@@ -20,5 +20,8 @@ struct profile;
 uint64_t view_memory_bytes(const struct profile *profile, struct span group_by);
 /* The part of it for the stacks. A rule chain (rule_chain.h) makes them a second time. */
 uint64_t view_memory_stack_bytes(const struct profile *profile);
+/* The depth to which a view of the profile, without filters, cuts its stacks (VIEW_DEPTH_MAX).
+ * *ret_entries: the entries of all stacks then, with their inlined calls and marks of cuts. */
+uint64_t view_memory_depth(const struct profile *profile, uint64_t *ret_entries);
 
 #endif
