@@ -22,7 +22,8 @@
  * inputs. DAYS_MAX limits what one segment may need. Several are merged together up to
  * DAYS_TOGETHER days and up to WORK_TOGETHER_GIB of open inputs times days, and a claim that takes
  * longer than TURN_S returns the rest, so that other tenants wait for seconds. MAX_OPEN_BYTES is
- * the default of maintenance_options.max_open_bytes. */
+ * the default of maintenance_options.max_open_bytes. Blocks of the last level that do not fit
+ * together are claimed again after LARGE_S. */
 enum {
     ZSTD_LEVEL = 1,
     DAY_HOURS = 24,
@@ -32,6 +33,7 @@ enum {
     TURN_S = 5,
     RENEW_S = 15,
     RETRY_S = 10,
+    LARGE_S = 3600,
     MAX_OPEN_BYTES = 512 << 20
 };
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
@@ -147,12 +149,16 @@ static enum err_code open_input(struct compaction *compaction, uint32_t place)
     return ERR_NONE;
 }
 
+static size_t max_open_bytes(const struct maintenance_options *options)
+{
+    return options->max_open_bytes ? options->max_open_bytes : (size_t)MAX_OPEN_BYTES;
+}
+
 /* Opens inputs until they take max_open_bytes; at least one, and at most one more than fits. */
 static enum err_code open_batch(struct compaction *compaction)
 {
     const struct compact_plan *plan = compaction->plan;
-    const size_t most = compaction->options->max_open_bytes ? compaction->options->max_open_bytes
-                                                            : (size_t)MAX_OPEN_BYTES;
+    const size_t most = max_open_bytes(compaction->options);
     enum err_code code = ERR_NONE;
     while (!code && compaction->next_place < compaction->claim->count &&
            compaction->open_bytes < most) {
@@ -668,6 +674,31 @@ static uint32_t find_obstacle(const struct maintenance_options *options,
     return found;
 }
 
+/* Every batch of the claim would have one block, so a merge would write the same blocks again. */
+static bool has_single_batches(const struct maintenance_options *options,
+                               const struct catalogue_claim *claim)
+{
+    const size_t most = max_open_bytes(options);
+    bool is_single = true;
+    for (uint32_t i = 0; i + 1 < claim->count && is_single; i++) {
+        struct open_block opened;
+        struct err err;
+        if (block_cache_borrow(options->blocks, claim->tenant_id, &claim->places[i], &opened, &err))
+            return false; /* the merge marks it */
+        is_single = block_memory(opened.block) >= most;
+        block_cache_return(&opened);
+    }
+    return is_single;
+}
+
+/* Blocks of the last level are merged only to be fewer. */
+static bool is_useless(const struct maintenance_options *options,
+                       const struct catalogue_claim *claim)
+{
+    return claim->level >= CATALOGUE_LEVELS && claim->count > 1 && !claim->deletion_count &&
+           !claim->is_expiry && has_single_batches(options, claim);
+}
+
 static enum err_code merge_part(const struct maintenance_options *options, int64_t writer_id,
                                 const struct catalogue_claim *part, struct err *err)
 {
@@ -704,7 +735,9 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
         if (size < claim->id_count)
             code = catalogue_renew(options->jobs_database, writer_id, &remainder, err);
         if (!code)
-            code = merge_part(options, writer_id, &part, err);
+            code = is_useless(options, &part)
+                       ? catalogue_release(options->jobs_database, writer_id, &part, LARGE_S, err)
+                       : merge_part(options, writer_id, &part, err);
         if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
             size = (size + 1) / 2;
             code = ERR_NONE;

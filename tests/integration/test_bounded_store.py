@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from test_bounded_memory import OTLP, TYPE, peak_mib, small_server  # noqa: F401
 from test_shares import problem, share
-from test_store import compact
+from test_store import compact, rows_of, until
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 from otlp_maker import Profile, Request  # noqa: E402
@@ -209,6 +209,25 @@ def test_a_merge_has_few_blocks_open_together(start_server):
     query = {"query": '{service_name=~"shop.*"}', **WINDOW, "report": "top", "limit": "1"}
     response = server.api().get("/api/v1/query", query=query)
     assert response.status == 200 and response.json()["total"] == 50 * 160, response
+
+
+def test_blocks_that_do_not_fit_together_are_left_alone(start_server):
+    """Each of a day's eight blocks takes more than a merge may have open."""
+    server = start_server("--jobs-interval", "1s", "--max-merge-memory=1MiB")
+    for i in range(8):
+        ingest(server, long_names(480, 480 * i), f"shop{i}")
+    compact(server)
+    blocks = "SELECT object_key FROM block WHERE NOT is_broken ORDER BY object_key"
+    before = rows_of(server, blocks)
+    assert len(before) == 8
+    server.rows("UPDATE block SET created_at = now(), leased_until = NULL")
+    until(
+        lambda: rows_of(
+            server, "SELECT 1 FROM block WHERE leased_until > now() + interval '50 min'"
+        ),
+        "the blocks are not released",
+    )
+    assert rows_of(server, blocks) == before
 
 
 def test_stored_profiles_count_towards_a_limit(start_server):
