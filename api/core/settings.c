@@ -214,6 +214,10 @@ static const struct setting all_settings[] = {
             "PEM file to trust for debuginfod servers instead of the system's authorities"),
     SETTING("debuginfod-max-bytes", SETTING_SIZE, debuginfod_max_bytes, KIB, TIB, "2GiB",
             "of one debug file that is fetched"),
+    SETTING("debuginfod-cache-bytes", SETTING_SIZE, debuginfod_cache_bytes, KIB, 1024 * TIB,
+            "10GiB",
+            "of all symbol tables from these servers; tables that were not used for the longest "
+            "are deleted"),
     SETTING("max-profile-bytes", SETTING_SIZE, max_profile_bytes, KIB, 64 * GIB, "512MiB",
             "of one profile after decompression"),
     SETTING("max-profile-samples", SETTING_COUNT, max_profile_samples, 1, INT64_C(4000000000),

@@ -75,6 +75,7 @@ struct settings {
     uint64_t tenant_max_upload_bytes;
     char *tenant_sample_labels;                 /* api/core/sample_labels.h */
     uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/core/tenant_limit.h */
+    uint64_t debuginfod_cache_bytes;            /* of public symbol tables together */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
     int max_request_days;          /* api/ingest/ingest_limits.h */

@@ -1,5 +1,6 @@
 #include "api/debuginfo/fetch_job.h"
 
+#include "api/core/disk.h"
 #include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
@@ -94,10 +95,13 @@ static enum err_code find_due(struct debuginfo_fetch *fetch, struct pg_connectio
         "  WHERE j.key = " KEY_OF_NEED " AND j.leased_until > now())"
         " AND (SELECT count(*) FROM symbol_job j WHERE j.tenant_id = n.tenant_id"
         "  AND j.kind = 'fetch' AND j.leased_until > now()) < $2"
+        /* Deleted public tables still occupy the disk, as long as a backup is being made. */
+        " AND (p.mode = 'custom' OR (SELECT object_trash_bytes($3)) <= $4)"
         /* New needs come before repeated attempts, the latest first: somebody waits for them. */
         " ORDER BY n.tenant_id <= $1, n.tenant_id, n.try_count > 0,"
         " CASE WHEN n.try_count = 0 THEN n.first_at END DESC, n.next_try_at LIMIT 1",
-        arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE));
+        arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE),
+        PG_I64(DEBUGINFO_PUBLIC), PG_I64((int64_t)fetch->server->settings->debuginfod_cache_bytes));
 }
 
 /* The tenant's row is locked first (api/identity/tenant.h); a tenant that is being deleted gets no
@@ -185,12 +189,19 @@ static bool is_late(const struct fetch_task *task)
     return clock_monotonic_ns() > task->deadline_ns;
 }
 
+/* The disk module logs it when the disk becomes full. */
+static bool has_disk(const struct debuginfo_fetch *fetch)
+{
+    struct err ignored;
+    return disk_check(fetch->server->disk, &ignored) == ERR_NONE;
+}
+
 static bool may_go_on(void *context)
 {
     struct fetch_task *task = context;
     if (clock_monotonic_ns() - task->renewed_ns > RENEW_S * CLOCK_NS_PER_S)
         renew_lease(task, LEASE_S);
-    return !task->fetch->should_stop && !task->is_lost && !is_late(task);
+    return !task->fetch->should_stop && !task->is_lost && !is_late(task) && has_disk(task->fetch);
 }
 
 /* ---- from a file to a table ---- */
@@ -235,7 +246,10 @@ static enum err_code publish_table(void *context, const struct debuginfo_built *
                                     .problem = built->problem,
                                     .bytes = built->bytes,
                                     .is_short_lived = built->is_first_names};
-    enum err_code code = debuginfo_table_publish(server, &table, keep_table, task, err);
+    enum err_code code = disk_check(server->disk, err);
+    if (code)
+        return code;
+    code = debuginfo_table_publish(server, &table, keep_table, task, err);
     symbol_tables_forget(server, task->tenant_id);
     task->lacks_shared = table.facts.quality & SYMBOL_LACKS_SHARED;
     return code;
@@ -532,6 +546,8 @@ static bool run_one(struct debuginfo_fetch *fetch)
     struct err err;
     arena_auto arena = arena_create();
     struct fetch_task task = {.fetch = fetch, .arena = arena};
+    if (!has_disk(fetch))
+        return false;
     enum err_code code = claim_job(&task, &err);
     if (code)
         log_failure("looking for debug files to fetch", &err);

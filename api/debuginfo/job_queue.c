@@ -1,7 +1,8 @@
 /*
  * Two threads. The builder claims a job, builds it, and ends or releases it. The keeper renews the
  * lease of the running job, so that a build may take longer than a lease; it also writes the noted
- * needs and deletes old rows.
+ * needs and uses, and deletes old rows and public tables above their limit. No job is claimed while
+ * the disk is full.
  *
  * A claim takes the job of the tenant with the fewest leased jobs; among equals the tenants take
  * turns in the order of their numbers, after the one that was served last. It increments the fence
@@ -10,9 +11,11 @@
  */
 #include "api/debuginfo/job_queue.h"
 
+#include "api/core/disk.h"
 #include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/debuginfo/build_job.h"
+#include "api/debuginfo/public_tables.h"
 #include "api/debuginfo/symbol_tables.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -160,6 +163,8 @@ static bool run_one(struct debuginfo_jobs *jobs)
     struct err err;
     arena_auto arena = arena_create();
     const struct wait_limit wait_limit = {.is_cancelled = &jobs->should_stop};
+    if (disk_check(jobs->server->disk, &err)) /* its change is logged */
+        return false;
     enum err_code code = claim_job(jobs, arena, &job, &err);
     if (code)
         log_failure("claiming a symbol table", &err);
@@ -230,11 +235,13 @@ static enum err_code expire_needs(struct debuginfo_jobs *jobs, struct err *err)
     if (code)
         return code;
     /* Jobs of servers that died, whose results are no longer needed. */
-    return pg_query(connection, PG_NO_TENANT,
+    code = pg_query(connection, PG_NO_TENANT,
                     "DELETE FROM symbol_job WHERE ctid IN (SELECT ctid FROM symbol_job"
                     " WHERE kind = 'fetch' AND leased_until < now() - interval '1 hour'"
                     " LIMIT 10000 FOR UPDATE SKIP LOCKED)",
                     NULL, 0, arena, NULL, err);
+    /* The setting may be smaller than at the last start. */
+    return code ? code : public_tables_make_room(jobs->server, connection, arena, err);
 }
 
 static void expire_if_due(struct debuginfo_jobs *jobs)
@@ -257,6 +264,8 @@ static void *keeper_main(void *context)
         expire_if_due(jobs);
         if (symbol_tables_write_needs(jobs->server, &err))
             log_failure("symbol needs", &err);
+        if (public_tables_write_uses(jobs->server, &err))
+            log_failure("uses of symbol tables", &err);
     } while (wait_for(jobs, KEEPER_MS, false));
     return NULL;
 }

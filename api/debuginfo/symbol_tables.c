@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/debuginfo/missing_symbols.h"
+#include "api/debuginfo/public_tables.h"
 #include "api/debuginfo/table_store.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -60,6 +61,7 @@ struct symbol_tables {
     struct flight_cache *found;
     struct flight_cache *opened;
     struct missing_symbols *needs;
+    struct public_tables *public_tables;
     pthread_mutex_t mutex; /* guards generations */
     struct generation generations[GENERATION_SLOTS];
     pthread_mutex_t unpacking; /* held while a large table is unpacked */
@@ -83,6 +85,7 @@ struct symbol_tables *symbol_tables_create(void)
     tables->found = flight_cache_create(FOUND_MAX_BYTES, destroy_found);
     tables->opened = flight_cache_create(SYMBOL_TABLES_MAPPED_BYTES, destroy_opened);
     tables->needs = missing_symbols_create();
+    tables->public_tables = public_tables_create(clock_monotonic_ns);
     pthread_mutex_init(&tables->mutex, NULL);
     pthread_mutex_init(&tables->unpacking, NULL);
     return tables;
@@ -95,6 +98,7 @@ void symbol_tables_destroy(struct symbol_tables *tables)
     flight_cache_destroy(tables->found);
     flight_cache_destroy(tables->opened);
     missing_symbols_destroy(tables->needs);
+    public_tables_destroy(tables->public_tables);
     pthread_mutex_destroy(&tables->mutex);
     pthread_mutex_destroy(&tables->unpacking);
     mem_free(tables);
@@ -103,6 +107,11 @@ void symbol_tables_destroy(struct symbol_tables *tables)
 struct missing_symbols *symbol_tables_needs(struct symbol_tables *tables)
 {
     return tables->needs;
+}
+
+struct public_tables *symbol_tables_public(struct symbol_tables *tables)
+{
+    return tables->public_tables;
 }
 
 static bool is_hex(struct span text)
@@ -398,6 +407,8 @@ static enum err_code ref_object(struct server *server, const struct search *sear
     if (code)
         return code;
     const struct opened *opened = flight_cache_get(entry);
+    if (found->is_public)
+        public_tables_note_use(server->symbol_tables->public_tables, search->id);
     *ret_ref = (struct symbol_tables_ref){
         .table = opened->table, .key = opened->key, .is_public = found->is_public, .entry = entry};
     return ERR_NONE;

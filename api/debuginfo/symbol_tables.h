@@ -22,6 +22,7 @@
 struct arena;
 struct flight_entry;
 struct pg_connection;
+struct public_tables;
 struct server;
 struct symbol_table;
 struct symbol_tables;
@@ -37,6 +38,9 @@ enum {
 
 struct symbol_tables *symbol_tables_create(void);
 void symbol_tables_destroy(struct symbol_tables *tables); /* NULL is a no-op */
+
+/* The noted uses of public tables (api/debuginfo/public_tables.h). */
+struct public_tables *symbol_tables_public(struct symbol_tables *tables);
 
 /* Converts a build id as clients send it to a key; false if it is empty or too long. */
 bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES]);

@@ -2,6 +2,7 @@
 
 #include "api/core/memory_gate.h"
 #include "api/core/server.h"
+#include "api/debuginfo/public_tables.h"
 #include "api/http/json_response.h"
 #include "api/identity/quota.h"
 #include "lib/base/err.h"
@@ -227,7 +228,7 @@ static enum err_code write_row(struct pg_connection *connection,
     if (table->tenant_id == DEBUGINFO_PUBLIC)
         return pg_queue(connection, PG_NO_TENANT,
                         "INSERT INTO symbol_table_public (" TABLE_COLUMNS ") VALUES (" TABLE_VALUES
-                        ") ON CONFLICT (build_id)" TABLE_REPLACE,
+                        ") ON CONFLICT (build_id)" TABLE_REPLACE ", last_used_at = now()",
                         values, TABLE_VALUE_COUNT, arena, err);
     return pg_queue(connection, table->tenant_id,
                     "INSERT INTO symbol_table (" TABLE_COLUMNS ", tenant_id) VALUES (" TABLE_VALUES
@@ -235,14 +236,15 @@ static enum err_code write_row(struct pg_connection *connection,
                     values, TABLE_VALUE_COUNT + 1, arena, err);
 }
 
-/* old_bytes: of the table that it replaces; 0: none. */
-static enum err_code charge_tenant(struct server *server, struct pg_connection *connection,
-                                   const struct debuginfo_table *table, int64_t old_bytes,
-                                   struct arena *arena, struct err *err)
+/* Counts the table for its team, or for the limit of all public tables. old_bytes: of the table
+ * that it replaces; 0: none. */
+static enum err_code charge_owner(struct server *server, struct pg_connection *connection,
+                                  const struct debuginfo_table *table, int64_t old_bytes,
+                                  struct arena *arena, struct err *err)
 {
     enum err_code code = ERR_NONE;
     if (table->tenant_id == DEBUGINFO_PUBLIC)
-        return ERR_NONE;
+        return public_tables_make_room(server, connection, arena, err);
     if (old_bytes)
         code = quota_give_back(connection, table->tenant_id, old_bytes, arena, err);
     return code ? code
@@ -266,7 +268,7 @@ enum err_code debuginfo_table_store(struct server *server, struct pg_connection 
     if (code)
         return code;
     code =
-        charge_tenant(server, connection, table, is_first ? 0 : pg_get_i64(old, 0, 2), arena, err);
+        charge_owner(server, connection, table, is_first ? 0 : pg_get_i64(old, 0, 2), arena, err);
     if (code)
         return code;
     if (table->tenant_id != DEBUGINFO_PUBLIC && symbol_tables_is_good(table->facts.quality))

@@ -55,7 +55,8 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
 /*
  * Stores the row of the table, in a transaction of the caller: for a table of a team as
  * perfolio_server, for a public one as perfolio_jobs. The table replaces one that is not better,
- * and the team is charged for its bytes; *ret_is_stored is false if the present table is better. If
+ * and the team is charged for its bytes, or other public tables are deleted to make room
+ * (public_tables_make_room). *ret_is_stored is false if the present table is better. If
  * the table is not stored or the transaction fails, the caller deletes the object
  * (debuginfo_discard). Handles: the codes of pg_query and quota_charge_tenant.
  */
