@@ -101,7 +101,8 @@ static void watch_target(void *context, struct process *process)
         return;
     watch->code = perf_sideband_watch_cpu(watch->agent->sideband, process->process_id, watch->cpu,
                                           watch->err);
-    if (watch->code == ERR_NOT_FOUND) /* it has ended */
+    /* It has ended, or runs another user's program now. */
+    if (watch->code == ERR_NOT_FOUND || watch->code == ERR_FORBIDDEN)
         watch->code = ERR_NONE;
 }
 

@@ -36,6 +36,12 @@ struct ring {
     int64_t next_ns; /* time of the record at the tail; INT64_MAX: none is known */
 };
 
+/* An event of one thread on one CPU, which writes into the ring of the CPU. */
+struct watch {
+    int fd;
+    uint32_t cpu;
+};
+
 struct perf_sideband {
     struct perf_sideband_options options;
     struct ring *rings;
@@ -43,7 +49,7 @@ struct perf_sideband {
     uint32_t ring_capacity;
     uint64_t data_bytes;     /* size of a ring, a power of two */
     uint8_t *wrapped_record; /* buffer for a record that continues at the begin of its ring */
-    int *watch_fds;          /* events of single threads */
+    struct watch *watches;   /* events of single threads */
     uint32_t watch_count;
     uint32_t watch_capacity;
     struct sample_event *sample; /* buffer for one sample; NULL: samples are not read */
@@ -422,6 +428,19 @@ static struct ring *find_ring(const struct perf_sideband *band, uint32_t cpu)
     return NULL;
 }
 
+/* They write into the ring of the CPU that is replaced. */
+static void close_watches(struct perf_sideband *band, uint32_t cpu)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < band->watch_count; i++) {
+        if (band->watches[i].cpu == cpu)
+            os_close(band->watches[i].fd);
+        else
+            band->watches[count++] = band->watches[i];
+    }
+    band->watch_count = count;
+}
+
 enum err_code perf_sideband_open_cpu(struct perf_sideband *band, uint32_t cpu, struct err *err)
 {
     struct ring ring;
@@ -430,6 +449,7 @@ enum err_code perf_sideband_open_cpu(struct perf_sideband *band, uint32_t cpu, s
         return code;
     struct ring *old = find_ring(band, cpu);
     if (old) {
+        close_watches(band, cpu);
         close_ring(old);
         *old = ring;
         return ERR_NONE;
@@ -499,8 +519,8 @@ void perf_sideband_close(struct perf_sideband *band)
     for (uint32_t i = 0; i < band->ring_count; i++)
         close_ring(&band->rings[i]);
     for (uint32_t i = 0; i < band->watch_count; i++)
-        os_close(band->watch_fds[i]);
-    mem_free(band->watch_fds);
+        os_close(band->watches[i].fd);
+    mem_free(band->watches);
     mem_free(band->sample);
     mem_free(band->rings);
     mem_free(band->wrapped_record);
@@ -554,8 +574,8 @@ static enum err_code watch_thread(struct perf_sideband *band, uint32_t thread_id
             continue;
         if (fd < 0)
             return fail_watch(band, thread_id, err);
-        vec_reserve(band->watch_fds, band->watch_capacity, band->watch_count + 1);
-        band->watch_fds[band->watch_count++] = fd;
+        vec_reserve(band->watches, band->watch_capacity, band->watch_count + 1);
+        band->watches[band->watch_count++] = (struct watch){fd, band->rings[i].cpu};
     }
     return ERR_NONE;
 }
@@ -598,7 +618,7 @@ enum err_code perf_sideband_watch_cpu(struct perf_sideband *band, uint32_t proce
 void perf_sideband_stop(struct perf_sideband *band)
 {
     for (uint32_t i = 0; i < band->watch_count; i++)
-        (void)ioctl(band->watch_fds[i], PERF_EVENT_IOC_DISABLE, 0);
+        (void)ioctl(band->watches[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 uint32_t perf_sideband_fd_count(const struct perf_sideband *band)

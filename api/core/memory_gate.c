@@ -127,20 +127,27 @@ static bool must_give_way(const struct memory_gate *gate, int64_t client, uint64
     return does_other_wait && held && held + bytes > gate->max_bytes / 2;
 }
 
-/* The next to be admitted: of the clients that hold the fewest bytes, the one that came first. */
-static const struct waiter *find_next(const struct memory_gate *gate)
+static const struct waiter *find_least(const struct memory_gate *gate, bool gives_way)
 {
     const struct waiter *next = NULL;
     uint64_t least = UINT64_MAX;
     for (const struct waiter *waiter = gate->first; waiter; waiter = waiter->next) {
         const uint64_t held = held_by(gate, waiter->client);
         if (waiter->is_refused || held >= least ||
-            must_give_way(gate, waiter->client, waiter->bytes))
+            (gives_way && must_give_way(gate, waiter->client, waiter->bytes)))
             continue;
         next = waiter;
         least = held;
     }
     return next;
+}
+
+/* The next to be admitted: of the clients that hold the fewest bytes, the one that came first.
+ * Clients that would all give way to each other are chosen from as if none did. */
+static const struct waiter *find_next(const struct memory_gate *gate)
+{
+    const struct waiter *next = find_least(gate, true);
+    return next ? next : find_least(gate, false);
 }
 
 static bool can_enter(const struct memory_gate *gate, const struct waiter *waiter)
@@ -197,6 +204,7 @@ static void append_waiter(struct memory_gate *gate, struct waiter *waiter)
         place = &(*place)->next;
     *place = waiter;
     gate->waiting_count++;
+    pthread_cond_broadcast(&gate->has_changed); /* a client that gives way is not the next one */
 }
 
 static bool wait_for_room(struct memory_gate *gate, struct waiter *self)

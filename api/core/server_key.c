@@ -69,6 +69,15 @@ static enum err_code read_key(struct server *server, uint8_t key[DIGEST_BYTES], 
     return ERR_NONE;
 }
 
+enum err_code server_key_load(struct server *server, struct err *err)
+{
+    uint8_t key[DIGEST_BYTES];
+    enum err_code code = read_key(server, key, err);
+    if (!code)
+        keep_key(server->key, key);
+    return code;
+}
+
 enum err_code server_key_sign(struct server *server, struct span message,
                               uint8_t ret_signature[DIGEST_BYTES], struct err *err)
 {

@@ -2,8 +2,8 @@
  * server_key: the server's durable signing key. It signs the cookies that remember the password of
  * a share and the device of a user, and derives short links and the delete tokens of uploads.
  *
- * The key is a row of the database, read by its function server_secret_find for the first signature
- * and then kept in memory. Threads: any.
+ * The key is a row of the database, read by its function server_secret_find at the start, since a
+ * request may sign while it has one of its client's connections. Threads: any.
  */
 #ifndef API_CORE_SERVER_KEY_H
 #define API_CORE_SERVER_KEY_H
@@ -19,7 +19,11 @@ struct server_key *server_key_create(void);
 /* NULL is a no-op. */
 void server_key_destroy(struct server_key *key);
 
-/* HMAC-SHA-256 of message under the key of server->key. Handles: ERR_DATABASE, ERR_BUSY. */
+/* Reads the key of server->key from server->database. */
+enum err_code server_key_load(struct server *server, struct err *err) MUST_USE;
+
+/* HMAC-SHA-256 of message under the key of server->key, which is read if it is not loaded. Handles:
+ * ERR_DATABASE, ERR_BUSY. */
 enum err_code server_key_sign(struct server *server, struct span message,
                               uint8_t ret_signature[DIGEST_BYTES], struct err *err) MUST_USE;
 

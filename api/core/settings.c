@@ -120,7 +120,7 @@ static const struct setting all_settings[] = {
     SETTING("shutdown-timeout", SETTING_SECONDS, shutdown_timeout_s, 0, 3600, "30s",
             "for requests in flight after SIGTERM"),
     SETTING("database-connections", SETTING_NUMBER, database_connections, 1, 1000, "8",
-            "connections for requests; background work has 4 more"),
+            "connections for requests; background work has 5 more"),
     SETTING("passwords-per-minute", SETTING_NUMBER, passwords_per_minute, 1, 1000000, "30",
             "passwords that one address tries or sets, right or wrong, and twice as many at once; "
             "a browser that has signed in before does not count"),

@@ -56,7 +56,7 @@ struct settings {
     int request_timeout_s;            /* for a whole request with its body, while bytes arrive */
     int idle_timeout_s;               /* without a byte: headers, body, keep-alive */
     int shutdown_timeout_s;           /* for requests in flight after SIGTERM */
-    int database_connections;         /* for requests; background work has 4 more */
+    int database_connections;         /* for requests; background work has 5 more */
     bool public_metrics;              /* /metrics for everyone, otherwise for operators only */
     bool anonymous_sharing;           /* whether clients without an account may create shares */
     int passwords_per_minute;         /* per address */

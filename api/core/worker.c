@@ -255,15 +255,15 @@ static struct worker_job **find_last_replaceable(struct worker_client *client)
     return last;
 }
 
-/* Removes the last job of the client with the most queued jobs from the queue. NULL if that client
- * would then have fewer than the one with own_count: two clients must not replace each other's jobs
- * in turn. */
+/* Removes the last job of the client with the most queued jobs, of those that may be replaced, from
+ * the queue. NULL if that client would then have fewer than the one with own_count: two clients
+ * must not replace each other's jobs in turn. */
 static struct worker_job *remove_replaced(struct worker_pool *pool, int own_count)
 {
     struct worker_client *most = NULL;
     int most_count = own_count + 1;
     for (struct worker_client *client = pool->first_turn; client; client = client->next_turn) {
-        if (client->queued_count > most_count) {
+        if (client->queued_count > most_count && find_last_replaceable(client)) {
             most = client;
             most_count = client->queued_count;
         }

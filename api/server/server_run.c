@@ -358,6 +358,9 @@ static enum err_code build_parts(struct server *server, const struct server_star
     server->metrics = metrics_create();
     server->integrity = integrity_create(server->metrics);
     server->key = server_key_create();
+    code = server_key_load(server, err);
+    if (code)
+        return code;
     server->memory_gate = memory_gate_create(settings->max_heavy_memory);
     server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
     server->rate_limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);

@@ -659,7 +659,8 @@ static enum err_code round_values(struct merge *merge, struct profile *profile,
     struct scan *scan = merge->scan;
     if (merge->result.aggregation == STORE_SUM)
         return ERR_NONE;
-    enum err_code code = check_limits(merge, tree_rounding_memory(profile));
+    enum err_code code =
+        check_limits(merge, arena_bytes(profile->arena) + tree_rounding_memory(profile));
     return code ? code
                 : tree_rounding_apply(profile, starts, merge->scale_bits,
                                       scan->query->cpu_deadline_ns, scan->err);

@@ -25,14 +25,21 @@ size_t tree_rounding_memory(const struct profile *profile)
     return (size_t)view_memory_bytes(profile, SPAN_LITERAL("function")) + copies;
 }
 
-/* Everything has a whole value already: a window with one snapshot, or of whole intervals. */
-static bool is_whole(const struct profile *profile, const int64_t *starts, int scale_bits)
+static bool is_whole(int64_t scaled, int scale_bits)
 {
-    const int64_t mask = (INT64_C(1) << scale_bits) - 1;
-    int64_t fractions = 0;
-    for (uint32_t i = 0; i < profile->sample_count; i++)
-        fractions |= (profile->values[i] & mask) | (starts ? starts[i] & mask : 0);
-    return !fractions;
+    const int64_t unit = INT64_C(1) << scale_bits, nearly = unit >> 20;
+    return ((scaled + nearly) & (unit - 1)) <= 2 * nearly;
+}
+
+/* Everything has a whole value already: a window with one snapshot, or of whole intervals. Weights
+ * were multiplied as floating-point numbers, so that some are a billionth off. */
+static bool are_whole(const struct profile *profile, const int64_t *starts, int scale_bits)
+{
+    bool are = true;
+    for (uint32_t i = 0; i < profile->sample_count && are; i++)
+        are = is_whole(profile->values[i], scale_bits) &&
+              (!starts || is_whole(starts[i], scale_bits));
+    return are;
 }
 
 /* ---- the order of frames ---- */
@@ -174,12 +181,20 @@ static enum err_code order_samples(struct arena *arena, const struct profile *pr
 
 /* ---- values ---- */
 
+static void round_each(const struct profile *profile, const int64_t *starts, int scale_bits,
+                       int64_t *values)
+{
+    for (uint32_t i = 0; i < profile->sample_count; i++)
+        values[i] = tree_rounding_round(profile->values[i], scale_bits) -
+                    (starts ? tree_rounding_round(starts[i], scale_bits) : 0);
+}
+
 static void round_in_order(const struct profile *profile, const int64_t *starts,
                            const uint32_t *order, int scale_bits, int64_t *values)
 {
     int64_t sum = 0, start_sum = 0, rounded = 0;
     for (uint32_t i = 0; i < profile->sample_count; i++) {
-        const uint32_t sample = order ? order[i] : i;
+        const uint32_t sample = order[i];
         sum += profile->values[sample];
         start_sum += starts ? starts[sample] : 0;
         const int64_t next =
@@ -235,17 +250,19 @@ enum err_code tree_rounding_apply(struct profile *profile, const int64_t *starts
                                   int64_t cpu_deadline_ns, struct err *err)
 {
     arena_auto scratch = arena_create();
-    uint32_t *order = NULL;
     if (!profile->sample_count)
         return ERR_NONE;
-    if (!is_whole(profile, starts, scale_bits)) {
+    int64_t *values = arena_new_raw(profile->arena, int64_t, profile->sample_count);
+    uint32_t zero_count = 0;
+    if (are_whole(profile, starts, scale_bits)) {
+        round_each(profile, starts, scale_bits, values);
+    } else {
+        uint32_t *order;
         enum err_code code = order_samples(scratch, profile, cpu_deadline_ns, &order, err);
         if (code)
             return code;
+        round_in_order(profile, starts, order, scale_bits, values);
     }
-    int64_t *values = arena_new_raw(profile->arena, int64_t, profile->sample_count);
-    uint32_t zero_count = 0;
-    round_in_order(profile, starts, order, scale_bits, values);
     for (uint32_t i = 0; i < profile->sample_count; i++)
         zero_count += !values[i];
     if (zero_count)
