@@ -61,6 +61,7 @@ struct settings {
     bool anonymous_sharing;           /* whether clients without an account may create shares */
     int passwords_per_minute;         /* per address */
     int anonymous_uploads_per_minute; /* per address */
+    int anonymous_changes_per_minute; /* per address: api/identity/change_limit.h */
     uint64_t anonymous_max_upload_bytes;
     int64_t anonymous_expiry_s; /* after the last view, and the longest that a client may request */
     uint64_t anonymous_max_generated_bytes; /* of one generated file or report */
@@ -71,6 +72,8 @@ struct settings {
     int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one applies */
     uint64_t tenant_max_bytes;              /* defaults of new tenants */
     int tenant_uploads_per_minute;
+    int tenant_changes_per_minute;      /* api/identity/change_limit.h */
+    int audit_max_rows;                 /* of a tenant: api/identity/audit.h */
     int64_t tenant_profile_retention_s; /* 0: for ever */
     uint64_t tenant_max_upload_bytes;
     char *tenant_sample_labels;                 /* api/core/sample_labels.h */

@@ -64,6 +64,12 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_LINK_ADDRESS] = {.is_address = true,
                             .message = "Too many short links from your address; sign in for more"},
     [LIMIT_LINK_TENANT] = {.message = "Your tenant's short links per minute are used up"},
+    [LIMIT_CHANGE_TENANT] = {.message = "Your team's changes per minute "
+                                        "(tenant-changes-per-minute) are used up"},
+    [LIMIT_CHANGE_ADDRESS] = {.is_address = true,
+                              .message = "Too many changes from your address "
+                                         "(anonymous-changes-per-minute); sign in for more"},
+    [LIMIT_AUDIT_HOURLY] = {.message = "This change is in the audit log already"},
     [LIMIT_COMMENT_USER] = {.message = "Your comments per minute are used up"},
     [LIMIT_AUDIT_TENANT] = {.message = "Too many refused attempts to write them all down"},
     [LIMIT_AUDIT_SERVER] = {.message = "Too many refused attempts to write them all down"},

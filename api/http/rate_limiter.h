@@ -39,10 +39,13 @@ enum limit_kind {
     LIMIT_UPLOAD_BYTES_ADDRESS, /* bytes of anonymous uploads from an address */
     LIMIT_REPORT_ADDRESS,       /* reports of shares from an address */
     LIMIT_LINK_ADDRESS,         /* short links created by anonymous requests from an address */
-    LIMIT_LINK_TENANT,  /* short links created by a tenant's people and tokens; key: its number */
-    LIMIT_COMMENT_USER, /* comments written or edited by a user; key: its number */
-    LIMIT_AUDIT_TENANT, /* refused attempts in a tenant's audit log; key: its number */
-    LIMIT_AUDIT_SERVER, /* refused attempts in the audit logs of all tenants together */
+    LIMIT_LINK_TENANT,    /* short links created by a tenant's people and tokens; key: its number */
+    LIMIT_CHANGE_TENANT,  /* changes by a tenant's people and tokens; key: its number */
+    LIMIT_CHANGE_ADDRESS, /* changes by anonymous requests from an address */
+    LIMIT_AUDIT_HOURLY,   /* rows of audit_record_hourly; key: tenant, action, target and author */
+    LIMIT_COMMENT_USER,   /* comments written or edited by a user; key: its number */
+    LIMIT_AUDIT_TENANT,   /* refused attempts in a tenant's audit log; key: its number */
+    LIMIT_AUDIT_SERVER,   /* refused attempts in the audit logs of all tenants together */
     LIMIT_KIND_COUNT
 };
 

@@ -86,6 +86,7 @@ struct request {
      * its request is then put aside in the same way. */
     struct concurrency_slot concurrency_slot;
     bool may_run_again;
+    bool is_change_counted; /* api/identity/change_limit.h */
     /* The client's share of the workers, which the server takes before the handler runs and returns
      * while the request is put aside (server.worker_shares). */
     struct concurrency_slot worker_slot;

@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
+#include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -11,6 +12,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+
+enum { MINUTES_OF_HOUR = 60 };
 
 static const char *const kind_names[] = {
     [PRINCIPAL_ANONYMOUS] = "anonymous",
@@ -38,6 +41,35 @@ enum err_code audit_record_for(struct pg_connection *connection, const struct re
         request->arena, err, PG_I64(tenant_id), PG_TEXT(kind_names[who->kind]),
         PG_I64(who->user_id), PG_I64(who->token_id), PG_TEXT(action), PG_TEXT(target),
         PG_TEXT(request->address), PG_TEXT(request->id));
+}
+
+/* The key of LIMIT_AUDIT_HOURLY. */
+static struct span hourly_key(const struct request *request, int64_t tenant_id, const char *action,
+                              const char *target)
+{
+    const struct principal *who = &request->principal;
+    return span_text(arena_printf(request->arena, "%" PRId64 " %s %s %s %" PRId64 " %" PRId64,
+                                  tenant_id, action, target, kind_names[who->kind], who->user_id,
+                                  who->token_id));
+}
+
+enum err_code audit_record_hourly(struct pg_connection *connection, const struct request *request,
+                                  int64_t tenant_id, const char *action, const char *target,
+                                  bool *ret_is_recorded, struct err *err)
+{
+    struct err limit_err;
+    *ret_is_recorded = rate_limiter_take(request->server->rate_limiter, LIMIT_AUDIT_HOURLY,
+                                         hourly_key(request, tenant_id, action, target),
+                                         1.0 / MINUTES_OF_HOUR, 1, &limit_err) == ERR_NONE;
+    return *ret_is_recorded ? audit_record_for(connection, request, tenant_id, action, target, err)
+                            : ERR_NONE;
+}
+
+void audit_undo_hourly(const struct request *request, int64_t tenant_id, const char *action,
+                       const char *target)
+{
+    rate_limiter_give_back(request->server->rate_limiter, LIMIT_AUDIT_HOURLY,
+                           hourly_key(request, tenant_id, action, target));
 }
 
 static enum err_code write_refused(const struct request *request, int64_t tenant_id,

@@ -2,13 +2,15 @@
  * audit: who did what, when, from where; one row per change, written in the change's transaction.
  *
  * Actions are "noun.verb" words, stable since people filter by them: share.create, token.revoke,
- * user.role. Targets are ids or names, never secrets. Rows are kept for AUDIT_KEEP_DAYS.
+ * user.role. Targets are ids or names, never secrets. Rows are kept for AUDIT_KEEP_DAYS, but of a
+ * tenant at most as many as the setting audit-max-rows, the newest (identity_jobs_run).
  */
 #ifndef API_IDENTITY_AUDIT_H
 #define API_IDENTITY_AUDIT_H
 
 #include "lib/base/err_code.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pg_connection;
@@ -35,6 +37,18 @@ enum err_code audit_record(struct pg_connection *connection, const struct reques
 enum err_code audit_record_for(struct pg_connection *connection, const struct request *request,
                                int64_t tenant_id, const char *action, const char *target,
                                struct err *err) MUST_USE;
+
+/*
+ * For a change that is often repeated, such as an edit: as audit_record_for, but this server writes
+ * one row an hour for the same action, target and author; is_recorded is false for the others. All
+ * clients without credentials are one author: each has the delete token. If the transaction fails,
+ * call audit_undo_hourly, so that the next change is recorded.
+ */
+enum err_code audit_record_hourly(struct pg_connection *connection, const struct request *request,
+                                  int64_t tenant_id, const char *action, const char *target,
+                                  bool *ret_is_recorded, struct err *err) MUST_USE;
+void audit_undo_hourly(const struct request *request, int64_t tenant_id, const char *action,
+                       const char *target);
 
 /*
  * Records a failed sign-in ("session.refuse") or a wrong password of a share ("share.refuse") in a

@@ -1,6 +1,7 @@
 #include "api/identity/identity.h"
 
 #include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/identity/audit.h"
 #include "api/identity/failed_sign_ins.h"
 #include "api/identity/invitation.h"
@@ -10,6 +11,7 @@
 #include "api/identity/token.h"
 #include "api/identity/user.h"
 #include "lib/base/arena.h"
+#include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/io/pg.h"
 
@@ -204,6 +206,11 @@ enum err_code identity_bootstrap(struct pg_connection *connection, const char *k
 
 /* ---- background work ---- */
 
+enum {
+    TRIM_ROWS = 10000, /* in one statement */
+    TRIM_STEPS = 20,   /* in one round; the next one goes on */
+};
+
 static enum err_code forget_audit(struct pg_connection *connection, struct arena *arena,
                                   const char *actions, int keep_days, struct err *err)
 {
@@ -218,8 +225,50 @@ static enum err_code forget_audit(struct pg_connection *connection, struct arena
         arena, NULL, err, PG_I64(keep_days), PG_TEXT(actions));
 }
 
+/* Deletes up to TRIM_ROWS of the oldest rows of logs that are too long. Only the logs that have
+ * grown are counted: a log without a new row has been trimmed before. */
+static enum err_code trim_audit(struct pg_connection *connection, int max_rows, struct arena *arena,
+                                int64_t *ret_count, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH grown AS (SELECT DISTINCT tenant_id FROM audit_log"
+        "  WHERE at > now() - interval '1 hour'),"
+        " cut AS (SELECT g.tenant_id, (SELECT a.id FROM audit_log a"
+        "  WHERE a.tenant_id = g.tenant_id ORDER BY a.id DESC OFFSET $1::bigint LIMIT 1) AS id"
+        "  FROM grown g),"
+        " old AS (SELECT a.id, a.tenant_id FROM cut c JOIN audit_log a"
+        "  ON a.tenant_id = c.tenant_id AND a.id <= c.id ORDER BY a.id LIMIT $2::bigint),"
+        " held AS (SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM old)"
+        "  FOR KEY SHARE SKIP LOCKED)"
+        " DELETE FROM audit_log WHERE id IN (SELECT o.id FROM old o JOIN held h"
+        "  ON h.id = o.tenant_id)",
+        arena, &result, err, PG_I64(max_rows), PG_I64(TRIM_ROWS));
+    if (code == ERR_NONE)
+        *ret_count = pg_affected(result);
+    return code;
+}
+
+static enum err_code trim_audit_logs(struct server *server, struct identity_jobs *jobs,
+                                     struct pg_connection *connection, struct err *err)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    enum err_code code = ERR_NONE;
+    int64_t count = TRIM_ROWS;
+    if (now_ns < jobs->next_trim_ns)
+        return ERR_NONE;
+    for (int i = 0; i < TRIM_STEPS && count == TRIM_ROWS && !code; i++) {
+        arena_auto arena = arena_create();
+        code = trim_audit(connection, server->settings->audit_max_rows, arena, &count, err);
+    }
+    if (code == ERR_NONE && count < TRIM_ROWS)
+        jobs->next_trim_ns = now_ns + IDENTITY_TRIM_S * CLOCK_NS_PER_S;
+    return code;
+}
+
 /* Skips rows that are locked, so it never waits (tenant.h). */
-enum err_code identity_jobs_run(struct server *server, struct err *err)
+enum err_code identity_jobs_run(struct server *server, struct identity_jobs *jobs, struct err *err)
 {
     static const char *const sweeps[] = {
         ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= now()"
@@ -244,5 +293,6 @@ enum err_code identity_jobs_run(struct server *server, struct err *err)
     code = forget_audit(connection, arena, "%", AUDIT_KEEP_DAYS, err);
     if (code)
         return code;
-    return forget_audit(connection, arena, "%.refuse", AUDIT_KEEP_REFUSED_DAYS, err);
+    code = forget_audit(connection, arena, "%.refuse", AUDIT_KEEP_REFUSED_DAYS, err);
+    return code ? code : trim_audit_logs(server, jobs, connection, err);
 }

@@ -8,6 +8,8 @@
 #include "lib/base/digest.h"
 #include "lib/base/err_code.h"
 
+#include <stdint.h>
+
 struct pg_connection;
 struct server;
 
@@ -29,8 +31,17 @@ struct identity_bootstrap {
 enum err_code identity_bootstrap(struct pg_connection *connection, const char *known_token,
                                  struct identity_bootstrap *ret_result, struct err *err) MUST_USE;
 
+enum { IDENTITY_TRIM_S = 600 };
+
+/* The state of the background work; zeroed at the start. */
+struct identity_jobs {
+    int64_t next_trim_ns; /* monotonic */
+};
+
 /* Background work, every few seconds: deletes ended sessions, codes, invitations and old audit
- * rows. */
-enum err_code identity_jobs_run(struct server *server, struct err *err) MUST_USE;
+ * rows, and every IDENTITY_TRIM_S the oldest rows of the audit logs that have more than
+ * audit-max-rows. */
+enum err_code identity_jobs_run(struct server *server, struct identity_jobs *jobs,
+                                struct err *err) MUST_USE;
 
 #endif

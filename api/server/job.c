@@ -32,6 +32,7 @@
 #include "api/http/rate_limiter.h"
 #include "api/http/route.h"
 #include "api/identity/auth.h"
+#include "api/identity/change_limit.h"
 #include "api/ingest/sources.h"
 #include "api/server/pages.h"
 #include "api/server/protocol_error.h"
@@ -288,6 +289,8 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     name_user(job);
     pg_set_client(request->principal.tenant_id);
     code = auth_check_access(request, err);
+    if (code == ERR_NONE)
+        code = change_limit_take(request, err);
     if (code == ERR_NONE && (request->route->flags & (ROUTE_STORES | ROUTE_AGENT)))
         code = disk_check(request->server->disk, err);
     if (code == ERR_NONE)

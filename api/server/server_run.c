@@ -60,6 +60,7 @@ enum {
 struct jobs {
     struct server *server;
     pthread_t thread;
+    struct identity_jobs identity; /* used by the thread that does the rounds, as is the next one */
     bool has_more; /* the last round left work to do; used by the thread that does the rounds */
     pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
@@ -108,7 +109,7 @@ static enum err_code write_views(struct jobs *jobs, struct err *err)
 
 static enum err_code clean_identity(struct jobs *jobs, struct err *err)
 {
-    return identity_jobs_run(jobs->server, err);
+    return identity_jobs_run(jobs->server, &jobs->identity, err);
 }
 
 static enum err_code write_senders(struct jobs *jobs, struct err *err)

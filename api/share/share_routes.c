@@ -290,10 +290,14 @@ static enum err_code write_edit(struct request *request, const struct share *sha
     if (pg_affected(result) != 1)
         return err_set(err, ERR_GONE,
                        "this share has just been deleted: ask its creator for another link");
-    code = audit_record_for(connection, request, share->tenant_id, "share.edit", share->id, err);
-    if (code)
-        return code;
-    return pg_commit(connection, err);
+    bool is_recorded;
+    code = audit_record_hourly(connection, request, share->tenant_id, "share.edit", share->id,
+                               &is_recorded, err);
+    if (code == ERR_NONE)
+        code = pg_commit(connection, err);
+    if (code && is_recorded)
+        audit_undo_hourly(request, share->tenant_id, "share.edit", share->id);
+    return code;
 }
 
 static enum err_code edit_share(struct request *request, struct response *response, struct err *err)
