@@ -288,17 +288,34 @@ static size_t find_type(const json_t *types, struct span wanted)
     return span_parse_u64(wanted, &index) && index < json_array_size(types) ? index : SIZE_MAX;
 }
 
-enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
-                                       struct share_total *ret_total, struct err *err)
+/*
+ * Parses the members before sample_count: cost, sample types, totals and the top function, which
+ * are at most some 100 KiB. The lists of comments, build ids and binaries behind them may be ten
+ * times as long, and pages that show a total do not read them. The text of the key cannot be part
+ * of a string, where its quotes would have backslashes. A summary with another order of members is
+ * parsed as a whole.
+ */
+static json_t *parse_head(const char *summary, struct arena *arena)
 {
-    json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
+    const char *end = strstr(summary, ",\"sample_count\":");
+    if (end) {
+        const char *head = arena_printf(arena, "%.*s}", (int)(end - summary), summary);
+        json_t *root = json_loads(head, JSON_ALLOW_NUL, NULL);
+        if (json_object_get(root, "totals"))
+            return root;
+        json_decref(root);
+    }
+    return json_loads(summary, JSON_ALLOW_NUL, NULL);
+}
+
+static enum err_code read_total(const json_t *root, struct span wanted, struct arena *arena,
+                                struct share_total *ret_total, struct err *err)
+{
     const json_t *index = json_object_get(root, "default_sample_type_index");
     const json_t *types = json_object_get(root, "sample_types");
     size_t at = wanted.size ? find_type(types, wanted) : (size_t)json_integer_value(index);
-    if (at == SIZE_MAX && json_is_array(types)) {
-        json_decref(root);
+    if (at == SIZE_MAX && json_is_array(types))
         return err_set(err, ERR_INVALID, "the profile has no such sample type");
-    }
     const json_t *type = json_array_get(types, at);
     const json_t *total = json_array_get(json_object_get(root, "totals"), at);
     bool is_known = json_is_integer(total);
@@ -309,17 +326,24 @@ enum err_code share_summary_read_total(const char *summary, struct span wanted, 
                                           .value = json_integer_value(total),
                                           .type = copy_member(arena, type, "type"),
                                           .unit = copy_member(arena, type, "unit")};
-    json_decref(root);
     return is_whole ? ERR_NONE : err_set(err, ERR_CORRUPT, "the summary of a share has no totals");
 }
 
-const char *share_summary_describe(const char *summary, struct arena *arena)
+enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
+                                       struct share_total *ret_total, struct err *err)
+{
+    json_t *root = parse_head(summary, arena);
+    const enum err_code code = read_total(root, wanted, arena, ret_total, err);
+    json_decref(root);
+    return code;
+}
+
+static const char *describe(const json_t *root, struct arena *arena)
 {
     struct share_total total;
     struct err ignored;
     char value[QUANTITY_TEXT_BYTES], percent[QUANTITY_TEXT_BYTES];
-    if (share_summary_read_total(summary, (struct span){0}, arena, &total, &ignored) ||
-        !total.is_known)
+    if (read_total(root, (struct span){0}, arena, &total, &ignored) || !total.is_known)
         return "";
     quantity_format((double)total.value, total.unit, value);
     const bool is_type_redundant = span_equal(total.type, total.unit);
@@ -327,13 +351,19 @@ const char *share_summary_describe(const char *summary, struct arena *arena)
         arena_printf(arena, "%s%s%.*s in total.", value, is_type_redundant ? "" : " ",
                      is_type_redundant ? 0 : (int)total.type.size,
                      is_type_redundant ? "" : (const char *)total.type.data);
-    json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
     const json_t *top = json_object_get(root, "top_function");
     const char *name = json_string_value(json_object_get(top, "name"));
     const double self = (double)json_integer_value(json_object_get(top, "self"));
     if (name && total.value > 0 && self > 0)
         text = arena_printf(arena, "%s Top function: %s, %s.", text, name,
                             quantity_format_percent(100 * self / (double)total.value, percent));
+    return text;
+}
+
+const char *share_summary_describe(const char *summary, struct arena *arena)
+{
+    json_t *root = parse_head(summary, arena);
+    const char *text = describe(root, arena);
     json_decref(root);
     return text;
 }

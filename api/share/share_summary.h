@@ -14,8 +14,9 @@
  * numbers in its own unit, null if reports refuse to add them (profile_can_add). top_function has
  * the largest self value of the default sample type among the functions that the profile itself
  * names; it is absent if there is none. unnamed are the binaries with addresses that came without a
- * name. Comments, build ids, unnamed binaries and names of labels are listed up to a bound; the
- * counts are of all of them.
+ * name. The members before sample_count are what pages, previews and badges show, and only these
+ * are parsed for them. Comments, build ids, unnamed binaries and names of labels are listed up to a
+ * bound; the counts are of all of them.
  */
 #ifndef API_SHARE_SHARE_SUMMARY_H
 #define API_SHARE_SHARE_SUMMARY_H

@@ -6,7 +6,10 @@
 #include "lib/profile/profile.h"
 #include "lib/profile/profile_builder.h"
 
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static struct profile *build_with(const char *type, const char *extra_type,
                                   uint32_t extra_type_count, int64_t value)
@@ -80,6 +83,92 @@ static void describes_total_and_top_function(void **state)
                                "\"sample_types\":[{\"type\":\"a\",\"unit\":\"a\"}]}",
                                arena),
         "3 a in total.");
+}
+
+static size_t allocated_bytes;
+
+static void *count_malloc(size_t size)
+{
+    allocated_bytes += size;
+    return malloc(size);
+}
+
+static struct profile *build_with_comments(uint32_t count, size_t bytes)
+{
+    struct err err = {0};
+    struct profile *profile;
+    uint8_t text[600];
+    struct profile_builder *builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("hits"), SPAN_LITERAL("count"));
+    assert_true(bytes <= sizeof(text));
+    memset(text, 1, sizeof(text)); /* \u0001 in JSON */
+    for (uint32_t i = 0; i < count; i++) {
+        text[0] = (uint8_t)('A' + i);
+        profile_builder_add_comment(builder, span_of(text, bytes));
+    }
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(builder);
+    return profile;
+}
+
+static size_t cost_of_description(const struct profile *profile)
+{
+    struct err err = {0};
+    struct buf json;
+    json_malloc_t malloc_before;
+    json_free_t free_before;
+    arena_auto arena = arena_create();
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    assert_int_equal(share_summary_append(profile, 0, &json, &err), ERR_NONE);
+    buf_append_byte(&json, 0);
+    json_get_alloc_funcs(&malloc_before, &free_before);
+    allocated_bytes = 0;
+    json_set_alloc_funcs(count_malloc, free);
+    assert_string_equal(share_summary_describe((const char *)json.data, arena), "0 hits in total.");
+    json_set_alloc_funcs(malloc_before, free_before);
+    buf_fini(&json);
+    return allocated_bytes;
+}
+
+static void a_description_costs_the_same_whatever_the_lists_contain(void **state)
+{
+    (void)state;
+    struct profile *plain = build_with_comments(0, 0);
+    struct profile *commented = build_with_comments(90, 600);
+    assert_int_equal(cost_of_description(commented), cost_of_description(plain));
+    profile_destroy(plain);
+    profile_destroy(commented);
+}
+
+static void reads_a_summary_with_another_order(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    assert_string_equal(
+        share_summary_describe("{\"cost\":{},\"sample_count\":1,\"default_sample_type_index\":0,"
+                               "\"totals\":[3],\"sample_types\":[{\"type\":\"a\",\"unit\":\"a\"}]}",
+                               arena),
+        "3 a in total.");
+}
+
+/* The text in a name is not the key behind the members that are parsed. */
+static void reads_a_total_behind_a_name_that_looks_like_a_key(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct share_total total;
+    struct buf json;
+    arena_auto arena = arena_create();
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("x\",\"sample_count\":1", 0, 7);
+    assert_int_equal(share_summary_append(profile, 0, &json, &err), ERR_NONE);
+    buf_append_byte(&json, 0);
+    assert_int_equal(
+        share_summary_read_total((const char *)json.data, span_of(NULL, 0), arena, &total, &err),
+        ERR_NONE);
+    assert_int_equal(total.value, 21);
+    profile_destroy(profile);
+    buf_fini(&json);
 }
 
 static void has_no_top_function_without_a_positive_value(void **state)
@@ -217,6 +306,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contains_types_totals_and_counts),
         cmocka_unit_test(describes_total_and_top_function),
+        cmocka_unit_test(a_description_costs_the_same_whatever_the_lists_contain),
+        cmocka_unit_test(reads_a_summary_with_another_order),
+        cmocka_unit_test(reads_a_total_behind_a_name_that_looks_like_a_key),
         cmocka_unit_test(has_no_top_function_without_a_positive_value),
         cmocka_unit_test(contains_the_cost_of_a_report),
         cmocka_unit_test(totals_that_overflow_are_unknown),
