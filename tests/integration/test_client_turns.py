@@ -77,7 +77,9 @@ def test_a_client_waits_for_one_request_of_another_client(start_server, open_fol
     many = [Wire(server, source="127.0.0.3") for _ in range(1 + QUEUE // 4 + MORE)]
     other = Wire(server, source="127.0.0.4")
     with table_of_shares_locked(server):
-        for wire in many:
+        many[0].send(get(f"/p/{share}"))
+        assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == 1)
+        for wire in many[1:]:
             wire.send(get(f"/p/{share}"))
         assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == QUEUE // 4)
         other.send(get(f"/p/{share}"))
