@@ -142,7 +142,7 @@ static const struct setting all_settings[] = {
     SETTING("max-generated-bytes", SETTING_SIZE, max_generated_bytes, KIB, 512 * KIB * KIB,
             "256MiB", "of one file or report generated for a token or a user, before compression"),
     SETTING("anonymous-max-bytes", SETTING_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
-            "stored by all anonymous shares together"),
+            "stored by all anonymous shares together, with their texts"),
     SETTING("anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, 0, 1024 * TIB,
             "0",
             "stored by one address in a day; a single upload is never too large for it; 0: a "
@@ -157,7 +157,7 @@ static const struct setting all_settings[] = {
             365 * DAY, "1h",
             "of an unfinished anonymous upload in parts, unless upload-lifetime is shorter"),
     SETTING("tenant-max-bytes", SETTING_SIZE, tenant_max_bytes, KIB, 1024 * TIB, "100GiB",
-            "stored by a new tenant"),
+            "stored by a new tenant: shares with their texts, uploads and debug files"),
     SETTING("tenant-uploads-per-minute", SETTING_NUMBER, tenant_uploads_per_minute, 1, 1000000,
             "600", "of a new tenant"),
     SETTING("tenant-changes-per-minute", SETTING_NUMBER, tenant_changes_per_minute, 1, 1000000,

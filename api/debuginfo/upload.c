@@ -158,7 +158,7 @@ static enum err_code store_table(struct request *request, const struct incoming 
     enum err_code code = begin_transaction(request, &connection, err);
     if (!code)
         code = commit_table(request, connection, incoming, table, ret_is_stored, err);
-    return quota_refuse(request, code, err);
+    return quota_refuse(request, request->principal.tenant_id, code, err);
 }
 
 static enum err_code respond_table(struct request *request, const struct incoming *incoming,
@@ -339,7 +339,7 @@ static enum err_code store_file(struct request *request, const struct incoming *
     enum err_code code = begin_transaction(request, &connection, err);
     if (!code)
         code = commit_file(request, connection, incoming, ret_is_known, ret_state, err);
-    return quota_refuse(request, code, err);
+    return quota_refuse(request, request->principal.tenant_id, code, err);
 }
 
 static enum err_code post_file(struct request *request, const char *kind, struct response *response,

@@ -270,6 +270,20 @@ enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_ki
     return rate_limiter_take_amount(rate_limiter, kind, key, 1, per_minute, burst, err);
 }
 
+/* The entry of a token bucket of that size, filled up to now; its lock is held. */
+static struct entry *refill(struct rate_limiter *rate_limiter, const struct place *place,
+                            double per_minute, double size)
+{
+    int64_t now_ns = rate_limiter->now_ns();
+    bool is_new;
+    struct entry *entry = find_or_add_entry(place, &is_new);
+    double amount =
+        is_new ? size : entry->amount + seconds(now_ns - entry->used_ns) * per_minute / 60;
+    entry->amount = amount < size ? amount : size;
+    entry->used_ns = now_ns;
+    return entry;
+}
+
 enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                        struct span key, double wanted, double per_minute,
                                        double burst, struct err *err)
@@ -279,13 +293,7 @@ enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum l
     double size = burst >= 1 ? burst : 1;
     struct place place = place_of(rate_limiter, kind, key);
     pthread_mutex_lock(place.lock);
-    int64_t now_ns = rate_limiter->now_ns();
-    bool is_new;
-    struct entry *entry = find_or_add_entry(&place, &is_new);
-    double amount =
-        is_new ? size : entry->amount + seconds(now_ns - entry->used_ns) * per_minute / 60;
-    entry->amount = amount < size ? amount : size;
-    entry->used_ns = now_ns;
+    struct entry *entry = refill(rate_limiter, &place, per_minute, size);
     const double taken = wanted < size ? wanted : size;
     bool is_allowed = entry->amount >= taken;
     double missing = taken - entry->amount;
@@ -295,6 +303,16 @@ enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum l
     if (is_allowed)
         return ERR_NONE;
     return refuse_for(kind, (int64_t)(missing * 60 / per_minute * (double)CLOCK_NS_PER_S), err);
+}
+
+void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                struct span key, double amount, double per_minute, double burst)
+{
+    double size = burst >= 1 ? burst : 1;
+    struct place place = place_of(rate_limiter, kind, key);
+    pthread_mutex_lock(place.lock);
+    refill(rate_limiter, &place, per_minute, size)->amount -= amount < size ? amount : size;
+    pthread_mutex_unlock(place.lock);
 }
 
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,

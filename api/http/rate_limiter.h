@@ -69,6 +69,10 @@ enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_ki
 enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                        struct span key, double wanted, double per_minute,
                                        double burst, struct err *err) MUST_USE;
+/* Takes events that happened already, such as bytes that were known only after the rest was
+ * allowed. It refuses nothing: what the bucket does not have, later calls wait for. */
+void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                struct span key, double amount, double per_minute, double burst);
 /* Returns an event that rate_limiter_take took. */
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
                             struct span key);

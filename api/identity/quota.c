@@ -62,10 +62,15 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
 }
 
 /* used: "<stored> of <quota> bytes". The advice differs, because clients without an account cannot
- * delete the shares of others. */
-static enum err_code refuse_storage(bool is_anonymous, const char *used, struct err *err)
+ * delete the shares of others. What a team stores is not shown to clients of another. */
+static enum err_code refuse_storage(const struct request *request, int64_t tenant_id,
+                                    const char *used, struct err *err)
 {
-    if (is_anonymous)
+    if (tenant_id != TENANT_ANONYMOUS && tenant_id != request->principal.tenant_id)
+        err_set(err, ERR_QUOTA,
+                "The storage quota of the share's team is used up; ask its creator to delete"
+                " shares that are no longer needed");
+    else if (tenant_id == TENANT_ANONYMOUS)
         err_set(err, ERR_QUOTA,
                 "The storage quota of all anonymous shares together is used up: %s; sign in,"
                 " use a token, or wait until some have expired",
@@ -90,15 +95,16 @@ static enum err_code refuse_size(bool is_anonymous, const struct quota *quota, u
                    bytes, quota->max_bytes_stored, setting);
 }
 
-static enum err_code check_sizes(bool is_anonymous, const struct quota *quota, uint64_t bytes,
-                                 struct err *err)
+static enum err_code check_sizes(const struct request *request, const struct quota *quota,
+                                 uint64_t bytes, struct err *err)
 {
+    const int64_t tenant_id = request->principal.tenant_id;
     if (quota->max_upload_bytes < 0 || bytes > (uint64_t)quota->max_upload_bytes)
         return err_set(err, ERR_TOO_LARGE,
                        "The upload has %" PRIu64 " bytes; the largest allowed has %" PRId64, bytes,
                        quota->max_upload_bytes);
     if (bytes > (uint64_t)quota->max_bytes_stored)
-        return refuse_size(is_anonymous, quota, bytes, err);
+        return refuse_size(tenant_id == TENANT_ANONYMOUS, quota, bytes, err);
     const int64_t stored = quota->bytes_stored + quota->trash_bytes;
     int64_t after;
     if (!__builtin_add_overflow(stored, (int64_t)bytes, &after) && after <= quota->max_bytes_stored)
@@ -106,7 +112,7 @@ static enum err_code check_sizes(bool is_anonymous, const struct quota *quota, u
     char used[64];
     snprintf(used, sizeof(used), "%" PRId64 " of %" PRId64 " bytes", stored,
              quota->max_bytes_stored);
-    return refuse_storage(is_anonymous, used, err);
+    return refuse_storage(request, tenant_id, used, err);
 }
 
 /* The uploads of a minute may arrive at once: a benchmark pushes its profiles together. Anonymous
@@ -126,10 +132,11 @@ static enum err_code take_rate(struct request *request, const struct quota *quot
 }
 
 /* The storage of anonymous shares is for all addresses. */
-static enum err_code take_bytes(struct request *request, uint64_t bytes, struct err *err)
+static enum err_code take_bytes(struct request *request, int64_t tenant_id, uint64_t bytes,
+                                struct err *err)
 {
     const double most = (double)settings_anonymous_daily_bytes(request->server->settings);
-    if (request->principal.kind != PRINCIPAL_ANONYMOUS)
+    if (tenant_id != TENANT_ANONYMOUS)
         return ERR_NONE;
     return rate_limiter_take_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
                                     span_text(request->address), (double)bytes, most / (24 * 60),
@@ -151,11 +158,11 @@ enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct 
     enum err_code code = read_own(request, &quota, err);
     if (code)
         return code;
-    code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
+    code = check_sizes(request, &quota, bytes, err);
     if (code)
         return code;
     code = take_rate(request, &quota, err);
-    return code ? code : take_bytes(request, bytes, err);
+    return code ? code : take_bytes(request, request->principal.tenant_id, bytes, err);
 }
 
 enum err_code quota_check_size(struct request *request, uint64_t bytes, struct err *err)
@@ -164,8 +171,8 @@ enum err_code quota_check_size(struct request *request, uint64_t bytes, struct e
     enum err_code code = read_own(request, &quota, err);
     if (code)
         return code;
-    code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
-    return code ? code : take_bytes(request, bytes, err);
+    code = check_sizes(request, &quota, bytes, err);
+    return code ? code : take_bytes(request, request->principal.tenant_id, bytes, err);
 }
 
 enum err_code quota_take_completion(struct request *request, struct err *err)
@@ -190,6 +197,28 @@ enum err_code quota_charge(struct request *request, struct pg_connection *connec
 {
     return quota_charge_tenant(request->server, connection, request->principal.tenant_id, bytes,
                                request->arena, err);
+}
+
+void quota_count_row_bytes(struct request *request, uint64_t bytes)
+{
+    const double most = (double)settings_anonymous_daily_bytes(request->server->settings);
+    if (request->principal.tenant_id == TENANT_ANONYMOUS)
+        rate_limiter_charge_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
+                                   span_text(request->address), (double)bytes, most / (24 * 60),
+                                   most);
+}
+
+enum err_code quota_change(struct request *request, struct pg_connection *connection,
+                           int64_t tenant_id, int64_t delta, struct err *err)
+{
+    if (delta == 0)
+        return ERR_NONE;
+    if (delta < 0)
+        return quota_give_back(connection, tenant_id, -delta, request->arena, err);
+    enum err_code code = take_bytes(request, tenant_id, (uint64_t)delta, err);
+    return code ? code
+                : quota_charge_tenant(request->server, connection, tenant_id, delta, request->arena,
+                                      err);
 }
 
 /* The bytes that the subscriber has announced and not sent. Other announcements wait for this
@@ -253,11 +282,12 @@ enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_i
                            arena, err, PG_I64(tenant_id), PG_I64(bytes));
 }
 
-enum err_code quota_refuse(const struct request *request, enum err_code code, struct err *err)
+enum err_code quota_refuse(const struct request *request, int64_t tenant_id, enum err_code code,
+                           struct err *err)
 {
     if (code != ERR_QUOTA)
         return code;
     char used[64];
     snprintf(used, sizeof(used), "%s", err->message);
-    return refuse_storage(request->principal.kind == PRINCIPAL_ANONYMOUS, used, err);
+    return refuse_storage(request, tenant_id, used, err);
 }

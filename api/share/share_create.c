@@ -143,6 +143,14 @@ static struct pg_value id_or_null(int64_t id)
     return id ? PG_I64(id) : PG_NULL;
 }
 
+/* The column row_bytes of the new row. */
+static int64_t row_bytes(const struct share_settings *settings, const struct new_share *share)
+{
+    return (int64_t)(strlen(settings->title) + strlen(settings->description) +
+                     strlen(settings->filename) + strlen(settings->labels) + share->summary.size +
+                     share->list_summary.size);
+}
+
 static enum err_code insert_row(struct pg_connection *connection, struct request *request,
                                 const struct share_settings *settings,
                                 const struct share_source *source, const struct new_share *share,
@@ -153,11 +161,12 @@ static enum err_code insert_row(struct pg_connection *connection, struct request
         connection, request->principal.tenant_id,
         "INSERT INTO share (id, tenant_id, user_id, token_id, title, description, visibility,"
         " password_hash, delete_token_hash, expires_at, idle_expiry_s, object_key, raw_bytes,"
-        " raw_sha256, format, filename, labels, summary, list_summary) VALUES ($1::text, "
-        "$2::bigint, $3::bigint,"
+        " raw_sha256, format, filename, labels, summary, list_summary, row_bytes)"
+        " VALUES ($1::text, $2::bigint, $3::bigint,"
         " $4::bigint, $5::text, $6::text, $7::text, $8::text, $9::bytea,"
         " 'epoch'::timestamptz + $10::bigint * interval '1 ms', $11::bigint, $12::text,"
-        " $13::bigint, $14::bytea, $15::text, $16::text, $17::json, $18::json, $19::json)",
+        " $13::bigint, $14::bytea, $15::text, $16::text, $17::json, $18::json, $19::json,"
+        " $20::bigint)",
         request->arena, err, PG_TEXT(share->id), PG_I64(request->principal.tenant_id),
         id_or_null(request->principal.user_id), id_or_null(request->principal.token_id),
         PG_TEXT(settings->title), PG_TEXT(settings->description),
@@ -169,10 +178,10 @@ static enum err_code insert_row(struct pg_connection *connection, struct request
         PG_TEXT(share->object_key), PG_I64((int64_t)source->bytes.size),
         PG_BYTES(span_of(share->raw_sha256, DIGEST_BYTES)), PG_TEXT(format_name(share->format)),
         PG_TEXT(settings->filename), PG_TEXT(settings->labels), PG_SPAN(buf_span(&share->summary)),
-        PG_SPAN(buf_span(&share->list_summary)));
+        PG_SPAN(buf_span(&share->list_summary)), PG_I64(row_bytes(settings, share)));
 }
 
-/* The upload's bytes were charged when it was announced; they are now the share's. */
+/* The upload's bytes, charged when it was announced, are now the share's. */
 static enum err_code finish_upload(struct pg_connection *connection, struct request *request,
                                    const char *upload_id, const char *share_id, struct err *err)
 {
@@ -189,6 +198,18 @@ static enum err_code finish_upload(struct pg_connection *connection, struct requ
     return pg_query_values(connection, request->principal.tenant_id,
                            "DELETE FROM upload_part WHERE upload_id = $1::text", request->arena,
                            &result, err, PG_TEXT(upload_id));
+}
+
+/* The bytes of an upload in parts were charged already. */
+static enum err_code charge_share(struct pg_connection *connection, struct request *request,
+                                  const struct share_settings *settings,
+                                  const struct share_source *source, const struct new_share *share,
+                                  struct err *err)
+{
+    const int64_t texts = row_bytes(settings, share);
+    const int64_t raw = source->upload_id ? 0 : (int64_t)source->bytes.size;
+    quota_count_row_bytes(request, (uint64_t)texts);
+    return quota_charge(request, connection, raw + texts, err);
 }
 
 /* *ret_is_unknown: the row may exist in spite of the error. */
@@ -212,14 +233,17 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     code = insert_row(connection, request, settings, source, share, err);
     if (code)
         return code;
-    code = source->upload_id ? finish_upload(connection, request, source->upload_id, share->id, err)
-                             : quota_charge(request, connection, (int64_t)source->bytes.size, err);
+    if (source->upload_id)
+        code = finish_upload(connection, request, source->upload_id, share->id, err);
+    if (code)
+        return code;
+    code = charge_share(connection, request, settings, source, share, err);
     if (code)
         return code;
     code = audit_record(connection, request, "share.create", share->id, err);
     if (code)
         return code;
-    code = quota_refuse(request, pg_commit(connection, err), err);
+    code = quota_refuse(request, tenant_id, pg_commit(connection, err), err);
     *ret_is_unknown = code == ERR_DATABASE;
     return code;
 }

@@ -137,21 +137,21 @@ static enum err_code hold_tenants(struct job *job, const char *sql, struct span 
 
 /* Makes the row a tombstone and gives the bytes back to its tenant, one of those held. */
 static enum err_code make_tombstone(struct job *job, const char *id, int64_t tenant_id,
-                                    int64_t raw_bytes, struct span held, int *count,
+                                    int64_t charged_bytes, struct span held, int *count,
                                     struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
         job->connection, PG_NO_TENANT,
-        "UPDATE share SET state = 'gone', object_key = '', raw_bytes = 0, title = '',"
-        " description = '', filename = '', labels = '{}', summary = '{}', list_summary = '{}',"
-        " password_hash = NULL"
+        "UPDATE share SET state = 'gone', object_key = '', raw_bytes = 0, row_bytes = 0,"
+        " title = '', description = '', filename = '', labels = '{}', summary = '{}',"
+        " list_summary = '{}', password_hash = NULL"
         " WHERE id = $1::text AND state = 'deleting' AND tenant_id = ANY ($2::bigint[])",
         job->arena, &result, err, PG_TEXT(id), PG_SPAN(held));
     if (code || pg_affected(result) == 0)
         return code;
     ++*count;
-    return quota_give_back(job->connection, tenant_id, raw_bytes, job->arena, err);
+    return quota_give_back(job->connection, tenant_id, charged_bytes, job->arena, err);
 }
 
 /* Deletes the objects of rows; a failed deletion does not block the others. *ret_first is the first
@@ -201,7 +201,7 @@ static enum err_code delete_share_objects(struct job *job, struct err *err)
     struct pg_result *rows;
     enum err_code code =
         pg_query_values(job->connection, PG_NO_TENANT,
-                        "SELECT id, tenant_id, raw_bytes, object_key FROM share"
+                        "SELECT id, tenant_id, raw_bytes + row_bytes, object_key FROM share"
                         " WHERE state = 'deleting' ORDER BY random() LIMIT $1::bigint",
                         job->arena, &rows, err, PG_I64(DELETE_BATCH));
     if (code || pg_row_count(rows) == 0)

@@ -14,6 +14,7 @@
 #include "api/identity/tenant.h"
 #include "api/share/share_access.h"
 #include "api/share/share_admin.h"
+#include "api/share/share_charge.h"
 #include "api/share/share_list.h"
 #include "api/share/share_runtime.h"
 #include "api/share/share_settings.h"
@@ -259,26 +260,42 @@ static enum err_code read_edit(struct request *request, const struct share *shar
     return read_edit_visibility(request, body, share, edit, err);
 }
 
-static enum err_code write_edit(struct request *request, const struct share *share,
-                                const struct share_edit *edit, struct err *err)
+/* The bytes of the texts that an edit can change. */
+#define EDIT_BYTES "octet_length(title) + octet_length(description)"
+
+/* Locks the row; *ret_bytes are those before the edit. */
+static enum err_code lock_to_edit(struct request *request, struct pg_connection *connection,
+                                  const struct share *share, int64_t *ret_bytes, struct err *err)
 {
-    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code =
+        pg_query_values(connection, share->tenant_id,
+                        "SELECT " EDIT_BYTES " FROM share WHERE id = $1::text AND state = 'live'"
+                        " FOR NO KEY UPDATE",
+                        request->arena, &result, err, PG_TEXT(share->id));
+    if (code)
+        return code;
+    if (pg_row_count(result) != 1)
+        return err_set(err, ERR_GONE,
+                       "this share has just been deleted: ask its creator for another link");
+    *ret_bytes = pg_get_i64(result, 0, 0);
+    return ERR_NONE;
+}
+
+static enum err_code update_row(struct request *request, struct pg_connection *connection,
+                                const struct share *share, const struct share_edit *edit,
+                                int64_t *ret_bytes, struct err *err)
+{
     struct pg_result *result;
     bool has_password = edit->visibility == SHARE_PASSWORD;
-    enum err_code code = pg_take(request->server->database, &connection, err);
-    if (code)
-        return code;
-    code = tenant_begin(connection, share->tenant_id, request->arena, err);
-    if (code)
-        return code;
-    code = pg_query_values(
+    enum err_code code = pg_query_values(
         connection, share->tenant_id,
         "UPDATE share SET title = coalesce($2::text, title),"
         " description = coalesce($3::text, description), visibility = $4::text,"
         " password_hash = $5::text, expires_at = CASE WHEN $6::boolean THEN"
         " 'epoch'::timestamptz + $7::bigint * interval '1 ms' ELSE expires_at END,"
         " idle_expiry_s = CASE WHEN $6::boolean THEN NULL ELSE idle_expiry_s END"
-        " WHERE id = $1::text AND state = 'live'",
+        " WHERE id = $1::text RETURNING " EDIT_BYTES,
         request->arena, &result, err, PG_TEXT(share->id),
         edit->title ? PG_TEXT(edit->title) : PG_NULL,
         edit->description ? PG_TEXT(edit->description) : PG_NULL,
@@ -287,14 +304,35 @@ static enum err_code write_edit(struct request *request, const struct share *sha
         edit->expires_ms ? PG_I64(edit->expires_ms) : PG_NULL);
     if (code)
         return code;
-    if (pg_affected(result) != 1)
-        return err_set(err, ERR_GONE,
-                       "this share has just been deleted: ask its creator for another link");
+    *ret_bytes = pg_get_i64(result, 0, 0);
+    return ERR_NONE;
+}
+
+static enum err_code write_edit(struct request *request, const struct share *share,
+                                const struct share_edit *edit, struct err *err)
+{
+    pg_auto connection = NULL;
+    int64_t before = 0, after = 0;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, share->tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = lock_to_edit(request, connection, share, &before, err);
+    if (code)
+        return code;
+    code = update_row(request, connection, share, edit, &after, err);
+    if (code)
+        return code;
+    code = share_charge_change(request, connection, share, after - before, err);
+    if (code)
+        return code;
     bool is_recorded;
     code = audit_record_hourly(connection, request, share->tenant_id, "share.edit", share->id,
                                &is_recorded, err);
     if (code == ERR_NONE)
-        code = pg_commit(connection, err);
+        code = quota_refuse(request, share->tenant_id, pg_commit(connection, err), err);
     if (code && is_recorded)
         audit_undo_hourly(request, share->tenant_id, "share.edit", share->id);
     return code;

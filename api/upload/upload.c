@@ -79,7 +79,7 @@ static enum err_code insert_upload(struct request *request, const struct upload 
     code = quota_charge(request, connection, upload->size_bytes, err);
     if (code)
         return code;
-    return quota_refuse(request, pg_commit(connection, err), err);
+    return quota_refuse(request, principal->tenant_id, pg_commit(connection, err), err);
 }
 
 const char *upload_base_name(struct arena *arena, struct span path)
@@ -339,7 +339,7 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         code = check_open(pg_row_count(rows), err);
     if (!code && pg_get_bool(rows, 0, 0))
         code = charge_replaced(request, connection, upload, err);
-    return code ? code : quota_refuse(request, pg_commit(connection, err), err);
+    return code ? code : quota_refuse(request, upload->tenant_id, pg_commit(connection, err), err);
 }
 
 /* An object that cannot be deleted now is swept later. */

@@ -59,6 +59,11 @@ class Tenant:
         self.id = response.json()["id"]
         self.name = response.json()["name"]
 
+    def limit(self, **quotas):
+        """Changes quotas of the tenant."""
+        response = self.operator.patch(f"/api/v1/admin/tenants/{self.id}", json=quotas)
+        assert response.status == 200, response
+
     def add_user(self, role, **fields):
         """Creates a user with PASSWORD; returns the JSON of the response."""
         body = {

@@ -280,8 +280,8 @@ def test_a_large_backlog_is_deleted_within_two_minutes(start_server):
         for kind, count in kinds.items():
             cursor.execute(
                 "INSERT INTO share (id, tenant_id, state, visibility, delete_token_hash,"
-                " expires_at, object_key, raw_bytes, raw_sha256, format)"
-                " SELECT id, 2, state, 'unlisted', sha256(''), now(), 'share/' || id, 3,"
+                " expires_at, object_key, raw_bytes, row_bytes, raw_sha256, format)"
+                " SELECT id, 2, state, 'unlisted', sha256(''), now(), 'share/' || id, 3, 4,"
                 " sha256(''), 'folded' FROM (SELECT left(md5(%s || n), 22) AS id,"
                 " CASE %s WHEN 'expired' THEN 'live' ELSE 'deleting' END AS state"
                 " FROM generate_series(1, %s) AS n) AS made",
@@ -290,7 +290,7 @@ def test_a_large_backlog_is_deleted_within_two_minutes(start_server):
         cursor.execute(
             "INSERT INTO tenant_usage VALUES (2, 0, %s) ON CONFLICT (tenant_id, slot)"
             " DO UPDATE SET bytes_stored = tenant_usage.bytes_stored + %s",
-            (3 * sum(kinds.values()),) * 2,
+            (7 * sum(kinds.values()),) * 2,
         )
         cursor.execute(
             "INSERT INTO object_trash (object_key)"

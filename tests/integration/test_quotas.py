@@ -4,9 +4,10 @@ import random
 import threading
 
 import sample_profiles as samples
+from conftest import ROOT
 from people import Tenant
 from test_shares import problem, query_one, share, wait_for
-from test_uploads import begin, put, stored_bytes
+from test_uploads import TEXTS, begin, expected_bytes, put, stored_bytes
 
 MIB = 1 << 20
 
@@ -44,9 +45,12 @@ def share_objects(server):
 
 
 def test_parallel_posts_do_not_exceed_the_storage_quota(server):
-    tenant = Tenant(server, max_bytes_stored=5 * len(samples.FOLDED) // 2)
+    tenant = Tenant(server)
     client = tenant.api("share")
     share(client)
+    one = stored_bytes(server, tenant.id)
+    assert one == expected_bytes(server, tenant.id)
+    tenant.limit(max_bytes_stored=5 * one // 2)
     objects = share_objects(server)
     # A tenant has a quarter of the eight workers for uploads (api/upload/upload_slot.h).
     responses = all_at_once(server, tenant.id, 2, lambda: tenant_post(server, client))
@@ -57,12 +61,12 @@ def test_parallel_posts_do_not_exceed_the_storage_quota(server):
                 response,
                 429,
                 "The storage quota is used up: ",
-                f"{2 * len(samples.FOLDED)} of {5 * len(samples.FOLDED) // 2} bytes",
+                f"{2 * one} of {5 * one // 2} bytes",
                 "; delete shares or ask the operator for more",
             )
             assert document["type"].endswith("quota") and "SQLSTATE" not in document["detail"]
             assert response.headers["retry-after"] == "3600"
-    assert stored_bytes(server, tenant.id) == 2 * len(samples.FOLDED)
+    assert stored_bytes(server, tenant.id) == 2 * one
     new = share_objects(server) - objects  # objects of other tests may disappear meanwhile
     assert len(new) == 1, "a refused request left an object behind"
     rows = query_one(server, "SELECT count(*) FROM share WHERE tenant_id = %s", tenant.id)
@@ -86,8 +90,8 @@ def test_parallel_announcements_do_not_exceed_the_storage_quota(server):
         own.close()
         return response
 
-    responses = all_at_once(server, tenant.id, 5, announce)
-    assert sorted(response.status for response in responses) == [201, 201, 429, 429, 429], responses
+    responses = all_at_once(server, tenant.id, 4, announce)
+    assert sorted(response.status for response in responses) == [201, 201, 429, 429], responses
     assert stored_bytes(server, tenant.id) == 20 * MIB
     rows = query_one(server, "SELECT count(*) FROM upload WHERE tenant_id = %s", tenant.id)
     assert rows == (2,)
@@ -141,6 +145,130 @@ def test_uploads_far_from_the_limit_do_not_wait_for_each_other(server):
         first.close()
         second.close()
     assert stored_bytes(server, tenant.id) == 3000
+
+
+# ---- texts in rows ----
+
+
+def test_the_texts_of_a_share_count_towards_the_quota(server):
+    tenant = Tenant(server, max_bytes_stored=30000)
+    client = tenant.api("share")
+    made = share(client, title="é", description="d" * 20000, label="k=v", filename="x.folded")
+    used = stored_bytes(server, tenant.id)
+    assert 20000 < used == expected_bytes(server, tenant.id) < 22000
+    objects = share_objects(server)
+    refused = client.post("/api/v1/shares", samples.FOLDED, query={"description": "d" * 10000})
+    problem(refused, 429, f"{used} of 30000 bytes", "delete shares")
+    assert stored_bytes(server, tenant.id) == used
+    assert not share_objects(server) - objects, "a refused request left an object behind"
+    upload = begin(client, len(samples.FOLDED))
+    assert put(client, upload, 0, samples.FOLDED).status == 204
+    complete = f"/api/v1/uploads/{upload['id']}/complete"
+    problem(client.post(complete, query={"description": "d" * 10000}), 429, "30000 bytes")
+    assert client.post(complete, query={"description": "d" * 5000}).status == 201
+    assert 25000 < stored_bytes(server, tenant.id) == expected_bytes(server, tenant.id) < 30000
+    assert client.delete(f"/api/v1/shares/{made['id']}").status == 204
+    wait_for(lambda: stored_bytes(server, tenant.id) < used)
+    assert stored_bytes(server, tenant.id) == expected_bytes(server, tenant.id)
+
+
+def test_an_edit_charges_the_growth_of_the_texts_and_gives_back_the_rest(server):
+    tenant = Tenant(server, max_bytes_stored=40000)
+    client = tenant.api("share")
+    made = share(client, title="before", description="d" * 1000)
+    path = f"/api/v1/shares/{made['id']}"
+    first = stored_bytes(server, tenant.id)
+    assert client.patch(path, json={"description": "é" * 15000}).status == 200
+    assert stored_bytes(server, tenant.id) == expected_bytes(server, tenant.id) == first + 29000
+    refused = client.patch(path, json={"title": "after", "description": "é" * 20000})
+    problem(refused, 429, f"{first + 29000} of 40000 bytes")
+    assert client.get(path).json()["title"] == "before"
+    refused = server.anonymous().patch(
+        path,
+        json={"description": "é" * 20000},
+        headers={"X-Perfolio-Delete-Token": made["delete_token"]},
+    )
+    detail = problem(refused, 429, "quota of the share's team")["detail"]
+    assert "40000" not in detail, "the team's size is shown to others"
+    assert stored_bytes(server, tenant.id) == expected_bytes(server, tenant.id) == first + 29000
+    assert client.patch(path, json={"title": "", "description": ""}).status == 200
+    assert stored_bytes(server, tenant.id) == expected_bytes(server, tenant.id) == first - 1006
+    assert client.patch(path, json={"visibility": "public"}).status == 200
+    assert stored_bytes(server, tenant.id) == first - 1006
+    assert client.delete(path).status == 204
+    wait_for(lambda: stored_bytes(server, tenant.id) == 0)
+    row = "SELECT state, raw_bytes, row_bytes FROM share WHERE id = %s"
+    assert query_one(server, row, made["id"]) == ("gone", 0, 0)
+
+
+def test_parallel_edits_of_a_share_are_charged_exactly(server):
+    tenant = Tenant(server)
+    client = tenant.api("share")
+    path = f"/api/v1/shares/{share(client)['id']}"
+    sizes = iter((5000, 300, 7000))
+
+    def edit():
+        own = client.with_token(client.token)
+        response = own.patch(path, json={"description": "d" * next(sizes)})
+        own.close()
+        return response
+
+    responses = all_at_once(server, tenant.id, 3, edit)
+    assert [response.status for response in responses] == [200] * 3, responses
+    assert stored_bytes(server, tenant.id) == expected_bytes(server, tenant.id)
+
+
+def test_the_texts_of_anonymous_shares_count_in_the_bytes_of_a_day(start_server):
+    server = start_server("--anonymous-max-daily-bytes", "20KiB", "--trust-forwarded-for", "yes")
+    anonymous = server.anonymous()
+
+    def upload(address, **query):
+        headers = {"X-Forwarded-For": address}
+        return anonymous.post("/api/v1/shares", samples.FOLDED, query=query, headers=headers)
+
+    described = [upload("192.0.2.1", description="d" * 15000) for _ in range(3)]
+    assert [response.status for response in described] == [201, 201, 429]
+    problem(described[2], 429, "anonymous-max-daily-bytes", "sign in")
+    made = upload("192.0.2.2").json()
+
+    def edit(description, client=anonymous):
+        return client.patch(
+            f"/api/v1/shares/{made['id']}",
+            json={"description": description},
+            headers={
+                "X-Forwarded-For": "192.0.2.2",
+                "X-Perfolio-Delete-Token": made["delete_token"],
+            },
+        )
+
+    assert [edit(text).status for text in ("d" * 15000, "", "d")] == [200, 200, 200]
+    problem(edit("d" * 15000), 429, "anonymous-max-daily-bytes")
+    problem(edit("d" * 15000, server.api()), 429, "anonymous-max-daily-bytes")
+    large = samples.FOLDED * (30000 // len(samples.FOLDED))
+    alone = anonymous.post("/api/v1/shares", large, headers={"X-Forwarded-For": "192.0.2.3"})
+    assert alone.status == 201, "a single upload is never too large"
+    assert stored_bytes(server, 1) == expected_bytes(server, 1)
+
+
+def test_the_migration_charges_the_texts_of_existing_shares(start_server):
+    server = start_server()
+    share(server.api(), description="d" * 1000)
+    share(server.anonymous())
+    connection = server.database()
+    connection.autocommit = False
+    cursor = connection.cursor()
+    cursor.execute("ALTER TABLE share DROP COLUMN row_bytes, DROP COLUMN list_summary")
+    cursor.execute("DELETE FROM tenant_usage")
+    cursor.execute("INSERT INTO tenant_usage SELECT 2, 0, raw_bytes FROM share WHERE tenant_id = 2")
+    cursor.execute((ROOT / "api" / "migrations" / "0007_share_rows.sql").read_text())
+    cursor.execute(
+        f"SELECT tenant_id, row_bytes - ({TEXTS}), bytes_stored - row_bytes, raw_bytes FROM share"
+        " JOIN tenant_usage USING (tenant_id) ORDER BY tenant_id"
+    )
+    size = len(samples.FOLDED)
+    assert cursor.fetchall() == [(1, 0, 0, size), (2, 0, size, size)]
+    connection.rollback()
+    connection.close()
 
 
 def test_an_upload_larger_than_the_quota_is_refused_as_too_large(start_server):
@@ -265,8 +393,8 @@ def test_parallel_announcements_of_an_address_share_the_limit(start_server):
         client.close()
         return response
 
-    responses = all_at_once(server, 1, 5, announce)
-    assert sorted(response.status for response in responses) == [201, 201, 429, 429, 429], responses
+    responses = all_at_once(server, 1, 4, announce)
+    assert sorted(response.status for response in responses) == [201, 201, 429, 429], responses
     assert stored_bytes(server, 1) == 20 * MIB
 
 

@@ -418,12 +418,13 @@ def test_concurrent_requests_with_one_key_create_one_share(server, admin):
         )[0]
         == 1
     )
-    stored = query_one(
+    used, raw, texts = query_one(
         server,
-        "SELECT sum(bytes_stored)::bigint FROM tenant_usage" " WHERE tenant_id = %s",
+        "SELECT (SELECT sum(bytes_stored)::bigint FROM tenant_usage u WHERE u.tenant_id ="
+        " s.tenant_id), raw_bytes, row_bytes FROM share s WHERE tenant_id = %s",
         tenant_id,
-    )[0]
-    assert stored in (len(samples.FOLDED), len(other))
+    )
+    assert raw in (len(samples.FOLDED), len(other)) and used == raw + texts
 
 
 def test_a_repeated_merge_with_the_same_key_creates_one_share(admin):
@@ -598,11 +599,15 @@ def test_an_expired_share_returns_410_and_its_object_is_removed(start_server):
     wait_for(lambda: not has_object(server, made["id"]))
     problem(admin.get(f"/api/v1/shares/{made['id']}/raw"), 410, "expired")
     row = query_one(
-        server, "SELECT state, raw_bytes, object_key FROM share WHERE id = %s", made["id"]
+        server,
+        "SELECT state, raw_bytes + row_bytes, object_key FROM share WHERE id = %s",
+        made["id"],
     )
     wait_for(
         lambda: query_one(
-            server, "SELECT state, raw_bytes, object_key FROM share" " WHERE id = %s", made["id"]
+            server,
+            "SELECT state, raw_bytes + row_bytes, object_key FROM share WHERE id = %s",
+            made["id"],
         )
         == ("gone", 0, ""),
         20,
@@ -644,11 +649,10 @@ def test_quotas_limit_stored_bytes_and_upload_size(admin, anonymous):
     tenant_id, token = new_tenant(admin, "small")
     team = anonymous.with_token(token)
     body = samples.pprof()
-    patch = admin.patch(
-        f"/api/v1/admin/tenants/{tenant_id}", json={"max_bytes_stored": len(body) + 10}
-    )
-    assert patch.status == 200, patch
     first = share(team, body)
+    used = team.get("/api/v1/tenant").json()["usage"]["bytes_stored"]
+    patch = admin.patch(f"/api/v1/admin/tenants/{tenant_id}", json={"max_bytes_stored": used + 10})
+    assert patch.status == 200, patch
     problem(team.post("/api/v1/shares", body), 429)
     assert team.delete(f"/api/v1/shares/{first['id']}").status == 204
     wait_for(lambda: team.post("/api/v1/shares", body).status == 201)

@@ -76,6 +76,20 @@ static void an_amount_is_taken_as_a_whole(void **state)
     assert_int_equal(take_bytes(rate_limiter, 5, &err), ERR_RATE_LIMITED);
 }
 
+static void a_charged_amount_delays_what_is_taken_later(void **state)
+{
+    struct rate_limiter *rate_limiter = *state;
+    struct err err;
+    assert_int_equal(take_bytes(rate_limiter, 900, &err), ERR_NONE);
+    rate_limiter_charge_amount(rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS, SPAN_LITERAL("192.0.2.1"),
+                               300, 100, 1000);
+    assert_int_equal(take_bytes(rate_limiter, 100, &err), ERR_RATE_LIMITED);
+    assert_int_equal(err.retry_after_s, 180);
+    pass_seconds(181);
+    assert_int_equal(take_bytes(rate_limiter, 100, &err), ERR_NONE);
+    assert_int_equal(take_bytes(rate_limiter, 100, &err), ERR_RATE_LIMITED);
+}
+
 static void an_event_that_is_given_back_can_be_taken_again(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
@@ -322,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_rate_allows_a_burst_and_then_its_rate),
         TEST(an_amount_is_taken_as_a_whole),
+        TEST(a_charged_amount_delays_what_is_taken_later),
         TEST(an_event_that_is_given_back_can_be_taken_again),
         TEST(keys_and_kinds_are_limited_separately),
         TEST(a_rate_of_zero_allows_nothing),
