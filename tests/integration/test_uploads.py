@@ -415,7 +415,8 @@ def test_deleted_uploads_count_for_the_quota_until_their_parts_are_deleted(serve
 
 
 def test_the_parts_of_a_complete_upload_are_not_counted_twice(server, backup_lock):
-    client = Tenant(server, max_bytes_stored=2 * PART).api("share")
+    tenant = Tenant(server, max_bytes_stored=2 * PART)
+    client = tenant.api("share")
     data = large_pprof(PART + 5000)
     upload = begin(client, len(data))
     for number in range(2):
@@ -423,7 +424,9 @@ def test_the_parts_of_a_complete_upload_are_not_counted_twice(server, backup_loc
     made = client.post(f"/api/v1/uploads/{upload['id']}/complete")
     assert made.status == 201, made
     assert len(parts_of(server, upload)) == 2
-    assert announce(client, 2 * PART - len(data)).status == 201
+    used = stored_bytes(server, tenant.id)
+    assert used == expected_bytes(server, tenant.id)
+    assert announce(client, 2 * PART - used).status == 201
 
 
 def test_anonymous_parts_that_are_put_again_count_for_the_day(start_server):
