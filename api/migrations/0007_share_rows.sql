@@ -7,12 +7,16 @@ UPDATE share SET list_summary = json_build_object(
     'duration_ns', summary->'duration_ns')
 WHERE state = 'live';
 
--- The bytes of the texts in the row, which count towards the tenant's quota as raw_bytes do
--- (api/share/share_charge.h). Existing rows are charged here, even to a tenant whose quota they exceed.
+-- The bytes of the texts in the row and in the share's comments, which count towards the tenant's quota
+-- as raw_bytes do (api/share/share_charge.h). Existing rows are charged here, even to a tenant whose quota they exceed.
 ALTER TABLE share ADD COLUMN row_bytes bigint NOT NULL DEFAULT 0 CHECK (row_bytes >= 0);
 UPDATE share SET row_bytes = octet_length(title) + octet_length(description)
     + octet_length(filename) + octet_length(labels::text) + octet_length(summary::text)
     + octet_length(list_summary::text)
+    + (SELECT coalesce(sum(octet_length(c.author) + octet_length(c.text)
+                           + coalesce(octet_length(c.pin_function), 0)
+                           + coalesce(octet_length(c.view), 0)), 0)
+       FROM share_comment c WHERE c.share_id = share.id)
 WHERE state <> 'gone';
 INSERT INTO tenant_usage AS u (tenant_id, slot, bytes_stored)
 SELECT tenant_id, 0, sum(row_bytes) FROM share WHERE row_bytes > 0 GROUP BY tenant_id

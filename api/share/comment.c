@@ -5,9 +5,11 @@
 #include "api/http/json_response.h"
 #include "api/http/rate_limiter.h"
 #include "api/identity/audit.h"
+#include "api/identity/quota.h"
 #include "api/identity/tenant.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
+#include "api/share/share_charge.h"
 #include "api/share/viewer_path.h"
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
@@ -22,6 +24,10 @@
 #define COLUMNS                                                                                    \
     "n, user_id, author, text, pin_hash, pin_function, view, rfc3339(created_at),"                 \
     " rfc3339(edited_at)"
+/* The bytes that a comment adds to row_bytes of its share. */
+#define BYTES                                                                                      \
+    "octet_length(author) + octet_length(text) + coalesce(octet_length(pin_function), 0)"          \
+    " + coalesce(octet_length(view), 0)"
 enum column {
     COLUMN_N,
     COLUMN_USER,
@@ -31,7 +37,8 @@ enum column {
     COLUMN_PIN_FUNCTION,
     COLUMN_VIEW,
     COLUMN_CREATED,
-    COLUMN_EDITED
+    COLUMN_EDITED,
+    COLUMN_BYTES /* only of a comment that was written */
 };
 
 struct comment {
@@ -234,7 +241,7 @@ static enum err_code insert_comment(struct request *request, struct pg_connectio
         "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text, pin_hash,"
         " pin_function, view) VALUES ($1::text, $2::bigint, $3::bigint, $4::bigint,"
         " $9::text, $5::text, $6::text, $7::text, $8::text)"
-        " RETURNING " COLUMNS,
+        " RETURNING " COLUMNS ", " BYTES,
         request->arena, ret_row, err, PG_TEXT(share->id), PG_I64(pg_get_i64(number, 0, 0)),
         PG_I64(share->tenant_id), PG_I64(request->principal.user_id), PG_TEXT(comment->text),
         comment->pin_hash ? PG_TEXT(comment->pin_hash) : PG_NULL,
@@ -291,11 +298,14 @@ static enum err_code create_comment(struct request *request, struct response *re
     code = insert_comment(request, connection, &share, &comment, &row, err);
     if (code)
         return code;
+    code = share_charge_change(request, connection, &share, pg_get_i64(row, 0, COLUMN_BYTES), err);
+    if (code)
+        return code;
     code = record_change(request, connection, &share, "comment.create",
                          pg_get_text(row, 0, COLUMN_N), err);
     if (code)
         return code;
-    code = pg_commit(connection, err);
+    code = quota_refuse(request, share.tenant_id, pg_commit(connection, err), err);
     if (code)
         return code;
     response_add(request, response, "location",
@@ -311,23 +321,32 @@ static enum err_code refuse_unknown_comment(const struct share *share, int64_t n
                    share->id, n);
 }
 
-/* The author of a comment on a share that was found. Handles: ERR_NOT_FOUND. */
-static enum err_code find_author(struct request *request, struct pg_connection *connection,
-                                 const struct share *share, int64_t n, int64_t *ret_user_id,
-                                 struct err *err)
+struct stored_comment {
+    int64_t author;
+    int64_t bytes;
+};
+
+/* A comment on a share that was found, locked after the share, as a deletion of the share locks
+ * both. Handles: ERR_NOT_FOUND, ERR_GONE. */
+static enum err_code lock_comment(struct request *request, struct pg_connection *connection,
+                                  const struct share *share, int64_t n,
+                                  struct stored_comment *ret_comment, struct err *err)
 {
     struct pg_result *row;
     request->has_found = true;
-    enum err_code code =
-        pg_query_values(connection, share->tenant_id,
-                        "SELECT user_id FROM share_comment WHERE share_id = $1::text AND"
-                        " n = $2::bigint FOR UPDATE",
-                        request->arena, &row, err, PG_TEXT(share->id), PG_I64(n));
+    enum err_code code = share_charge_lock(request, connection, share, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, share->tenant_id,
+                           "SELECT user_id, " BYTES " FROM share_comment WHERE share_id = $1::text"
+                           " AND n = $2::bigint FOR UPDATE",
+                           request->arena, &row, err, PG_TEXT(share->id), PG_I64(n));
     if (code)
         return code;
     if (pg_row_count(row) == 0)
         return refuse_unknown_comment(share, n, err);
-    *ret_user_id = pg_get_i64(row, 0, 0);
+    ret_comment->author = pg_get_i64(row, 0, 0);
+    ret_comment->bytes = pg_get_i64(row, 0, 1);
     return ERR_NONE;
 }
 
@@ -335,17 +354,22 @@ static enum err_code update_comment(struct request *request, struct pg_connectio
                                     const struct share *share, int64_t n, const char *text,
                                     struct pg_result **ret_row, struct err *err)
 {
-    int64_t author;
-    enum err_code code = find_author(request, connection, share, n, &author, err);
+    struct stored_comment stored;
+    enum err_code code = lock_comment(request, connection, share, n, &stored, err);
     if (code)
         return code;
-    if (author != request->principal.user_id)
+    if (stored.author != request->principal.user_id)
         return err_set(err, ERR_FORBIDDEN, "only the author of a comment may change it");
-    return pg_query_values(connection, share->tenant_id,
-                           "UPDATE share_comment SET text = $3::text, edited_at = now()"
-                           " WHERE share_id = $1::text AND n = $2::bigint RETURNING " COLUMNS,
-                           request->arena, ret_row, err, PG_TEXT(share->id), PG_I64(n),
-                           PG_TEXT(text));
+    code =
+        pg_query_values(connection, share->tenant_id,
+                        "UPDATE share_comment SET text = $3::text, edited_at = now()"
+                        " WHERE share_id = $1::text AND n = $2::bigint"
+                        " RETURNING " COLUMNS ", " BYTES,
+                        request->arena, ret_row, err, PG_TEXT(share->id), PG_I64(n), PG_TEXT(text));
+    if (code)
+        return code;
+    const int64_t delta = pg_get_i64(*ret_row, 0, COLUMN_BYTES) - stored.bytes;
+    return share_charge_change(request, connection, share, delta, err);
 }
 
 static enum err_code edit_comment(struct request *request, struct response *response,
@@ -383,7 +407,7 @@ static enum err_code edit_comment(struct request *request, struct response *resp
                          err);
     if (code)
         return code;
-    code = pg_commit(connection, err);
+    code = quota_refuse(request, share.tenant_id, pg_commit(connection, err), err);
     if (code)
         return code;
     return respond_comment(request, response, 200, &share, row, err);
@@ -408,7 +432,8 @@ static enum err_code remove_comment(struct request *request, struct response *re
                                     struct err *err)
 {
     struct share share;
-    int64_t n, author;
+    struct stored_comment stored;
+    int64_t n;
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = json_response_path_id(request, 1, &n, err);
@@ -423,16 +448,19 @@ static enum err_code remove_comment(struct request *request, struct response *re
     code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (code)
         return code;
-    code = find_author(request, connection, &share, n, &author, err);
+    code = lock_comment(request, connection, &share, n, &stored, err);
     if (code)
         return code;
-    code = check_delete(request, &share, author, err);
+    code = check_delete(request, &share, stored.author, err);
     if (code)
         return code;
     code = pg_query_values(connection, share.tenant_id,
                            "DELETE FROM share_comment WHERE share_id = $1::text"
                            " AND n = $2::bigint",
                            request->arena, &result, err, PG_TEXT(share.id), PG_I64(n));
+    if (code)
+        return code;
+    code = share_charge_change(request, connection, &share, -stored.bytes, err);
     if (code)
         return code;
     code = record_change(request, connection, &share, "comment.delete",

@@ -9,7 +9,8 @@
  *
  * Tokens cannot write: a comment belongs to a person. Texts are Markdown as typed, which the
  * browser renders. Comments are deleted with the share (table share_comment), and changes of them
- * are in the audit log of the share's tenant. Threads: any.
+ * are in the audit log of the share's tenant, to whose quota their bytes are charged
+ * (api/share/share_charge.h). Threads: any.
  */
 #ifndef API_SHARE_COMMENT_H
 #define API_SHARE_COMMENT_H

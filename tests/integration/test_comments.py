@@ -7,6 +7,9 @@ import pytest
 from conftest import until_refused
 from people import PASSWORD, Browser, Tenant, unique
 from test_http_raw import folded
+from test_quotas import waiting_sessions
+from test_shares import problem, wait_for
+from test_uploads import expected_bytes, stored_bytes
 
 HASH = "0123456789abcdef"
 
@@ -278,3 +281,62 @@ def test_comments_are_deleted_with_the_share(server, team, anonymous):
     with server.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM share_comment WHERE share_id = %s", [made["id"]])
         assert cursor.fetchone() == (0,)
+
+
+def test_comments_count_towards_the_quota_of_the_team_of_the_share(server):
+    team = Tenant(server)
+    client, member, guest = team.api("share"), team.user("member"), Tenant(server).user("member")
+    made = share(client)
+    before = stored_bytes(server, team.id)
+    team.limit(max_bytes_stored=before + 20000)
+    for writer in (member, guest):
+        fields = {"pin_hash": HASH, "pin_function": "main.work", "view": "sv=2"}
+        assert post_comment(writer, made, "é" * 4000, **fields).status == 201
+    full = stored_bytes(server, team.id)
+    assert before + 16000 < full == expected_bytes(server, team.id) < before + 17000
+    problem(post_comment(member, made, "x" * 8000), 429, f"{full} of {before + 20000} bytes")
+    detail = problem(post_comment(guest, made, "x" * 8000), 429, "of the share's team")["detail"]
+    assert str(full) not in detail, "the team's size is shown to others"
+    assert stored_bytes(server, team.id) == full == expected_bytes(server, team.id)
+    assert member.patch(path_of(made, 1), json={"text": "short"}).status == 200
+    assert stored_bytes(server, team.id) == expected_bytes(server, team.id) == full - 7995
+    assert member.patch(path_of(made, 1), json={"text": "x" * 8005}).status == 200
+    assert stored_bytes(server, team.id) == expected_bytes(server, team.id) == full + 5
+    assert team.user("owner").delete(path_of(made, 2)).status == 204
+    assert before < stored_bytes(server, team.id) == expected_bytes(server, team.id) < full - 7000
+    assert client.delete(f"/api/v1/shares/{made['id']}").status == 204
+    wait_for(lambda: stored_bytes(server, team.id) == 0)
+
+
+def test_comments_on_anonymous_shares_count_in_the_bytes_of_a_day(start_server):
+    server = start_server("--anonymous-max-daily-bytes", "20KiB")
+    made = share(server.anonymous())
+    member = Tenant(server).user("member")
+    posted = [post_comment(member, made, "x" * 8000) for _ in range(3)]
+    assert [response.status for response in posted] == [201, 201, 429]
+    problem(posted[2], 429, "anonymous-max-daily-bytes")
+    assert stored_bytes(server, 1) == expected_bytes(server, 1)
+
+
+def test_a_change_of_a_comment_locks_its_share_first(server, team):
+    """A deletion of the share locks the share and then the comments."""
+    made = share(team.api("share"))
+    member = team.user("member")
+    assert post_comment(member, made).status == 201
+    for change in (
+        lambda: member.patch(path_of(made, 1), json={"text": "other"}),
+        lambda: member.delete(path_of(made, 1)),
+    ):
+        responses = []
+        changing = threading.Thread(target=lambda: responses.append(change()))
+        holder = server.database()
+        holder.autocommit = False
+        cursor = holder.cursor()
+        cursor.execute("SELECT 1 FROM share WHERE id = %s FOR UPDATE", [made["id"]])
+        changing.start()
+        wait_for(lambda: waiting_sessions(server) >= 1)
+        cursor.execute("SELECT 1 FROM share_comment WHERE share_id = %s FOR UPDATE", [made["id"]])
+        holder.rollback()
+        holder.close()
+        changing.join()
+        assert responses[0].status in (200, 204), responses

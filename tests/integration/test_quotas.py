@@ -252,8 +252,11 @@ def test_the_texts_of_anonymous_shares_count_in_the_bytes_of_a_day(start_server)
 
 def test_the_migration_charges_the_texts_of_existing_shares(start_server):
     server = start_server()
-    share(server.api(), description="d" * 1000)
+    made = share(server.api(), description="d" * 1000)
     share(server.anonymous())
+    comments = f"/api/v1/shares/{made['id']}/comments"
+    member = Tenant(server).user("member")
+    assert member.post(comments, json={"text": "é", "view": "sv=2"}).status == 201
     connection = server.database()
     connection.autocommit = False
     cursor = connection.cursor()

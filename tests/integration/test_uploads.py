@@ -57,11 +57,14 @@ def stored_bytes(server, tenant_id):
     return row[0]
 
 
-# The bytes of the texts in a row of the table share.
+# The bytes of the texts in a row of the table share and in the comments on it.
 TEXTS = (
     "octet_length(title) + octet_length(description) + octet_length(filename)"
     " + octet_length(labels::text) + octet_length(summary::text)"
     " + octet_length(list_summary::text)"
+    " + (SELECT coalesce(sum(octet_length(author) + octet_length(text)"
+    " + coalesce(octet_length(pin_function), 0) + coalesce(octet_length(view), 0)), 0)"
+    " FROM share_comment WHERE share_id = share.id)"
 )
 
 
