@@ -29,7 +29,7 @@
 enum {
     GENERATION_SLOTS =
         1024, /* of active teams; two that share a slot query the database more often */
-    FOUND_MAX_BYTES = 8 << 20,
+    FOUND_MAX_BYTES = 24 << 20,   /* holds the binaries of the largest profile and more */
     OPENED_MIN_BYTES = 256 << 10, /* so that at most 16,384 tables are open */
     KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
     DAMAGED_RETRY_S = 300,         /* a damaged object may be restored while the server runs */
