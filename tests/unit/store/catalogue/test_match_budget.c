@@ -25,8 +25,8 @@ static void ends_when_the_time_is_spent(void **state)
     (void)state;
     struct err err = {0};
     struct match_budget budget = {.left_ns = MATCH_BUDGET_NS, .settled_ns = INT64_MAX / 2};
-    assert_int_equal(match_for(&budget, MATCH_BUDGET_NS / 2, &err), ERR_NONE);
-    assert_int_equal(match_for(&budget, MATCH_BUDGET_NS / 2, &err), ERR_NONE);
+    assert_int_equal(match_for(&budget, MATCH_BUDGET_NS / 4, &err), ERR_NONE);
+    assert_int_equal(match_for(&budget, MATCH_BUDGET_NS / 4, &err), ERR_NONE);
     assert_int_equal(match_for(&budget, MATCH_BUDGET_NS, &err), ERR_NONE);
     assert_int_equal(match_for(&budget, 0, &err), ERR_INVALID);
 }
