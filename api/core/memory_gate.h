@@ -5,10 +5,10 @@
  * (--max-heavy-memory) and returns them when the memory is freed. A request that does not fit now
  * waits; one that can never fit is refused. A client is a tenant, or all anonymous clients
  * together: of those that wait, the one that holds the fewest bytes is next, and while another one
- * waits, none gets more than half. Nobody waits longer because one client sends many requests. No
- * caller waits for more bytes while it holds some, so callers that hold bytes always finish. Work
- * below the bounds named MEMORY_GATE_LIGHT_… takes nothing of the budget: each worker thread may do
- * that much at any time.
+ * waits, none gets more than half, unless all clients that wait would. The number of requests that
+ * one client sends does not change how long another client waits. No caller waits for more bytes
+ * while it holds some, so callers that hold bytes always finish. Work below the bounds named
+ * MEMORY_GATE_LIGHT_… takes nothing of the budget: each worker thread may do that much at any time.
  *
  * The memory that decoding needs is not known from the size of the input: a small gzip file may
  * expand to gigabytes. memory_gate_decode therefore tries with small limits first, and after

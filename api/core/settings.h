@@ -73,12 +73,12 @@ struct settings {
     uint64_t tenant_max_bytes;              /* defaults of new tenants */
     int tenant_uploads_per_minute;
     int tenant_changes_per_minute;      /* api/identity/change_limit.h */
-    int audit_max_rows;                 /* of a tenant: api/identity/audit.h */
+    int audit_max_rows;                 /* rows of a tenant's audit log that are kept */
     int64_t tenant_profile_retention_s; /* 0: for ever */
     uint64_t tenant_max_upload_bytes;
     char *tenant_sample_labels;                 /* api/core/sample_labels.h */
     uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/core/tenant_limit.h */
-    uint64_t debuginfod_cache_bytes;            /* of public symbol tables together */
+    uint64_t debuginfod_cache_bytes;            /* limit of all public symbol tables together */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
     int max_request_days;          /* api/ingest/ingest_limits.h */
@@ -88,8 +88,8 @@ struct settings {
     char *debuginfod_allow_host;   /* comma-separated: "host" or "host:port" */
     char *debuginfod_ca_file;      /* "" for the system's certificates */
     uint64_t debuginfod_max_bytes; /* of one debug file */
-    uint64_t max_builder_memory;   /* of a builder of a symbol table; 0: depends on the host's */
-    uint64_t max_merge_memory;     /* of the blocks of a merge; 0: depends on the host's memory */
+    uint64_t max_builder_memory;   /* limit of one builder; 0: from the host's memory */
+    uint64_t max_merge_memory;     /* limit of a merge's open blocks; 0: from the host's memory */
     uint64_t max_query_memory;     /* of all queries together; 0: depends on the host's memory */
     uint64_t max_heavy_memory;     /* for large profiles; 0: depends on the host's memory */
     int report_cpu_time_s;         /* CPU time of one report */
