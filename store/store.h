@@ -13,6 +13,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
 #include "lib/base/wait_limit.h"
+#include "lib/profile/batch/batch.h"
 #include "lib/profile/symbolize.h"
 
 #include <stdbool.h>
@@ -274,7 +275,7 @@ enum store_type_part {
 struct store_type {
     const char *name; /* the whole name */
     struct span parts[STORE_TYPE_PARTS];
-    bool is_delta;
+    enum batch_kind kind;
     enum store_aggregation aggregation;
 };
 

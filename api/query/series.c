@@ -37,7 +37,8 @@ static void append_type(const struct rows *rows, uint32_t row, struct buf *json)
         buf_printf(json, ",\"%s\":", names[i]);
         buf_append_json(json, type->parts[i]);
     }
-    buf_printf(json, ",\"delta\":%s,\"rule\":\"%s\"}", type->is_delta ? "true" : "false",
+    buf_printf(json, ",\"delta\":%s,\"rule\":\"%s\"}",
+               type->kind == BATCH_KIND_DELTA ? "true" : "false",
                store_aggregation_name(type->aggregation));
 }
 

@@ -284,7 +284,7 @@ static int compare_types(const struct dictionary *a, const struct batch_type *x,
         if (order)
             return order;
     }
-    return (int)x->is_delta - (int)y->is_delta;
+    return (int)x->kind - (int)y->kind;
 }
 
 int dictionary_compare_series(const struct dictionary *a, uint32_t series_of_a,

@@ -18,8 +18,8 @@
  *   LABEL_SETS  u32 sets, labels, links; labels of each set; has it a link; bytes of the
  *               links; then per label: key, kind (0 text, 1 number), text, number
  *               (zigzag), unit
- *   SERIES      u32 series, labels; name, type, unit, period's type, its unit, is_delta,
- *               label count; then per label: name, value
+ *   SERIES      u32 series, labels; name, type, unit, period's type, its unit, enum
+ *               batch_kind, label count; then per label: name, value
  */
 #ifndef STORE_BLOCK_DICTIONARY_BYTES_H
 #define STORE_BLOCK_DICTIONARY_BYTES_H

@@ -521,7 +521,7 @@ static void read_series(struct reading *reading, struct dictionary *dictionary)
     const uint32_t *texts[5]; /* name, type, unit, period's type, its unit */
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         texts[i] = read_indexes(reading, count, strings);
-    const uint32_t *are_deltas = read_indexes(reading, count, 2);
+    const uint32_t *kinds = read_indexes(reading, count, BATCH_KINDS);
     const uint32_t *label_counts = read_narrow(reading, count);
     const uint32_t *starts = add_up(reading, label_counts, count, dictionary->series_label_count);
     if (reading->wrong)
@@ -532,7 +532,7 @@ static void read_series(struct reading *reading, struct dictionary *dictionary)
             .type = {.name = texts[0][i],
                      .sample_type = {.type = texts[1][i], .unit = texts[2][i]},
                      .period_type = {.type = texts[3][i], .unit = texts[4][i]},
-                     .is_delta = are_deltas[i] != 0},
+                     .kind = kinds[i]},
             .first_label = starts[i],
             .label_count = label_counts[i],
         };

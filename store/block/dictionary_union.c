@@ -241,7 +241,7 @@ static void append_type(struct building *building, struct input *input, struct b
                                type->sample_type.unit,
                                type->period_type.type,
                                type->period_type.unit,
-                               type->is_delta};
+                               (uint32_t)type->kind};
     buf_append(key, fields, sizeof(fields));
 }
 

@@ -204,7 +204,7 @@ static void write_series(struct section *section, const struct dictionary *dicti
     FILL_NARROW(section, series_count, i, series[i].type.sample_type.unit);
     FILL_NARROW(section, series_count, i, series[i].type.period_type.type);
     FILL_NARROW(section, series_count, i, series[i].type.period_type.unit);
-    FILL_NARROW(section, series_count, i, series[i].type.is_delta);
+    FILL_NARROW(section, series_count, i, series[i].type.kind);
     FILL_NARROW(section, series_count, i, series[i].label_count);
     FILL_NARROW(section, label_count, i, labels[i].name);
     FILL_NARROW(section, label_count, i, labels[i].value);

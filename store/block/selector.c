@@ -7,6 +7,7 @@
 #include "lib/base/map.h"
 #include "lib/base/regex.h"
 #include "lib/profile/batch/batch_labels.h"
+#include "lib/profile/batch/batch_type.h"
 #include "lib/profile/report/label_filter.h"
 #include "store/block/dictionary.h"
 
@@ -583,25 +584,30 @@ static bool has_parts(const struct span *wanted, size_t count, const struct span
     return true;
 }
 
-static bool equals_type(struct span value, const struct span *parts, bool is_delta)
+static bool has_suffix(struct span part, enum batch_kind kind)
+{
+    const char *suffix = batch_type_suffix(kind);
+    return suffix[0] && span_equal_text(part, suffix + 1);
+}
+
+static bool equals_type(struct span value, const struct span *parts, enum batch_kind kind)
 {
     struct span wanted[TYPE_PARTS_MAX];
     const size_t count = split_type(value, wanted);
     if (count == TYPE_PARTS_MAX)
-        return span_equal_text(wanted[SELECTOR_TYPE_PARTS], "delta") && is_delta &&
+        return has_suffix(wanted[SELECTOR_TYPE_PARTS], kind) &&
                has_parts(wanted, SELECTOR_TYPE_PARTS, parts, 0);
     return count && (has_parts(wanted, count, parts, 0) || has_parts(wanted, count, parts, 1));
 }
 
-static void append_type_name(const struct span *parts, bool is_delta, struct buf *text)
+static void append_type_name(const struct span *parts, enum batch_kind kind, struct buf *text)
 {
     for (size_t i = 0; i < SELECTOR_TYPE_PARTS; i++) {
         if (i)
             buf_append_byte(text, ':');
         buf_append_span(text, parts[i]);
     }
-    if (is_delta)
-        buf_append_text(text, ":delta");
+    buf_append_text(text, batch_type_suffix(kind));
 }
 
 static void find_parts(const struct dictionary *dictionary, const struct batch_type *type,
@@ -698,20 +704,19 @@ void selector_append_type(const struct dictionary *dictionary, const struct batc
 {
     struct span parts[SELECTOR_TYPE_PARTS];
     find_parts(dictionary, type, parts);
-    append_type_name(parts, type->is_delta, text);
+    append_type_name(parts, type->kind, text);
 }
 
 static enum err_code compare_type(struct selector *selector, struct matcher *matcher,
-                                  const struct span *parts, bool is_delta, bool *ret_matches,
+                                  const struct span *parts, enum batch_kind kind, bool *ret_matches,
                                   struct err *err)
 {
     if (!matcher->regex) {
-        *ret_matches =
-            equals_type(matcher->value, parts, is_delta) == (matcher->comparison == EQUALS);
+        *ret_matches = equals_type(matcher->value, parts, kind) == (matcher->comparison == EQUALS);
         return ERR_NONE;
     }
     buf_clear(&selector->type);
-    append_type_name(parts, is_delta, &selector->type);
+    append_type_name(parts, kind, &selector->type);
     if (buf_failed(&selector->type))
         return err_set(err, ERR_TOO_LARGE, "the type of a stored series is longer than %d bytes",
                        TYPE_MAX_BYTES);
@@ -719,13 +724,13 @@ static enum err_code compare_type(struct selector *selector, struct matcher *mat
 }
 
 enum err_code selector_matches_type(struct selector *selector, const struct span *parts,
-                                    bool is_delta, bool *ret_matches, struct err *err)
+                                    enum batch_kind kind, bool *ret_matches, struct err *err)
 {
     bool matches = true;
     enum err_code code = ERR_NONE;
     for (size_t i = 0; matches && !code && i < selector->matcher_count; i++) {
         if (selector->matchers[i].is_of_type)
-            code = compare_type(selector, &selector->matchers[i], parts, is_delta, &matches, err);
+            code = compare_type(selector, &selector->matchers[i], parts, kind, &matches, err);
     }
     *ret_matches = matches;
     return code;
@@ -740,7 +745,7 @@ static enum err_code match_series(struct selector *selector, const struct dictio
     struct span parts[SELECTOR_TYPE_PARTS], value;
     bool matches;
     find_parts(dictionary, &one->type, parts);
-    enum err_code code = selector_matches_type(selector, parts, one->type.is_delta, &matches, err);
+    enum err_code code = selector_matches_type(selector, parts, one->type.kind, &matches, err);
     for (size_t i = 0; matches && !code && i < selector->matcher_count; i++) {
         struct matcher *matcher = &selector->matchers[i];
         if (matcher->is_of_type)

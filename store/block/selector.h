@@ -109,7 +109,8 @@ enum err_code selector_matches_samples(struct selector *selector,
 /* Matches a type only; a selector without a type matches any. parts: SELECTOR_TYPE_PARTS texts.
  * Handles: as selector_matches. */
 enum err_code selector_matches_type(struct selector *selector, const struct span *parts,
-                                    bool is_delta, bool *ret_matches, struct err *err) MUST_USE;
+                                    enum batch_kind kind, bool *ret_matches,
+                                    struct err *err) MUST_USE;
 
 /* True when the selector names a type with all its parts: SELECTOR_TYPE_PARTS texts, borrowed. */
 bool selector_find_type(const struct selector *selector, struct span *ret_parts);

@@ -45,7 +45,7 @@ static uint32_t number_type(struct scan *scan, const struct dictionary *dictiona
                                                 type->period_type.unit};
     struct store_type *made = &scan->types[scan->type_count];
     *made = (struct store_type){.name = (const char *)name.data,
-                                .is_delta = type->is_delta,
+                                .kind = type->kind,
                                 .aggregation = aggregation_of_type(dictionary, index)};
     for (size_t i = 0; i < STORE_TYPE_PARTS; i++)
         made->parts[i] = keep_text(scan, string_of(dictionary, strings[i]));

@@ -119,7 +119,7 @@ static enum err_code explain_missing_type(struct scan *scan, void *context)
             return code;
         for (uint32_t j = 0; j < scan->type_count; j++) {
             bool matches;
-            code = selector_matches_type(selector, scan->types[j].parts, scan->types[j].is_delta,
+            code = selector_matches_type(selector, scan->types[j].parts, scan->types[j].kind,
                                          &matches, scan->err);
             if (code || matches)
                 return code;

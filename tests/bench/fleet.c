@@ -110,7 +110,7 @@ void fleet_init(struct fleet *fleet, int skew)
             .type = {.name = 1,
                      .sample_type = {.type = 2, .unit = 3},
                      .period_type = {.type = 4, .unit = 5},
-                     .is_delta = true},
+                     .kind = BATCH_KIND_DELTA},
             .first_label = 2 * i,
             .label_count = 2,
         };

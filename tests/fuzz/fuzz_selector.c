@@ -44,7 +44,7 @@ static void match(struct selector *selector)
         /* A selector that matches a series matches its type. */
         if (code || !matches)
             continue;
-        code = selector_matches_type(selector, parts, type->is_delta, &matches, &err);
+        code = selector_matches_type(selector, parts, type->kind, &matches, &err);
         fuzz_check(code ? fuzz_is_refusal(code, &err) : matches);
     }
 }

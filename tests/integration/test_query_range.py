@@ -11,6 +11,7 @@ import pytest
 
 from conftest import ROOT, rest_long
 from people import Tenant
+from test_ingest_wire import FORM, form
 from test_store import CPU, CPU_NAMES, HOUR, NAMES, compact, folded, make_profile
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -501,6 +502,85 @@ def test_a_gauge_keeps_its_value_until_the_next_snapshot(shared_server):
     check()
     compact(server)
     check()
+
+
+def send_ingest(client, at, value, **more):
+    """Sends a value of the application "queue" by /ingest."""
+    query = {"from": at // SECOND, "until": at // SECOND + 60, "name": "queue", **more.pop("query")}
+    response = client.post("/ingest", query=query, **more)
+    assert response.status == 200, response
+
+
+def send_declared_stacks(client, at, value):
+    send_ingest(
+        client,
+        at,
+        value,
+        body=f"main {value}\n".encode(),
+        query={"units": "samples", "aggregationType": "average"},
+    )
+
+
+def send_declared_pprof(client, at, value):
+    config = b'{"depth": {"units": "objects", "aggregation": "average"}}'
+    profile = make_profile([("depth", "count")], at, {("main",): [value]}, ("", ""))
+    send_ingest(
+        client,
+        at,
+        value,
+        body=form(profile=profile, sample_type_config=config),
+        headers=FORM,
+        query={"format": "pprof"},
+    )
+
+
+@pytest.mark.parametrize(
+    "send, name",
+    [
+        (send_declared_stacks, "process_cpu:cpu:nanoseconds:cpu:nanoseconds:gauge"),
+        (send_declared_pprof, "depth:depth:count:::gauge"),
+    ],
+)
+def test_a_gauge_that_only_its_sender_declares_is_averaged(shared_server, send, name):
+    """Its names say nothing, so the kind is stored with the series, also by compaction, and is
+    part of the type's name: other senders may send counters or deltas of the same names."""
+    server = shared_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    for i in range(20):
+        send(client, BEGIN + i * MINUTE, 1000 + 100 * (i % 2))
+    unit = 10**9 // 100 if name.startswith("process_cpu") else 1
+
+    def check():
+        window = {"start": BEGIN, "end": BEGIN + HOUR}
+        (stored,) = client.get("/api/v1/profile_types", query=window).json()["data"]
+        assert (stored["type"], stored["rule"], stored["delta"]) == (name, "mean", False)
+        for query in (name, name.removesuffix(":gauge")):
+            series = one_series(ask(client, BEGIN, BEGIN + 20 * MINUTE, query=query, step="20m"))
+            assert series["average"] == 1050 * unit and "total" not in series
+            _, rows = folded(client, query, BEGIN, BEGIN + 20 * MINUTE)
+            assert rows == {("main",): 1050 * unit}
+
+    check()
+    compact(server)
+    check()
+
+
+def test_otlp_counters_without_a_duration_are_not_added_up(shared_server):
+    """OTLP since 1.9 states no temporality. As for pprof, allocations of a profile without a
+    duration are those since the program's start."""
+    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read")
+    profiles = [
+        otlp_maker.Profile(("alloc_space", "bytes"), BEGIN + i * MINUTE, {("main",): 1000 + 60 * i})
+        for i in range(11)
+    ]
+    response = client.post(
+        "/v1development/profiles",
+        body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf(),
+        headers={"Content-Type": "application/x-protobuf"},
+    )
+    assert response.status == 200, response
+    response = ask(client, BEGIN, BEGIN + 10 * MINUTE, query="alloc_space", step="1m")
+    assert response["rule"] == "difference" and one_series(response)["total"] == 600
 
 
 def post_profile(client, service, time_ns, types, samples, duration=0):

@@ -22,12 +22,23 @@
 
 #include "lib/profile/profile.h"
 
-/* name:sample_type:sample_unit:period_type:period_unit[:delta], strings of the tables. */
+/* How values of one series at different times are combined. The numbers are stored in blocks. */
+enum batch_kind {
+    BATCH_KIND_BY_RULE, /* a gauge or a counter, which batch_type_is_gauge decides by the names */
+    BATCH_KIND_DELTA,   /* covers only the profile's duration */
+    BATCH_KIND_CUMULATIVE, /* a counter since a start, although its names are those of a gauge */
+    BATCH_KIND_GAUGE,      /* a gauge, although its names are not those of one */
+    BATCH_KINDS
+};
+
+/* name:sample_type:sample_unit:period_type:period_unit[:delta|:cumulative|:gauge], strings of the
+ * tables. Only a declaration of the sender that differs from the rule for the names is kept, so
+ * that a sender which starts to declare what the rule says anyway continues its series. */
 struct batch_type {
     uint32_t name; /* "process_cpu" */
     struct profile_value_type sample_type;
     struct profile_value_type period_type; /* both "" if there is none */
-    bool is_delta; /* the values cover only the profile's duration, not the time since a start */
+    enum batch_kind kind;
 };
 
 struct batch_label {

@@ -20,7 +20,7 @@ struct group {
     size_t label_count;
 };
 
-/* How the values of a type are stored. */
+/* How the values of a type are stored. A type is left out if one before it has the same names. */
 enum use { LEFT_OUT, DELTA, SNAPSHOT };
 
 struct batch_build {
@@ -39,9 +39,10 @@ struct batch_build {
     struct span *text_bytes;
     uint32_t *text_strings;
     uint32_t text_capacity;
-    const char *notice; /* of the batch, in scratch */
-    enum use *uses;     /* per value type */
-    int64_t *factors;   /* per value type, from its unit to that of its series */
+    const char *notice;     /* of the batch, in scratch */
+    enum use *uses;         /* per value type */
+    enum batch_kind *kinds; /* per value type */
+    int64_t *factors;       /* per value type, from its unit to that of its series */
     char decimals_unit[UNIT_NAME_BYTES];
     uint32_t *counts; /* number of samples; by group, then value type */
     /* per group: a sample is in it; also set for group 0 if there are no samples */
@@ -276,26 +277,27 @@ static bool is_repeated(const struct batch_build *batch_build, uint32_t value_ty
     return false;
 }
 
-static bool is_delta(const struct batch_build *batch_build, struct span name, uint32_t value_type)
+static enum batch_kind find_kind(const struct batch_build *batch_build, uint32_t value_type)
 {
-    enum batch_kind kind = BATCH_KIND_BY_RULE;
-    if (batch_build->source->kinds)
-        kind = batch_build->source->kinds[value_type];
-    if (kind == BATCH_KIND_BY_RULE)
-        kind = batch_type_kind(batch_build->profile, name, value_type, batch_build->is_ready);
-    return kind == BATCH_KIND_DELTA;
+    const struct span name = batch_type_name(batch_build->profile, batch_build->name, value_type);
+    const enum batch_kind *declared = batch_build->source->kinds;
+    return batch_type_kind(batch_build->profile, name, value_type,
+                           declared ? declared[value_type] : BATCH_KIND_BY_RULE,
+                           batch_build->is_ready);
 }
 
 static void find_uses(struct batch_build *batch_build)
 {
     const struct profile *profile = batch_build->profile;
     batch_build->uses = arena_new(batch_build->scratch, enum use, profile->value_type_count);
+    batch_build->kinds =
+        arena_new(batch_build->scratch, enum batch_kind, profile->value_type_count);
     batch_build->factors = arena_new(batch_build->scratch, int64_t, profile->value_type_count);
     unit_print_decimals(UNIT_DECIMALS_MAX, batch_build->decimals_unit);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
-        const struct span name = batch_type_name(profile, batch_build->name, i);
+        batch_build->kinds[i] = find_kind(batch_build, i);
         if (!is_repeated(batch_build, i))
-            batch_build->uses[i] = is_delta(batch_build, name, i) ? DELTA : SNAPSHOT;
+            batch_build->uses[i] = batch_build->kinds[i] == BATCH_KIND_DELTA ? DELTA : SNAPSHOT;
         batch_build->factors[i] = unit_factor(profile_string(profile, profile->value_types[i].unit),
                                               unit_of(batch_build, i));
     }
@@ -431,7 +433,7 @@ static void set_type(const struct batch_build *batch_build, uint32_t value_type,
     if (batch_build->factors[value_type] > 1)
         type->sample_type.unit = string_of(batch_build, unit_of(batch_build, value_type));
     type->period_type = clean_type(batch_build, batch_build->profile->period_type);
-    type->is_delta = batch_build->uses[value_type] == DELTA;
+    type->kind = batch_build->kinds[value_type];
 }
 
 int64_t batch_own_time_ns(const struct profile *profile)

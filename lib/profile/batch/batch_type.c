@@ -157,13 +157,21 @@ bool batch_type_is_gauge(struct span name, struct span type)
 }
 
 enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
-                                uint32_t value_type, bool is_stated)
+                                uint32_t value_type, enum batch_kind declared, bool is_delta)
 {
-    if (is_of_goroutines(name))
-        return BATCH_KIND_GAUGE;
-    const struct rule *rule = find_kind(type_of(profile, value_type));
-    if (!rule)
-        return BATCH_KIND_DELTA;
-    bool is_delta = rule->kind == BATCH_KIND_CUMULATIVE && (is_stated || profile->duration_ns > 0);
-    return is_delta ? BATCH_KIND_DELTA : rule->kind;
+    const struct span type = type_of(profile, value_type);
+    const bool is_gauge = batch_type_is_gauge(name, type);
+    if (declared == (is_gauge ? BATCH_KIND_GAUGE : BATCH_KIND_CUMULATIVE))
+        return BATCH_KIND_BY_RULE;
+    if (declared != BATCH_KIND_BY_RULE)
+        return declared;
+    const bool is_snapshot =
+        is_gauge || (find_kind(type) && !is_delta && profile->duration_ns <= 0);
+    return is_snapshot ? BATCH_KIND_BY_RULE : BATCH_KIND_DELTA;
+}
+
+const char *batch_type_suffix(enum batch_kind kind)
+{
+    static const char *const suffixes[BATCH_KINDS] = {"", ":delta", ":cumulative", ":gauge"};
+    return suffixes[kind];
 }

@@ -25,7 +25,8 @@
  * They cover only the profile's time when that is stated: the profile has a duration (as those of
  * "/debug/pprof/heap?seconds=30" have, while those since the start do not), its name began with
  * "godeltaprof_", or the protocol states it. Everything else, above all CPU time, is measured
- * during the profile only: a delta.
+ * during the profile only: a delta. A sender's declaration for a type overrides these rules; it is
+ * stored, and shown as the last part of the type's name (":gauge"), if it differs from them.
  *
  * PARTS of a type are separated by ':' and precede the '{' of a selector. In a part, a ':' (as in
  * perf's event "cycles:u"), a blank, a brace or a byte that is not UTF-8 is replaced by '_', for
@@ -36,14 +37,7 @@
 #ifndef LIB_PROFILE_BATCH_BATCH_TYPE_H
 #define LIB_PROFILE_BATCH_BATCH_TYPE_H
 
-#include "lib/profile/profile.h"
-
-enum batch_kind {
-    BATCH_KIND_BY_RULE, /* not stated by the sender */
-    BATCH_KIND_DELTA,
-    BATCH_KIND_CUMULATIVE,
-    BATCH_KIND_GAUGE
-};
+#include "lib/profile/batch/batch.h"
 
 /* Derives the name of a profile without one by steps 1 to 3. display_names, one per value type,
  * replace the names of types where they are not empty; NULL: none. Borrowed from the profile, or
@@ -61,9 +55,12 @@ struct span batch_type_name(const struct profile *profile, struct span name, uin
 
 /* Whether a type of a profile with this name is a gauge; the same for stored series. */
 bool batch_type_is_gauge(struct span name, struct span type);
-/* Never returns BATCH_KIND_BY_RULE. is_stated: the protocol states that values cover only the
- * profile's time. */
+/* The kind of a series of one of the profile's value types. declared: by the sender for this type,
+ * or BATCH_KIND_BY_RULE. is_delta: the protocol states that the profile's values cover only its
+ * time. */
 enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
-                                uint32_t value_type, bool is_stated);
+                                uint32_t value_type, enum batch_kind declared, bool is_delta);
+/* The last part of a type's name with its ':', "" for BATCH_KIND_BY_RULE. */
+const char *batch_type_suffix(enum batch_kind kind);
 
 #endif

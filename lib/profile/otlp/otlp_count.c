@@ -25,8 +25,10 @@ static bool read_value_type(struct span bytes, struct otlp_value_type *type,
             type->unit = field.number;
         else
             votes->is_oldest = true;
-        if (field.id == VALUE_TYPE_TEMPORALITY)
-            type->is_cumulative = field.number == TEMPORALITY_CUMULATIVE;
+        if (field.id != VALUE_TYPE_TEMPORALITY)
+            continue;
+        type->is_delta = field.number == TEMPORALITY_DELTA;
+        type->is_cumulative = field.number == TEMPORALITY_CUMULATIVE;
     }
     return true;
 }

@@ -82,6 +82,7 @@ struct otlp_context {
 struct otlp_value_type {
     uint64_t type;
     uint64_t unit;
+    bool is_delta; /* the profile states so */
     bool is_cumulative;
 };
 

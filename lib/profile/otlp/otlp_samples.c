@@ -148,7 +148,7 @@ static enum err_code fill_sample(struct otlp_decoder *decoder, struct filling *f
     struct otlp_label_entry entry = {.attributes = sample.attributes,
                                      .link = sample.link,
                                      .owner = filling->owner,
-                                     .is_delta = filling->type.is_delta};
+                                     .is_delta = filling->type.kind == BATCH_KIND_DELTA};
     enum err_code code = find_stack(decoder, sample.stack, &made.stack);
     if (code)
         return code;

@@ -310,7 +310,7 @@ static enum err_code add_series(struct otlp_decoder *decoder, const struct batch
                              type->sample_type.unit,
                              type->period_type.type,
                              type->period_type.unit,
-                             type->is_delta};
+                             (uint32_t)type->kind};
     uint32_t key[sizeof(head) / sizeof(head[0]) + 2 * OTLP_LABELS_MAX];
     uint32_t size = sizeof(head) / sizeof(head[0]);
     memcpy(key, head, sizeof(head));
@@ -415,10 +415,11 @@ static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *p
                                   .value_type_count = 1,
                                   .period_type = type->period_type,
                                   .duration_ns = (int64_t)profile->duration_ns};
-    const bool is_stated = !profile->sample_type.is_cumulative;
     type->name = find_type_name(decoder, &typed);
-    type->is_delta = is_stated && batch_type_kind(&typed, decoder->strings[type->name], 0, true) ==
-                                      BATCH_KIND_DELTA;
+    type->kind = BATCH_KIND_BY_RULE;
+    if (!profile->sample_type.is_cumulative)
+        type->kind = batch_type_kind(&typed, decoder->strings[type->name], 0, BATCH_KIND_BY_RULE,
+                                     profile->sample_type.is_delta);
 }
 
 /* Cleaned once per string. */

@@ -185,7 +185,7 @@ static inline void random_series(struct batch *batch, uint64_t *state, uint32_t 
             .name = 1 + random_below(state, 2),
             .sample_type = {.type = 4 + random_below(state, 2), .unit = 6},
             .period_type = {.type = random_below(state, 2), .unit = 0},
-            .is_delta = random_below(state, 2),
+            .kind = random_below(state, BATCH_KINDS),
         };
         series[i].first_label = used;
         series[i].label_count = random_below(state, 4);
@@ -342,7 +342,7 @@ static inline void text_series(struct buf *text, const struct profile *tables,
     text_string(text, tables, series->type.sample_type.unit);
     text_string(text, tables, series->type.period_type.type);
     text_string(text, tables, series->type.period_type.unit);
-    buf_printf(text, "%d{", series->type.is_delta);
+    buf_printf(text, "%d{", (int)series->type.kind);
     for (uint32_t i = 0; i < series->label_count; i++) {
         text_string(text, tables, labels[series->first_label + i].name);
         text_string(text, tables, labels[series->first_label + i].value);

@@ -8,7 +8,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/digest.h"
-#include "lib/profile/batch/batch.h"
+#include "lib/profile/batch/batch_type.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static inline void put_series(const struct batch *batch, uint32_t index, struct 
     put_string(batch, series->type.name, text);
     put_value_type(batch, &series->type.sample_type, text);
     put_value_type(batch, &series->type.period_type, text);
-    buf_append_text(text, series->type.is_delta ? ":delta{" : "{");
+    buf_append_text(text, batch_type_suffix(series->type.kind));
+    buf_append_byte(text, '{');
     assert_true(series->first_label + series->label_count <= batch->series_label_count);
     for (uint32_t i = 0; i < series->label_count; i++) {
         const struct batch_label *label = &batch->series_labels[series->first_label + i];

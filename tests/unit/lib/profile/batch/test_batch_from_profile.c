@@ -441,7 +441,7 @@ static void names_and_kinds_follow_the_rules(void **state)
         const struct batch_type *type = &batch->series[0].type;
         put_string(batch, type->name, &id);
         put_value_type(batch, &type->sample_type, &id);
-        buf_printf(&id, "%s%c", type->is_delta ? ":delta" : "", 0);
+        buf_printf(&id, "%s%c", batch_type_suffix(type->kind), 0);
         assert_string_equal((const char *)id.data, cases[i].expected);
     }
 }
@@ -458,18 +458,31 @@ static void a_wall_type_names_the_whole_profile(void **state)
                         "wall:wall:ns:::delta{} 1700000000000000000 0 0\n  main;a 3\n");
 }
 
+/* Stored is what the sender declares and the names do not say. */
 static void the_kind_given_by_the_sender_has_precedence(void **state)
 {
     (void)state;
-    struct maker maker = NEW_MAKER("alloc_space/bytes", "alloc_objects/count", "cpu/ns");
-    profile_builder_fields(maker.builder)->duration_ns = 1;
-    ADD(&maker, "a", 1, 2, 3);
-    const enum batch_kind kinds[] = {BATCH_KIND_CUMULATIVE, BATCH_KIND_BY_RULE, BATCH_KIND_GAUGE};
-    struct batch_source source = {.profile = take(&maker), .kinds = kinds};
-    batch_auto batch = convert(&source, NULL);
-    assert_false(batch->series[0].type.is_delta);
-    assert_true(batch->series[1].type.is_delta);
-    assert_false(batch->series[2].type.is_delta);
+    static const struct {
+        const char *type;
+        enum batch_kind declared, expected;
+    } cases[] = {
+        {"alloc_space/bytes", BATCH_KIND_CUMULATIVE, BATCH_KIND_BY_RULE},
+        {"alloc_space/bytes", BATCH_KIND_BY_RULE, BATCH_KIND_DELTA},
+        {"alloc_space/bytes", BATCH_KIND_GAUGE, BATCH_KIND_GAUGE},
+        {"cpu/ns", BATCH_KIND_GAUGE, BATCH_KIND_GAUGE},
+        {"cpu/ns", BATCH_KIND_CUMULATIVE, BATCH_KIND_BY_RULE},
+        {"inuse_space/bytes", BATCH_KIND_GAUGE, BATCH_KIND_BY_RULE},
+        {"inuse_space/bytes", BATCH_KIND_CUMULATIVE, BATCH_KIND_CUMULATIVE},
+        {"inuse_space/bytes", BATCH_KIND_DELTA, BATCH_KIND_DELTA},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct maker maker = NEW_MAKER(cases[i].type);
+        profile_builder_fields(maker.builder)->duration_ns = 1;
+        ADD(&maker, "a", 1);
+        struct batch_source source = {.profile = take(&maker), .kinds = &cases[i].declared};
+        batch_auto batch = convert(&source, NULL);
+        assert_int_equal(batch->series[0].type.kind, cases[i].expected);
+    }
 }
 
 static void invalid_labels_are_reported(void **state)

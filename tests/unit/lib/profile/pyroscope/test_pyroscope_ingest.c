@@ -244,10 +244,11 @@ static void names_determine_the_type(void **state)
                  cases[i].expected, is_time ? "10000000" : "0", is_time ? "40000000" : "4");
         assert_ingest(query, "", SPAN_LITERAL("a 4"), expected);
     }
-    assert_ingest("name=my.app.bytes{service_name=s}&aggregationType=average&from=5&until=5", "",
-                  SPAN_LITERAL("a 4"),
-                  "memory:samples:bytes::{app_name=my.app,pyroscope_spy=unknown,service_name=s}"
-                  " 5000000000 0 0\n  a 4\n");
+    assert_ingest(
+        "name=my.app.bytes{service_name=s}&aggregationType=average&from=5&until=5", "",
+        SPAN_LITERAL("a 4"),
+        "memory:samples:bytes:::gauge{app_name=my.app,pyroscope_spy=unknown,service_name=s}"
+        " 5000000000 0 0\n  a 4\n");
 }
 
 static void lines_count_one_each(void **state)
