@@ -408,10 +408,10 @@ struct store_range_query {
  * One step of one group. A delta is spread over its duration, a counter's increase over the time
  * between its snapshots, and a gauge holds until its next snapshot (store/query/spread.h). value is
  * the part of deltas and counters in the step, rounded so that the values of all steps add up to
- * the series' total; of gauges it is the rounded average. average is the exact value, or the
- * integral of the gauges, divided by covered_ns: the part of the step that profiles of any series
- * of the group cover. Where nothing is covered but a sample's timestamp lies, it is divided by the
- * length of the step. Steps that nothing covers are left out.
+ * the series' total; of gauges it is 0. average is the exact value, or the integral of the gauges,
+ * divided by covered_ns: the part of the step that profiles of any series of the group cover. Where
+ * nothing is covered but a sample's timestamp lies, it is divided by the length of the step. Steps
+ * that nothing covers are left out.
  */
 struct store_point {
     uint32_t step;

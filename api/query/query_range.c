@@ -245,6 +245,12 @@ static int64_t begin_of_step(const struct store_range_query *range, uint32_t ste
     return range->query.start_ns - range->lead_ns + step * range->step_ns;
 }
 
+/* A double has at least 15 exact decimal digits. */
+static void append_gauge(double average, struct buf *json)
+{
+    buf_printf(json, "%.15g", average);
+}
+
 static void append_point(const struct range_request *range_request, const struct store_type *type,
                          const struct store_point *point, struct buf *json)
 {
@@ -252,6 +258,8 @@ static void append_point(const struct range_request *range_request, const struct
     buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
     if (is_rate(range_request, type))
         append_rate(type, point->average, json);
+    else if (type->aggregation == STORE_MEAN)
+        append_gauge(point->average, json);
     else
         buf_printf(json, "%" PRId64, point->value);
     buf_append_byte(json, ']');
@@ -294,7 +302,7 @@ static void append_summary(const struct range_request *range_request, const stru
     if (series->covered_ns && (is_gauge || is_rate(range_request, type))) {
         buf_append_text(json, ",\"average\":");
         if (is_gauge)
-            buf_printf(json, "%.9g", series->average);
+            append_gauge(series->average, json);
         else
             append_rate(type, series->average, json);
     }

@@ -25,25 +25,14 @@ static double average_of(const struct range_sums *sums, __int128 sum, uint64_t c
     return covered_ns ? (double)sum / unit / (double)covered_ns : 0;
 }
 
-/* Rounds halves away from 0. */
-static int64_t round_gauge(__int128 sum, uint64_t covered_ns)
-{
-    if (!covered_ns)
-        return 0;
-    const __int128 half = covered_ns / 2;
-    return (int64_t)((sum < 0 ? sum - half : sum + half) / (__int128)covered_ns);
-}
-
 static void add_point(const struct range_sums *sums, struct store_range_series *series,
-                      struct store_point *points, uint32_t step, int64_t value, __int128 sum,
-                      uint64_t covered_ns)
+                      struct store_point *points, uint32_t step, __int128 sum, uint64_t covered_ns)
 {
     int64_t begin_ns, end_ns;
     spread_find_step(sums->steps, step, &begin_ns, &end_ns);
     const uint64_t length_ns = (uint64_t)end_ns - (uint64_t)begin_ns;
     points[series->point_count++] = (struct store_point){
         .step = step,
-        .value = value,
         .average = average_of(sums, sum, covered_ns ? covered_ns : length_ns),
         .covered_ns = covered_ns,
     };
@@ -70,7 +59,7 @@ static uint64_t covered_in_step(const struct range_sums *sums, const struct cove
 }
 
 /* group: OTHER_GROUPS: the sum of those that were not chosen, with data where any group has it.
- * Sums get their whole numbers in apportion_values. */
+ * apportion_values adds the whole numbers of sums. */
 static void make_points(struct arena *arena, const struct range_sums *sums, uint32_t group,
                         struct store_range_series *series)
 {
@@ -78,7 +67,6 @@ static void make_points(struct arena *arena, const struct range_sums *sums, uint
     const struct coverage *covered = are_others ? range_groups_all_covered(sums->groups)
                                                 : range_groups_covered(sums->groups, group);
     struct store_point *points = arena_new_raw(arena, struct store_point, sums->step_count);
-    const bool are_gauges = sums->aggregation == STORE_MEAN;
     __int128 total = 0;
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < sums->step_count; i++) {
@@ -87,8 +75,7 @@ static void make_points(struct arena *arena, const struct range_sums *sums, uint
         if (!find_value(sums, group, i, &sum) && !covered_ns)
             continue;
         total += sum;
-        add_point(sums, series, points, i, are_gauges ? round_gauge(sum, covered_ns) : 0, sum,
-                  covered_ns);
+        add_point(sums, series, points, i, sum, covered_ns);
     }
     series->points = points;
     series->average = average_of(sums, total, series->covered_ns);

@@ -504,6 +504,20 @@ def test_a_gauge_keeps_its_value_until_the_next_snapshot(shared_server):
     check()
 
 
+def test_averages_of_small_gauges_are_not_rounded(shared_server):
+    """27 of 2 snapshots: 13.5, in the points as in the average; groups below 0.5 are not 0."""
+    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read")
+    push_snapshots(client, "gauge", {"a": [(BEGIN + i * MINUTE, 13 + i % 2) for i in range(20)]})
+    window = {"start": BEGIN, "end": BEGIN + 20 * MINUTE, "query": "inuse_space"}
+    for step in ("2m", "20m"):
+        series = one_series(ask(client, **window, step=step))
+        assert {value for _, value in series["points"]} == {13.5} and series["average"] == 13.5
+    pods = [(BEGIN + i * MINUTE, 1 if i % 5 < 2 else 0) for i in range(20)]
+    push_snapshots(client, "gauge", {"b": pods}, "rare")
+    series = one_series(ask(client, **{**window, "query": 'inuse_space{pod="b"}'}, step="5m"))
+    assert {value for _, value in series["points"]} == {0.4} and series["average"] == 0.4
+
+
 def send_ingest(client, at, value, **more):
     """Sends a value of the application "queue" by /ingest."""
     query = {"from": at // SECOND, "until": at // SECOND + 60, "name": "queue", **more.pop("query")}

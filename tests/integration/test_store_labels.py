@@ -325,10 +325,19 @@ def check_over_time(client, oracle, rng):
         tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
         for one in response.json()["series"]
     }
-    assert found == {
+    expected = {
         key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
         for key, points in expected.items()
-    }, (name, selector, window, step, rules, group_by, focus)
+    }
+    assert store_oracle.are_equal(found, expected), (
+        name,
+        selector,
+        window,
+        step,
+        rules,
+        group_by,
+        focus,
+    )
 
 
 def check_all(client, oracle, rng):

@@ -241,7 +241,15 @@ class Totals(Team):
                 }
                 for one in response.json()["series"]
             }
-            assert found == expected, (name, selector, start, end, step)
+            assert store_oracle.are_equal(found, expected), (
+                name,
+                selector,
+                start,
+                end,
+                step,
+                found,
+                expected,
+            )
 
 
 @pytest.mark.long

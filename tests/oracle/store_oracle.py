@@ -153,7 +153,7 @@ class Steps:
         return total
 
     def averages(self):
-        """{group: {step: value}} of gauges, rounded."""
+        """{group: {step: value}} of gauges."""
         found = {}
         for group, sums in self.sums.items():
             found[group] = {}
@@ -163,7 +163,7 @@ class Steps:
                     group, begin_ns, min(begin_ns + self.step_ns, self.end_ns)
                 )
                 if covered_ns:
-                    found[group][step] = rounded(fractions.Fraction(sums[step], covered_ns))
+                    found[group][step] = float(fractions.Fraction(sums[step], covered_ns))
         return found
 
     def points(self):
@@ -560,6 +560,15 @@ class Oracle:
             return {}
         means = {stack: fractions.Fraction(value) / covered_ns for stack, value in total.items()}
         return {stack: value for stack, value in rounded_in_tree(means).items() if value}
+
+
+def are_equal(found, expected):
+    """Whether {group: {step: value}} are the same; averages of gauges to 12 digits."""
+    return found.keys() == expected.keys() and all(
+        found[group].keys() == steps.keys()
+        and all(math.isclose(found[group][step], steps[step], rel_tol=1e-12) for step in steps)
+        for group, steps in expected.items()
+    )
 
 
 def rounded_in_tree(values):
