@@ -23,19 +23,46 @@ static void append_sized(struct digest_stream *stream, struct span bytes)
 }
 
 static void append_labels(struct arena *arena, struct digest_stream *stream,
-                          const struct batch_id_source *source)
+                          const struct batch_source *decoded)
 {
-    const uint64_t count = source->label_count;
+    const uint64_t count = decoded->label_count;
     struct batch_text_label *labels =
-        arena_new_raw(arena, struct batch_text_label, source->label_count);
+        arena_new_raw(arena, struct batch_text_label, decoded->label_count);
     digest_stream_append(stream, span_of(&count, sizeof(count)));
     if (count == 0)
         return;
-    memcpy(labels, source->labels, source->label_count * sizeof(*labels));
-    qsort(labels, source->label_count, sizeof(*labels), compare_labels);
-    for (size_t i = 0; i < source->label_count; i++) {
+    memcpy(labels, decoded->labels, decoded->label_count * sizeof(*labels));
+    qsort(labels, decoded->label_count, sizeof(*labels), compare_labels);
+    for (size_t i = 0; i < decoded->label_count; i++) {
         append_sized(stream, labels[i].name);
         append_sized(stream, labels[i].value);
+    }
+}
+
+static void append_number(struct digest_stream *stream, int64_t number)
+{
+    digest_stream_append(stream, span_of(&number, sizeof(number)));
+}
+
+static void append_value_type(struct digest_stream *stream, const struct profile *profile,
+                              struct profile_value_type type)
+{
+    append_sized(stream, profile_string(profile, type.type));
+    append_sized(stream, profile_string(profile, type.unit));
+}
+
+/* All that makes the profile types of the batch, and the period. */
+static void append_types(struct digest_stream *stream, const struct batch_source *decoded)
+{
+    const struct profile *profile = decoded->profile;
+    append_sized(stream, decoded->name);
+    append_number(stream, decoded->is_ready);
+    append_value_type(stream, profile, profile->period_type);
+    append_number(stream, profile->period);
+    append_number(stream, profile->value_type_count);
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        append_value_type(stream, profile, profile->value_types[i]);
+        append_number(stream, decoded->kinds ? decoded->kinds[i] : BATCH_KIND_BY_RULE);
     }
 }
 
@@ -53,8 +80,10 @@ enum err_code batch_id_find(const struct request *request, const struct batch_id
     if (given.size) {
         digest_stream_append(stream, span_of(&source->number, sizeof(source->number)));
     } else {
-        append_labels(request->arena, stream, source);
-        append_sized(stream, source->name);
+        if (source->decoded) {
+            append_labels(request->arena, stream, source->decoded);
+            append_types(stream, source->decoded);
+        }
         append_sized(stream, source->session);
         append_sized(stream, span_of(&source->time_ns, sizeof(source->time_ns)));
         append_sized(stream, span_of(&source->end_ns, sizeof(source->end_ns)));

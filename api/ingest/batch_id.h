@@ -3,17 +3,19 @@
  * (store/store.h).
  *
  * The id is a hash of the header field Perfolio-Batch-Id, if the request has one. Otherwise it is a
- * hash of labels, the agent's session, times and content; a batch without a time from the client
- * then has no id, because two such profiles may be equal by chance. The content is the bytes as
- * sent, for single profiles in their compressed form: a retry sends the same bytes, and hashing
- * them takes less time than hashing the expanded profile. Threads: any.
+ * hash of labels, types and period, the agent's session, times and content; a batch without a time
+ * from the client then has no id, because two such profiles may be equal by chance. The content is
+ * the bytes as sent, for single profiles in their compressed form: a retry sends the same bytes,
+ * and hashing them takes less time than hashing the expanded profile. The types are hashed as
+ * decoded, because a protocol may state them outside of the content: in /ingest the same stacks may
+ * be numbers of allocations in one request and bytes in the next. Threads: any.
  */
 #ifndef API_INGEST_BATCH_ID_H
 #define API_INGEST_BATCH_ID_H
 
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
-#include "lib/profile/batch/batch_labels.h"
+#include "lib/profile/batch/batch_from_profile.h"
 #include "store/store.h"
 
 struct request;
@@ -21,12 +23,10 @@ struct request;
 enum { BATCH_ID_FIELD_MAX_BYTES = 200 };
 
 struct batch_id_source {
-    const struct batch_text_label *labels; /* in any order */
-    size_t label_count;
-    struct span name;
-    struct span session; /* of the agent, if it is not a label; empty: none */
-    int64_t time_ns;     /* 0: the client sent none */
-    int64_t end_ns;      /* likewise */
+    const struct batch_source *decoded; /* before batch_from_profile; NULL: content has it all */
+    struct span session;                /* of the agent, if it is not a label; empty: none */
+    int64_t time_ns;                    /* 0: the client sent none */
+    int64_t end_ns;                     /* likewise */
     struct span content;
     uint32_t number; /* of the batch in its request: one field names all of them */
 };

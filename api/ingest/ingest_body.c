@@ -130,25 +130,18 @@ enum err_code ingest_body_read(struct request *request, struct ingest_limits *in
     }
 }
 
-static enum err_code put_batch(const struct request *request,
-                               const struct ingest_body_profile *profile, const struct batch *batch,
-                               struct ingest_limits *ingest_limits, struct err *err)
+static enum err_code find_id(const struct request *request,
+                             const struct ingest_body_profile *profile,
+                             uint8_t ret_id[STORE_BATCH_ID_BYTES], bool *ret_has_id,
+                             struct err *err)
 {
-    const struct batch_source *source = profile->source;
-    const struct batch_id_source id_source = {.labels = source->labels,
-                                              .label_count = source->label_count,
-                                              .name = source->name,
+    const struct batch_id_source id_source = {.decoded = profile->source,
                                               .session = profile->session,
                                               .time_ns = profile->time_ns,
                                               .end_ns = profile->end_ns,
                                               .content = profile->content,
                                               .number = profile->number};
-    uint8_t id[STORE_BATCH_ID_BYTES];
-    bool has_id;
-    enum err_code code = batch_id_find(request, &id_source, id, &has_id, err);
-    if (code || batch->profile_count == 0)
-        return code;
-    return ingest_limits_put(ingest_limits, batch, has_id ? id : NULL, err);
+    return batch_id_find(request, &id_source, ret_id, ret_has_id, err);
 }
 
 void ingest_body_add_warning(struct request *request, struct response *response)
@@ -189,6 +182,8 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
 {
     struct batch_source *source = profile->source;
     struct batch *batch;
+    uint8_t id[STORE_BATCH_ID_BYTES];
+    bool has_id;
     struct span names[SAMPLE_LABELS_MAX];
     const struct batch_options options = {
         .series_labels = names,
@@ -200,6 +195,8 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
     enum err_code code =
         ingest_limits_check_labels(ingest_limits, source->labels, source->label_count, err);
     if (!code)
+        code = find_id(request, profile, id, &has_id, err);
+    if (!code)
         code = batch_from_profile(source, &options, &batch, err);
     if (code) {
         profile_destroy(source->profile);
@@ -209,7 +206,8 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
     source->profile = NULL;
     if (batch->notice)
         add_dropped(request, span_text(batch->notice));
-    code = put_batch(request, profile, batch, ingest_limits, err);
+    if (batch->profile_count)
+        code = ingest_limits_put(ingest_limits, batch, has_id ? id : NULL, err);
     batch_destroy(batch);
     return code;
 }

@@ -412,6 +412,49 @@ def test_ingest_accepts_folded_stacks_and_lines(server, path, encoding):
         check(client, oracle, [OTLP_CPU], {"pod": pod})
 
 
+@pytest.mark.parametrize("body", [b"main;work 7\n", b""], ids=["stacks", "idle"])
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ({"name": "app.alloc_objects"}, {"name": "app.alloc_space"}),
+        ({"name": "app.inuse_objects"}, {"name": "app.inuse_space"}),
+        ({"name": "app.mutex_count"}, {"name": "app.mutex_duration"}),
+        ({"name": "app.cpu"}, {"name": "app.wall"}),
+        ({"name": "app.cpu", "sampleRate": 100}, {"name": "app.cpu", "sampleRate": 1000}),
+        ({"name": "app.bytes"}, {"name": "app.bytes", "aggregationType": "average"}),
+    ],
+    ids=lambda query: "-".join(map(str, query.values())),
+)
+def test_equal_stacks_that_count_something_else_are_no_duplicates(
+    shared_server, body, first, second
+):
+    """The address states what the stacks count, how often they were sampled, and whether they are
+    a gauge."""
+    client = Tenant(shared_server()).api("ingest", "read")
+    window = {"from": BEGIN // 10**9, "until": BEGIN // 10**9 + 10}
+    for query, is_known in ((first, False), (second, False), (first, True), (second, True)):
+        response = client.post("/ingest", body, query={**window, **query})
+        assert response.status == 200 and response.json()["duplicate"] is is_known, (
+            query,
+            response,
+        )
+
+
+def test_equal_profiles_with_another_configuration_are_no_duplicates(shared_server):
+    client = Tenant(shared_server()).api("ingest", "read")
+    profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"))
+    query = {"name": "app", "from": BEGIN // 10**9, "until": BEGIN // 10**9 + 10}
+    average = b'{"cpu": {"aggregation": "average"}}'
+    for config, is_known in ((b"{}", False), (average, False), (b"{}", True), (average, True)):
+        response = client.post(
+            "/ingest",
+            form(profile=profile, sample_type_config=config),
+            query=query,
+            headers=FORM,
+        )
+        assert response.status == 200 and response.json()["duplicate"] is is_known, response
+
+
 def test_equal_profiles_of_two_sessions_are_both_counted(server):
     """Replicas with equal labels may send equal idle or wall-clock profiles in the same second. A
     retry has the session ID of the first attempt."""
