@@ -1,6 +1,7 @@
 #include "store/query/profile_list.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/block/block_read.h"
 #include "store/query/row_labels.h"
@@ -16,6 +17,7 @@ struct listing {
     uint32_t count;
     uint32_t wanted; /* one more than the page, to know whether there is a next */
     bool is_full;    /* the first `wanted` are the newest so far */
+    bool overflows;  /* the totals of profiles with equal times do */
     struct store_profile_list list;
 };
 
@@ -43,7 +45,8 @@ static void join_equal(struct listing *listing)
             entries[++kept] = entries[i];
             continue;
         }
-        entries[kept].total += entries[i].total;
+        listing->overflows |=
+            __builtin_add_overflow(entries[kept].total, entries[i].total, &entries[kept].total);
         if (entries[i].duration_ns > entries[kept].duration_ns)
             entries[kept].duration_ns = entries[i].duration_ns;
     }
@@ -190,6 +193,9 @@ static enum err_code list_profiles(struct scan *scan, void *context)
         code = row_labels_check(listing->labels, scan->err);
     row_labels_destroy(listing->labels);
     drop_oldest(listing);
+    if (!code && listing->overflows)
+        code = err_set(scan->err, ERR_TOO_LARGE,
+                       "the totals of profiles of one series and time add up to more than 2^63");
     if (!code)
         make_list(listing);
     return code;

@@ -339,6 +339,16 @@ def test_gauges_of_other_profilers_are_averaged(shared_server, types):
     assert response.headers["perfolio-rule"] == "mean" and response.json()["total"] == 1050
 
 
+def test_totals_of_profiles_with_equal_times_do_not_overflow(shared_server):
+    client = Tenant(shared_server()).api("ingest", "read")
+    for label in ("a", "b"):
+        body = make_profile(CPU, BEGIN, {("main", label): [1, 2**62]}, CPU[1])
+        assert client.post("/api/v1/profiles", body=body).status == 200
+    window = {"query": "cpu", "start": BEGIN, "end": BEGIN + 60 * 10**9}
+    response = client.get("/api/v1/profiles", query=window)
+    assert response.status == 413 and "more than 2^63" in response.json()["detail"], response
+
+
 def test_profiles_with_equal_times_are_one_snapshot(shared_server):
     """They count as one snapshot in differences and in means, before and after merges."""
     server = shared_server("--jobs-interval", "1s")
