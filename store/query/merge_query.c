@@ -823,8 +823,9 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
 /* An empty result would look as if there were no profiles. */
 static bool is_all_left_out(const struct store_result *result)
 {
-    return !result->is_known && result->statistics.oversized_count && !result->left_out &&
-           !result->profile->sample_count;
+    const struct store_statistics *read = &result->statistics;
+    return !result->is_known && read->oversized_count && !read->profile_count &&
+           !result->left_out && !result->profile->sample_count;
 }
 
 enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
