@@ -572,6 +572,17 @@ bool selector_find_type(const struct selector *selector, struct span *ret_parts)
     return false;
 }
 
+bool selector_names_type(const struct selector *selector, struct span name)
+{
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        const struct matcher *matcher = &selector->matchers[i];
+        if (matcher->is_of_type && matcher->comparison == EQUALS &&
+            span_equal(matcher->value, name))
+            return true;
+    }
+    return false;
+}
+
 static bool has_parts(const struct span *wanted, size_t count, const struct span *parts,
                       size_t first)
 {

@@ -14,9 +14,10 @@
  * conditions on it must all hold, as with labels. A type that contains one of } [ ] ( ) @ or quotes
  * must be quoted.
  *
- * A type is name:sample_type:sample_unit:period_type:period_unit[:delta]. Fewer parts match every
- * type that has them: "memory:inuse_space" by name and sample type, "cpu:nanoseconds" by sample
- * type and unit. Only the data determine whether that is one type.
+ * A type is name:sample_type:sample_unit:period_type:period_unit with a suffix for some kinds of
+ * values (batch_type_suffix). Fewer parts match every type that has them: "memory:inuse_space" by
+ * name and sample type, "cpu:nanoseconds" by sample type and unit, and five parts the types with
+ * each suffix and without one. Only the data determine whether that is one type.
  *
  * Threads: a selector belongs to one thread, as regular expressions do.
  */
@@ -114,6 +115,9 @@ enum err_code selector_matches_type(struct selector *selector, const struct span
 
 /* True when the selector names a type with all its parts: SELECTOR_TYPE_PARTS texts, borrowed. */
 bool selector_find_type(const struct selector *selector, struct span *ret_parts);
+
+/* Reports whether the selector requires the type to be equal to name, its whole name. */
+bool selector_names_type(const struct selector *selector, struct span name);
 
 /* Appends the whole name of the type. */
 void selector_append_type(const struct dictionary *dictionary, const struct batch_type *type,

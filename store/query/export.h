@@ -3,7 +3,7 @@
  *
  *   time           begin of its profile, UTC, nanoseconds
  *   duration_ns    of its profile
- *   period         of its profile, in units of the profile type's last part
+ *   period         of its profile, in the unit of the profile type's fifth part
  *   profile_type   process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta
  *   sample_type    cpu
  *   sample_unit    nanoseconds

@@ -108,8 +108,9 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
                        enum err_code (*use)(struct scan *scan, void *context), void *context,
                        struct err *err) MUST_USE;
 
-/* ERR_INVALID, naming the types, when more than one profile type matches. Types that were found
- * only as neighbours and begin after the window are removed first. */
+/* ERR_INVALID, naming the types, when more than one profile type matches. Two groups of types are
+ * removed first: those found only as neighbours, which begin after the window, and, if the whole
+ * name of a type is in the query, those that it matches as a part of their names. */
 enum err_code scan_check_types(struct scan *scan) MUST_USE;
 /* For a query without matches: ERR_NOT_FOUND, naming the types of the window, when the query names
  * a type that is none of them. ERR_NONE when labels did not match, or the window is empty. */

@@ -37,7 +37,7 @@ static const char *list_types(const struct scan *scan)
 
 /* Finds the types with a profile before the window's end. The others were found only as neighbours
  * after the window, and have no value in it. */
-static bool *find_types_in_window(const struct scan *scan, bool *ret_are_all)
+static bool *find_types_in_window(const struct scan *scan)
 {
     bool *are_in_window = arena_new(scan->arena, bool, scan->type_count);
     for (uint32_t i = 0; i < scan->task_count; i++) {
@@ -45,26 +45,40 @@ static bool *find_types_in_window(const struct scan *scan, bool *ret_are_all)
         are_in_window[scan->series[task->series].type] |=
             task->granule->begin_ns < scan->query->end_ns;
     }
-    *ret_are_all = true;
-    for (uint32_t i = 0; i < scan->type_count; i++)
-        *ret_are_all &= are_in_window[i];
     return are_in_window;
 }
 
+/* Finds the types that a selector names whole; all types if there are none. A name of five parts
+ * also matches the types of other kinds, such as name + ":delta". */
+static bool *find_named_types(const struct scan *scan)
+{
+    bool *are_named = arena_new(scan->arena, bool, scan->type_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < scan->type_count; i++) {
+        for (size_t j = 0; j < scan->state->set.count && !are_named[i]; j++)
+            are_named[i] =
+                selector_names_type(scan->state->set.selectors[j], span_text(scan->types[i].name));
+        count += are_named[i];
+    }
+    for (uint32_t i = 0; i < scan->type_count; i++)
+        are_named[i] |= count == 0;
+    return are_named;
+}
+
 /* Renumbers the series and types that stay; series that are removed get UINT32_MAX. */
-static uint32_t *keep_series(struct scan *scan, const bool *are_in_window)
+static uint32_t *keep_series(struct scan *scan, const bool *are_kept)
 {
     uint32_t *types = arena_new(scan->arena, uint32_t, scan->type_count);
     uint32_t *numbers = arena_new(scan->arena, uint32_t, scan->series_count);
     uint32_t type_count = 0, series_count = 0;
     for (uint32_t i = 0; i < scan->type_count; i++) {
         types[i] = type_count;
-        if (are_in_window[i])
+        if (are_kept[i])
             scan->types[type_count++] = scan->types[i];
     }
     for (uint32_t i = 0; i < scan->series_count; i++) {
         struct store_series series = scan->series[i];
-        numbers[i] = are_in_window[series.type] ? series_count : UINT32_MAX;
+        numbers[i] = are_kept[series.type] ? series_count : UINT32_MAX;
         series.type = types[series.type];
         if (numbers[i] != UINT32_MAX)
             scan->series[series_count++] = series;
@@ -74,13 +88,15 @@ static uint32_t *keep_series(struct scan *scan, const bool *are_in_window)
     return numbers;
 }
 
-static void remove_later_types(struct scan *scan)
+/* Finds the types to keep. */
+typedef bool *find_types(const struct scan *scan);
+
+static void keep_types(struct scan *scan, find_types *find)
 {
-    bool are_all;
-    const bool *are_in_window = find_types_in_window(scan, &are_all);
-    if (are_all)
+    const bool *are_kept = find(scan);
+    if (!memchr(are_kept, false, scan->type_count))
         return;
-    const uint32_t *numbers = keep_series(scan, are_in_window);
+    const uint32_t *numbers = keep_series(scan, are_kept);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < scan->task_count; i++) {
         struct scan_task *task = &scan->tasks[i];
@@ -94,7 +110,9 @@ static void remove_later_types(struct scan *scan)
 enum err_code scan_check_types(struct scan *scan)
 {
     if (scan->type_count > 1)
-        remove_later_types(scan);
+        keep_types(scan, find_types_in_window);
+    if (scan->type_count > 1)
+        keep_types(scan, find_named_types);
     if (scan->type_count <= 1)
         return ERR_NONE;
     return err_set(scan->err, ERR_INVALID,

@@ -535,8 +535,7 @@ def send_declared_stacks(client, at, value):
     )
 
 
-def send_declared_pprof(client, at, value):
-    config = b'{"depth": {"units": "objects", "aggregation": "average"}}'
+def send_pprof(client, at, value, config):
     profile = make_profile([("depth", "count")], at, {("main",): [value]}, ("", ""))
     send_ingest(
         client,
@@ -546,6 +545,11 @@ def send_declared_pprof(client, at, value):
         headers=FORM,
         query={"format": "pprof"},
     )
+
+
+def send_declared_pprof(client, at, value):
+    config = b'{"depth": {"units": "objects", "aggregation": "average"}}'
+    send_pprof(client, at, value, config)
 
 
 @pytest.mark.parametrize(
@@ -577,6 +581,46 @@ def test_a_gauge_that_only_its_sender_declares_is_averaged(shared_server, send, 
     check()
     compact(server)
     check()
+
+
+def test_a_step_of_centuries_does_not_overflow(shared_server):
+    """Two profiles without a duration are 291 years apart, so the step is raised to more."""
+    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read")
+    first, last = -8_040_000_000 * SECOND, 1_170_000_000 * SECOND
+    days = "1715-03-23T00:00:00Z", "2007-01-29T00:00:00Z"
+    for at in (first, last):
+        response = client.post(
+            "/api/v1/profiles",
+            body=make_profile([("cpu", "nanoseconds")], at, {("main",): [7]}, ("", "")),
+        )
+        assert response.status == 200, response
+    response = ask(client, *days, query="cpu", step=str(106_000 * 86400))
+    assert response["step_ms"] > 0 and all("-" not in note for note in response["notes"])
+    assert one_series(response)["total"] == 7  # the second one covers the next 291 years
+
+
+def test_types_of_equal_names_and_different_kinds_are_queried_apart(shared_server):
+    """The whole name of each is in the list of types. Five parts are the whole name of a counter, and
+    name the type of another kind only where there is no counter."""
+    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read")
+    counter = b'{"depth": {"cumulative": true}}'
+    gauge = b'{"depth": {"aggregation": "average"}}'
+    window = {"start": BEGIN, "end": BEGIN + 10 * MINUTE, "step": "10m"}
+    for config in (gauge, counter):
+        for i in range(11):
+            send_pprof(client, BEGIN + i * MINUTE, 100 + 10 * i, config)
+        if config == gauge:
+            assert one_series(ask(client, **window, query="depth:depth:count::"))["average"] == 145
+    types = client.get("/api/v1/profile_types", query={"start": BEGIN, "end": BEGIN + HOUR}).json()
+    names = [one["type"] for one in types["data"]]
+    assert names == ["depth:depth:count::", "depth:depth:count:::gauge"]
+    assert one_series(ask(client, **window, query=names[0]))["total"] == 100
+    assert one_series(ask(client, **window, query=names[1]))["average"] == 145
+    _, rows = folded(client, names[0], window["start"], window["end"])
+    assert rows == {("main",): 100}
+    del window["step"]
+    response = client.get("/api/v1/query", query={"query": "depth:depth", **window})
+    assert response.status == 400 and "2 profile types match" in response.json()["detail"]
 
 
 def test_otlp_counters_without_a_duration_are_not_added_up(shared_server):

@@ -17,21 +17,27 @@ import re
 HOUR = 3600 * 10**9
 
 
+KINDS = {"delta": "sum", "gauge": "mean", "cumulative": "difference"}
+
+
 def rule_of(type_name):
+    kind = type_name.rpartition(":")[2]
+    if type_name.count(":") == 5:
+        return KINDS[kind]
     name, sample_type = type_name.replace("-", "_").split(":")[:2]
     if (
         sample_type.startswith(("inuse_", "live", "goroutine"))
-        or sample_type in ("space", "objects")
+        or sample_type in ("space", "objects", "thread", "threads")
         or name in ("goroutine", "goroutines")
     ):
         return "mean"
-    return "sum" if type_name.endswith(":delta") else "difference"
+    return "difference"
 
 
 def is_type(type_name, value):
     """Whether "=" matches the type: by some of its parts, from the first or the second on, or by
-    all, with or without :delta."""
-    parts, wanted = type_name.removesuffix(":delta").split(":"), value.split(":")
+    all, with or without the kind."""
+    parts, wanted = type_name.split(":")[:5], value.split(":")
     if len(wanted) > 5:
         return type_name == value
     return wanted in (parts[: len(wanted)], parts[1:][: len(wanted)])

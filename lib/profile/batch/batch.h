@@ -32,8 +32,8 @@ enum batch_kind {
 };
 
 /* name:sample_type:sample_unit:period_type:period_unit[:delta|:cumulative|:gauge], strings of the
- * tables. Only a declaration of the sender that differs from the rule for the names is kept, so
- * that a sender which starts to declare what the rule says anyway continues its series. */
+ * tables. A declaration that agrees with the rule for the names is not stored: a sender that begins
+ * to declare it continues its series. */
 struct batch_type {
     uint32_t name; /* "process_cpu" */
     struct profile_value_type sample_type;

@@ -20,7 +20,7 @@ struct group {
     size_t label_count;
 };
 
-/* How the values of a type are stored. A type is left out if one before it has the same names. */
+/* How the values of a type are stored. LEFT_OUT: an earlier value type has the same names. */
 enum use { LEFT_OUT, DELTA, SNAPSHOT };
 
 struct batch_build {

@@ -35,6 +35,8 @@ static const struct rule kind_rules[] = {
     {.text = "goroutine", .match = MATCH_START, .kind = BATCH_KIND_GAUGE},
     {.text = "space", .match = MATCH_WHOLE, .kind = BATCH_KIND_GAUGE},
     {.text = "objects", .match = MATCH_WHOLE, .kind = BATCH_KIND_GAUGE},
+    {.text = "thread", .match = MATCH_WHOLE, .kind = BATCH_KIND_GAUGE},
+    {.text = "threads", .match = MATCH_WHOLE, .kind = BATCH_KIND_GAUGE},
     {.text = "alloc_", .match = MATCH_START, .kind = BATCH_KIND_CUMULATIVE},
     {.text = "contentions", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},
     {.text = "delay", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},

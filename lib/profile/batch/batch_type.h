@@ -19,10 +19,11 @@
  * and the values of type "cpu" in a profile named wall become process_cpu.
  *
  * KIND. Amounts in use are gauges, which must never be added over time: types "inuse_…", "live…",
- * "goroutine(s)", "space" and "objects" (of V8's heap), and all types of a profile named
- * goroutine(s). Go and others count allocations and contentions since the program's start: types
- * "alloc_…", "contentions", "delay", "mutex_…", "block_…", "lock_…", "threadcreate" are cumulative.
- * They cover only the profile's time when that is stated: the profile has a duration (as those of
+ * "goroutine(s)", "thread(s)", "space" and "objects" (of V8's heap), and all types of a profile
+ * named goroutine(s). Go and others count allocations and contentions since the program's start:
+ * types "alloc_…", "contentions", "delay", "mutex_…", "block_…", "lock_…", "threadcreate" are
+ * cumulative. They cover only the profile's time when that is stated: the profile has a duration
+ * (as those of
  * "/debug/pprof/heap?seconds=30" have, while those since the start do not), its name began with
  * "godeltaprof_", or the protocol states it. Everything else, above all CPU time, is measured
  * during the profile only: a delta. A sender's declaration for a type overrides these rules; it is
@@ -55,9 +56,9 @@ struct span batch_type_name(const struct profile *profile, struct span name, uin
 
 /* Whether a type of a profile with this name is a gauge; the same for stored series. */
 bool batch_type_is_gauge(struct span name, struct span type);
-/* The kind of a series of one of the profile's value types. declared: by the sender for this type,
- * or BATCH_KIND_BY_RULE. is_delta: the protocol states that the profile's values cover only its
- * time. */
+/* The kind of a series of one of the profile's value types. declared: what the sender states for
+ * this type; BATCH_KIND_BY_RULE: nothing. is_delta: the protocol states that the profile's values
+ * cover only its duration. */
 enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
                                 uint32_t value_type, enum batch_kind declared, bool is_delta);
 /* The last part of a type's name with its ':', "" for BATCH_KIND_BY_RULE. */

@@ -420,6 +420,7 @@ static void names_and_kinds_follow_the_rules(void **state)
         {"goroutine/count", NULL, 1, true, "goroutines:goroutine:count"},
         {"goroutines/count", NULL, 0, false, "goroutines:goroutines:count"},
         {"samples/count", "goroutine", 1, true, "goroutine:samples:count"},
+        {"threads/count", NULL, 1, true, "threads:threads:count"},
         {"threadcreate/count", NULL, 0, false, "threadcreate:threadcreate:count"},
         {"exceptions/count", NULL, 0, false, "exceptions:exceptions:count:delta"},
         {"off_cpu/nanoseconds", "off_cpu", 0, false, "off_cpu:off_cpu:nanoseconds:delta"},
@@ -474,6 +475,8 @@ static void the_kind_given_by_the_sender_has_precedence(void **state)
         {"inuse_space/bytes", BATCH_KIND_GAUGE, BATCH_KIND_BY_RULE},
         {"inuse_space/bytes", BATCH_KIND_CUMULATIVE, BATCH_KIND_CUMULATIVE},
         {"inuse_space/bytes", BATCH_KIND_DELTA, BATCH_KIND_DELTA},
+        {"threads/count", BATCH_KIND_GAUGE, BATCH_KIND_BY_RULE},
+        {"threads/count", BATCH_KIND_CUMULATIVE, BATCH_KIND_CUMULATIVE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct maker maker = NEW_MAKER(cases[i].type);
