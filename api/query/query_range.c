@@ -460,9 +460,10 @@ static void set_raised_step(struct range_request *range_request, int64_t shortes
 {
     struct store_range_query *range = &range_request->range;
     const int64_t step_ns = range->step_ns;
-    if (range_request->has_step)
-        range->step_ns = ((shortest_ns - 1) / step_ns + 1) * step_ns;
-    else
+    if (range_request->has_step &&
+        __builtin_mul_overflow((shortest_ns - 1) / step_ns + 1, step_ns, &range->step_ns))
+        range->step_ns = shortest_ns; /* centuries: longer than any window */
+    else if (!range_request->has_step)
         set_round_step(range, round_up_step(shortest_ns));
     range_request->short_step_ns = step_ns;
 }
