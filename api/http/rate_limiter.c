@@ -66,6 +66,10 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_LINK_TENANT] = {.message = "Your tenant's short links per minute are used up"},
     [LIMIT_CHANGE_TENANT] = {.message = "Your team's changes per minute "
                                         "(tenant-changes-per-minute) are used up"},
+    [LIMIT_CHANGE_CLIENT] = {.message = "Your own changes per minute "
+                                        "(half of tenant-changes-per-minute) are used up"},
+    [LIMIT_SECURITY_USER] = {.message = "Your changes of roles and passwords per minute are used "
+                                        "up"},
     [LIMIT_CHANGE_ADDRESS] = {.is_address = true,
                               .message = "Too many changes from your address "
                                          "(anonymous-changes-per-minute); sign in for more"},

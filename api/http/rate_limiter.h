@@ -41,6 +41,8 @@ enum limit_kind {
     LIMIT_LINK_ADDRESS,         /* short links created by anonymous requests from an address */
     LIMIT_LINK_TENANT,    /* short links created by a tenant's people and tokens; key: its number */
     LIMIT_CHANGE_TENANT,  /* changes by a tenant's people and tokens; key: its number */
+    LIMIT_CHANGE_CLIENT,  /* changes by one token or user; key: kind and number */
+    LIMIT_SECURITY_USER,  /* changes of roles and passwords by a user; key: its number */
     LIMIT_CHANGE_ADDRESS, /* changes by anonymous requests from an address */
     LIMIT_AUDIT_HOURLY,   /* rows of audit_record_hourly; key: tenant, action, target and author */
     LIMIT_COMMENT_USER,   /* comments written or edited by a user; key: its number */

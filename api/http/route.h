@@ -47,6 +47,9 @@ enum route_flags {
      * own, so that other requests do not wait for the bucket; its slots are those of
      * server.download_concurrency. */
     ROUTE_DOWNLOAD = 1 << 13,
+    /* Takes access or published data away, or changes a person's rights or password. Other clients
+     * of the team cannot use up the rate of these changes (api/identity/change_limit.h). */
+    ROUTE_SECURITY = 1 << 14,
 };
 
 struct route {

@@ -298,6 +298,7 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
                                                    : take_worker(request, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
+    change_limit_finish(request, code);
     query_memory_leave(&request->query_slots);
     count_miss(job, code);
     if ((request->route->flags & ROUTE_AGENT) && request->principal.kind != PRINCIPAL_ANONYMOUS)

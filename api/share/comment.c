@@ -481,7 +481,8 @@ static const struct route routes[] = {
     {HTTP_POST, COMMENTS, ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES, create_comment},
     {HTTP_PATCH, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES,
      edit_comment},
-    {HTTP_DELETE, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, 0, remove_comment},
+    {HTTP_DELETE, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_SECURITY, 0,
+     remove_comment},
 };
 
 const struct route_table comment_routes = {routes, sizeof(routes) / sizeof(*routes)};
