@@ -21,7 +21,7 @@
 
 /* The key of a part's object: "part/<upload>.<number>.<random>"; a part that is put again with
  * other bytes is a new object. */
-enum { PART_KEY_BYTES = 96 };
+enum { PART_KEY_BYTES = 96, MAX_RENEWAL_MS = 60 * 1000 };
 
 static int64_t part_size(const struct upload *upload, int64_t part)
 {
@@ -31,12 +31,15 @@ static int64_t part_size(const struct upload *upload, int64_t part)
 
 /* When an abandoned upload expires. An announcement reserves quota, which all anonymous clients
  * share, so theirs expire sooner. */
+static int64_t lifetime_ms(const struct settings *settings, int64_t tenant_id)
+{
+    return 1000 * (tenant_id == TENANT_ANONYMOUS ? settings_anonymous_upload_lifetime_s(settings)
+                                                 : settings->upload_lifetime_s);
+}
+
 static int64_t next_expiry_ms(const struct settings *settings, int64_t tenant_id)
 {
-    int64_t lifetime_s = tenant_id == TENANT_ANONYMOUS
-                             ? settings_anonymous_upload_lifetime_s(settings)
-                             : settings->upload_lifetime_s;
-    return clock_wall_ns() / CLOCK_NS_PER_MS + lifetime_s * 1000;
+    return clock_wall_ns() / CLOCK_NS_PER_MS + lifetime_ms(settings, tenant_id);
 }
 
 static enum err_code insert_upload(struct request *request, const struct upload *upload,
@@ -281,11 +284,22 @@ static enum err_code check_open(int row_count, struct err *err)
                                     "meanwhile: request its state");
 }
 
-/* An upload that may receive parts, whose lifetime begins anew. $1: its id, $2: milliseconds. */
-#define RENEW_UPLOAD                                                                               \
-    "UPDATE upload SET expires_at = 'epoch'::timestamptz + $2::bigint * interval '1 ms'"           \
-    " WHERE id = $1::text AND share_id IS NULL AND expires_at > now()"                             \
-    " AND (completing_until IS NULL OR completing_until <= now()) RETURNING id"
+/* The upload $1, if it may receive parts. */
+#define IS_OPEN                                                                                    \
+    "id = $1::text AND share_id IS NULL AND expires_at > now()"                                    \
+    " AND (completing_until IS NULL OR completing_until <= now())"
+/* $2: milliseconds */
+#define EXPIRY "'epoch'::timestamptz + $2::bigint * interval '1 ms'"
+/* An upload that may receive parts, whose lifetime begins anew. */
+#define RENEW_UPLOAD "UPDATE upload SET expires_at = " EXPIRY " WHERE " IS_OPEN " RETURNING id"
+
+/* A part can be repeated without a limit, so not every repetition writes the row: only one after
+ * 1/60 of the lifetime, at most a minute. */
+static int64_t renewal_ms(const struct settings *settings, int64_t tenant_id)
+{
+    const int64_t interval_ms = lifetime_ms(settings, tenant_id) / 60;
+    return interval_ms < MAX_RENEWAL_MS ? interval_ms : MAX_RENEWAL_MS;
+}
 
 static enum err_code renew_upload(struct request *request, const struct upload *upload,
                                   struct err *err)
@@ -295,9 +309,15 @@ static enum err_code renew_upload(struct request *request, const struct upload *
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (code)
         return code;
-    code = pg_query_values(connection, upload->tenant_id, RENEW_UPLOAD, request->arena, &rows, err,
-                           PG_TEXT(upload->id),
-                           PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)));
+    const struct settings *settings = request->server->settings;
+    code =
+        pg_query_values(connection, upload->tenant_id,
+                        "WITH renewed AS (UPDATE upload SET expires_at = " EXPIRY " WHERE " IS_OPEN
+                        " AND expires_at < " EXPIRY " - $3::bigint * interval '1 ms')"
+                        " SELECT id FROM upload WHERE " IS_OPEN,
+                        request->arena, &rows, err, PG_TEXT(upload->id),
+                        PG_I64(next_expiry_ms(settings, upload->tenant_id)),
+                        PG_I64(renewal_ms(settings, upload->tenant_id)));
     return code ? code : check_open(pg_row_count(rows), err);
 }
 

@@ -243,6 +243,30 @@ def seconds_left(server, upload):
     )[0]
 
 
+def test_a_repeated_part_renews_an_upload_at_most_once_a_minute(server):
+    client = server.anonymous()
+    upload = begin(client, PART + 1)
+    token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
+
+    def repeat():
+        response = client.put(f"/api/v1/uploads/{upload['id']}/parts/1", b"x", headers=token)
+        assert response.status == 204, response
+        # Each version of a row has another place and another expiry.
+        row = "SELECT ctid::text, expires_at FROM upload WHERE id = %s"
+        return query_one(server, row, upload["id"])
+
+    repeat()
+    move = "UPDATE upload SET expires_at = now() + %s::interval WHERE id = %s RETURNING ctid::text"
+    # Ahead of the next expiry, so that a slow system does not renew it.
+    written = query_one(server, move, "61 minutes", upload["id"])
+    assert [repeat()[0] for _ in range(5)] == [written[0]] * 5
+    query_one(server, move, "58 minutes", upload["id"])
+    repeat()
+    assert seconds_left(server, upload) > 3500
+    query_one(server, move, "-1 second", upload["id"])
+    problem(client.put(f"/api/v1/uploads/{upload['id']}/parts/1", b"x", headers=token), 404)
+
+
 def test_an_anonymous_upload_reserves_bytes_for_an_hour_only(start_server):
     """All anonymous clients share one quota. Each received part extends the reservation to an
     hour."""
