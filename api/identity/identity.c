@@ -227,16 +227,16 @@ static enum err_code forget_audit(struct pg_connection *connection, struct arena
         arena, NULL, err, PG_I64(keep_days), PG_TEXT(actions));
 }
 
-/* Deletes up to TRIM_ROWS of the oldest rows of logs that are too long. Only the logs that have
- * grown are counted: a log without a new row has been trimmed before. */
-static enum err_code trim_audit(struct pg_connection *connection, int max_rows, struct arena *arena,
-                                int64_t *ret_count, struct err *err)
+/* Deletes up to TRIM_ROWS of the oldest rows of logs that are too long. Unless is_first, only the
+ * logs that have grown are counted: a log without a new row has been trimmed before. */
+static enum err_code trim_audit(struct pg_connection *connection, int max_rows, bool is_first,
+                                struct arena *arena, int64_t *ret_count, struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
-        "WITH grown AS (SELECT DISTINCT tenant_id FROM audit_log"
-        "  WHERE at > now() - interval '1 hour'),"
+        "WITH grown AS (SELECT tenant_id FROM audit_log WHERE at > now() - interval '1 hour'"
+        "  UNION SELECT id FROM tenant WHERE $3::boolean),"
         " cut AS (SELECT g.tenant_id, (SELECT a.id FROM audit_log a"
         "  WHERE a.tenant_id = g.tenant_id ORDER BY a.id DESC OFFSET $1::bigint LIMIT 1) AS id"
         "  FROM grown g),"
@@ -246,7 +246,7 @@ static enum err_code trim_audit(struct pg_connection *connection, int max_rows, 
         "  FOR KEY SHARE SKIP LOCKED)"
         " DELETE FROM audit_log WHERE id IN (SELECT o.id FROM old o JOIN held h"
         "  ON h.id = o.tenant_id)",
-        arena, &result, err, PG_I64(max_rows), PG_I64(TRIM_ROWS));
+        arena, &result, err, PG_I64(max_rows), PG_I64(TRIM_ROWS), PG_BOOL(is_first));
     if (code == ERR_NONE)
         *ret_count = pg_affected(result);
     return code;
@@ -262,10 +262,13 @@ static enum err_code trim_audit_logs(struct server *server, struct identity_jobs
         return ERR_NONE;
     for (int i = 0; i < TRIM_STEPS && count == TRIM_ROWS && !code; i++) {
         arena_auto arena = arena_create();
-        code = trim_audit(connection, server->settings->audit_max_rows, arena, &count, err);
+        code = trim_audit(connection, server->settings->audit_max_rows, !jobs->has_trimmed, arena,
+                          &count, err);
     }
-    if (code == ERR_NONE && count < TRIM_ROWS)
+    if (code == ERR_NONE && count < TRIM_ROWS) {
         jobs->next_trim_ns = now_ns + IDENTITY_TRIM_S * CLOCK_NS_PER_S;
+        jobs->has_trimmed = true;
+    }
     return code;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/err_code.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pg_connection;
@@ -36,6 +37,9 @@ enum { IDENTITY_TRIM_S = 600 };
 /* The state of the background work; zeroed at the start. */
 struct identity_jobs {
     int64_t next_trim_ns; /* monotonic */
+    /* All audit logs have been trimmed since the start: audit-max-rows may be smaller than at the
+     * last start, or new. */
+    bool has_trimmed;
 };
 
 /* Background work, every few seconds: deletes ended sessions, codes, invitations and old audit

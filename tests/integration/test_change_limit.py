@@ -156,16 +156,24 @@ def test_edits_of_a_share_are_recorded_once_an_hour(server):
 
 def test_the_oldest_rows_of_a_long_audit_log_are_deleted(start_server):
     server = start_server("--audit-max-rows", str(MAX_ROWS), "--jobs-interval", "1s")
-    long, short = (new_tenant(server.api(), name)[0] for name in ("long", "short"))
+    long, short, quiet = (
+        new_tenant(server.api(), name)[0] for name in ("long", "short", "quiet")
+    )
     with server.database() as connection:
         connection.cursor().execute("DELETE FROM audit_log")
-        for tenant, count in ((long, MAX_ROWS + 500), (short, MAX_ROWS)):
+        for tenant, count, age in (
+            (long, MAX_ROWS + 500, "0"),
+            (short, MAX_ROWS, "0"),
+            (quiet, MAX_ROWS + 300, "2 days"),  # audit-max-rows was larger
+        ):
             connection.cursor().execute(
-                "INSERT INTO audit_log (tenant_id, actor_kind, action, target)"
-                " SELECT %s, 'user', 'test', n FROM generate_series(1, %s) n",
-                (tenant, count),
+                "INSERT INTO audit_log (tenant_id, actor_kind, action, target, at)"
+                " SELECT %s, 'user', 'test', n, now() - %s::interval"
+                " FROM generate_series(1, %s) n",
+                (tenant, age, count),
             )
     server.restart()
     rows = "SELECT count(*), min(target::integer) FROM audit_log WHERE tenant_id = %s"
     assert wait_until(lambda: ask(server, rows, long) == (MAX_ROWS, 501))
+    assert wait_until(lambda: ask(server, rows, quiet) == (MAX_ROWS, 301))
     assert ask(server, rows, short) == (MAX_ROWS, 1)
