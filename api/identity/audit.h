@@ -39,10 +39,10 @@ enum err_code audit_record_for(struct pg_connection *connection, const struct re
                                struct err *err) MUST_USE;
 
 /*
- * For a change that is often repeated, such as an edit: as audit_record_for, but this server writes
- * one row an hour for the same action, target and author; is_recorded is false for the others. All
- * clients without credentials are one author: each has the delete token. If the transaction fails,
- * call audit_undo_hourly, so that the next change is recorded.
+ * For a change that is often repeated, such as an edit of a text: as audit_record_for, but this
+ * server writes one row an hour for the same action, target and author; is_recorded is false for
+ * the others. All clients without credentials are one author: each has the delete token. If the
+ * transaction fails, call audit_undo_hourly, so that the next change is recorded.
  */
 enum err_code audit_record_hourly(struct pg_connection *connection, const struct request *request,
                                   int64_t tenant_id, const char *action, const char *target,

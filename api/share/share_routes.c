@@ -308,6 +308,27 @@ static enum err_code update_row(struct request *request, struct pg_connection *c
     return ERR_NONE;
 }
 
+/* Whether the edit changes who can see the share, or how long; share: before the edit. */
+static bool changes_access(const struct share *share, const struct share_edit *edit)
+{
+    return edit->has_expires || edit->visibility != share->visibility ||
+           edit->password_hash != share->password_hash; /* another text, even if it is equal */
+}
+
+/* Texts are edited often, so their edits are recorded once an hour (*ret_is_hourly), and others
+ * always. */
+static enum err_code record_edit(struct request *request, struct pg_connection *connection,
+                                 const struct share *share, const struct share_edit *edit,
+                                 bool *ret_is_hourly, struct err *err)
+{
+    *ret_is_hourly = false;
+    if (changes_access(share, edit))
+        return audit_record_for(connection, request, share->tenant_id, "share.edit", share->id,
+                                err);
+    return audit_record_hourly(connection, request, share->tenant_id, "share.edit", share->id,
+                               ret_is_hourly, err);
+}
+
 static enum err_code write_edit(struct request *request, const struct share *share,
                                 const struct share_edit *edit, struct err *err)
 {
@@ -328,12 +349,11 @@ static enum err_code write_edit(struct request *request, const struct share *sha
     code = share_charge_change(request, connection, share, after - before, err);
     if (code)
         return code;
-    bool is_recorded;
-    code = audit_record_hourly(connection, request, share->tenant_id, "share.edit", share->id,
-                               &is_recorded, err);
+    bool is_hourly;
+    code = record_edit(request, connection, share, edit, &is_hourly, err);
     if (code == ERR_NONE)
         code = quota_refuse(request, share->tenant_id, pg_commit(connection, err), err);
-    if (code && is_recorded)
+    if (code && is_hourly)
         audit_undo_hourly(request, share->tenant_id, "share.edit", share->id);
     return code;
 }

@@ -143,7 +143,7 @@ def test_a_user_who_changes_many_roles_delays_no_other_owner(start_server):
     assert first.delete(user).status == 204
 
 
-def test_edits_of_a_share_are_recorded_once_an_hour(server):
+def test_edits_of_texts_of_a_share_are_recorded_once_an_hour(server):
     admin = server.api()
     client = Api(server, new_tenant(admin, "edits")[1])
     share, second = (client.post("/api/v1/shares", samples.FOLDED).json()["id"] for _ in range(2))
@@ -154,11 +154,30 @@ def test_edits_of_a_share_are_recorded_once_an_hour(server):
     assert (audit_rows(server, share), audit_rows(server, second)) == (1, 1)
 
 
+def test_each_change_of_the_access_to_a_share_is_recorded(server):
+    client = server.anonymous()  # all clients without credentials are one author
+    made = client.post("/api/v1/shares", samples.FOLDED).json()
+    headers = {"X-Perfolio-Delete-Token": made["delete_token"]}
+    edits = (
+        {"title": "x"},
+        {"visibility": "public"},
+        {"visibility": "public", "title": "y"},  # changes only a text
+        {"title": "z", "visibility": "password", "password": PASSWORD},
+        {"visibility": "password", "password": PASSWORD + "!"},
+        {"visibility": "unlisted"},
+        {"expires": "1d"},
+    )
+    counts = []
+    for edit in edits:
+        response = client.patch(f"/api/v1/shares/{made['id']}", json=edit, headers=headers)
+        assert response.status == 200, response
+        counts.append(audit_rows(server, made["id"]))
+    assert counts == [1, 2, 2, 3, 4, 5, 6]
+
+
 def test_the_oldest_rows_of_a_long_audit_log_are_deleted(start_server):
     server = start_server("--audit-max-rows", str(MAX_ROWS), "--jobs-interval", "1s")
-    long, short, quiet = (
-        new_tenant(server.api(), name)[0] for name in ("long", "short", "quiet")
-    )
+    long, short, quiet = (new_tenant(server.api(), name)[0] for name in ("long", "short", "quiet"))
     with server.database() as connection:
         connection.cursor().execute("DELETE FROM audit_log")
         for tenant, count, age in (
