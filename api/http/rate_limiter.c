@@ -322,11 +322,17 @@ void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_ki
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
                             struct span key)
 {
+    rate_limiter_give_back_amount(rate_limiter, kind, key, 1);
+}
+
+void rate_limiter_give_back_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                   struct span key, double amount)
+{
     struct place place = place_of(rate_limiter, kind, key);
     pthread_mutex_lock(place.lock);
     struct entry *entry = find_entry(&place);
     if (entry)
-        entry->amount += 1; /* rate_limiter_take caps it */
+        entry->amount += amount; /* rate_limiter_take caps it */
     pthread_mutex_unlock(place.lock);
 }
 

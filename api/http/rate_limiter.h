@@ -78,6 +78,9 @@ void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_ki
 /* Returns an event that rate_limiter_take took. */
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
                             struct span key);
+/* Returns many events at once. */
+void rate_limiter_give_back_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                   struct span key, double amount);
 
 /* Writes the form in which an address is a key of the kinds that end in _ADDRESS: an IPv6 address
  * becomes its /64, any other address stays as it is. */

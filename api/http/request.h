@@ -87,6 +87,8 @@ struct request {
     struct concurrency_slot concurrency_slot;
     bool may_run_again;
     bool is_change_counted; /* api/identity/change_limit.h */
+    /* Bytes of a day that were taken for texts and are not committed (api/identity/quota.h). */
+    uint64_t uncommitted_bytes;
     /* The client's share of the workers, which the server takes before the handler runs and returns
      * while the request is put aside (server.worker_shares). */
     struct concurrency_slot worker_slot;

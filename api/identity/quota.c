@@ -216,9 +216,20 @@ enum err_code quota_change(struct request *request, struct pg_connection *connec
     if (delta < 0)
         return quota_give_back(connection, tenant_id, -delta, request->arena, err);
     enum err_code code = take_bytes(request, tenant_id, (uint64_t)delta, err);
-    return code ? code
-                : quota_charge_tenant(request->server, connection, tenant_id, delta, request->arena,
-                                      err);
+    if (code)
+        return code;
+    if (tenant_id == TENANT_ANONYMOUS)
+        request->uncommitted_bytes += (uint64_t)delta;
+    return quota_charge_tenant(request->server, connection, tenant_id, delta, request->arena, err);
+}
+
+void quota_return_uncommitted(struct request *request)
+{
+    if (request->uncommitted_bytes)
+        rate_limiter_give_back_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
+                                      span_text(request->address),
+                                      (double)request->uncommitted_bytes);
+    request->uncommitted_bytes = 0;
 }
 
 /* The bytes that the subscriber has announced and not sent. Other announcements wait for this
@@ -282,9 +293,11 @@ enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_i
                            arena, err, PG_I64(tenant_id), PG_I64(bytes));
 }
 
-enum err_code quota_refuse(const struct request *request, int64_t tenant_id, enum err_code code,
+enum err_code quota_refuse(struct request *request, int64_t tenant_id, enum err_code code,
                            struct err *err)
 {
+    if (code == ERR_NONE)
+        request->uncommitted_bytes = 0;
     if (code != ERR_QUOTA)
         return code;
     char used[64];

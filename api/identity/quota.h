@@ -70,18 +70,23 @@ enum err_code quota_charge_tenant(const struct server *server, struct pg_connect
                                   int64_t tenant_id, int64_t bytes, struct arena *arena,
                                   struct err *err) MUST_USE;
 
-/* Counts the texts that an upload brings along in the anonymous bytes of a day. Their size is known
- * only after the upload itself was allowed, so they are not refused, but delay the next upload. */
+/* Called after the transaction that stores an upload: counts its texts in the anonymous bytes of a
+ * day. Their size is known only after the upload itself was allowed, so they are not refused, but
+ * delay the next upload. */
 void quota_count_row_bytes(struct request *request, uint64_t bytes);
 
 /*
  * Charges or gives back the difference that a request makes to texts in rows of a tenant, in the
  * caller's transaction, as quota_charge does. The tenant may be another one than the principal's.
- * The growth of anonymous texts counts in the bytes of a day of the address. Handles:
- * ERR_RATE_LIMITED (429).
+ * The growth of anonymous texts counts in the bytes of a day of the address; the caller passes the
+ * result of the transaction to quota_refuse. Handles: ERR_RATE_LIMITED (429).
  */
 enum err_code quota_change(struct request *request, struct pg_connection *connection,
                            int64_t tenant_id, int64_t delta, struct err *err) MUST_USE;
+
+/* Called after the handler of any request. Gives back the bytes of a day that quota_change took for
+ * a transaction that was not committed. */
+void quota_return_uncommitted(struct request *request);
 
 /* Called in the transaction that announces an anonymous upload of that many bytes. Limits the bytes
  * that one address has announced and not yet sent, because they reduce the space for all anonymous
@@ -98,9 +103,10 @@ enum err_code quota_check_announcement(struct request *request, struct pg_connec
 enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,
                               struct arena *arena, struct err *err) MUST_USE;
 
-/* Call it once with the result of a transaction in which bytes were charged to the tenant. Replaces
- * the text of ERR_QUOTA by one that states what the user can do. Returns code. */
-enum err_code quota_refuse(const struct request *request, int64_t tenant_id, enum err_code code,
+/* Call it once with the result of a transaction in which bytes were charged to the tenant. After a
+ * success, what quota_change took is not given back. Replaces the text of ERR_QUOTA by one that
+ * states what the user can do. Returns code. */
+enum err_code quota_refuse(struct request *request, int64_t tenant_id, enum err_code code,
                            struct err *err) MUST_USE;
 
 #endif

@@ -33,6 +33,7 @@
 #include "api/http/route.h"
 #include "api/identity/auth.h"
 #include "api/identity/change_limit.h"
+#include "api/identity/quota.h"
 #include "api/ingest/sources.h"
 #include "api/server/pages.h"
 #include "api/server/protocol_error.h"
@@ -299,6 +300,7 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
     change_limit_finish(request, code);
+    quota_return_uncommitted(request);
     query_memory_leave(&request->query_slots);
     count_miss(job, code);
     if ((request->route->flags & ROUTE_AGENT) && request->principal.kind != PRINCIPAL_ANONYMOUS)

@@ -206,10 +206,8 @@ static enum err_code charge_share(struct pg_connection *connection, struct reque
                                   const struct share_source *source, const struct new_share *share,
                                   struct err *err)
 {
-    const int64_t texts = row_bytes(settings, share);
     const int64_t raw = source->upload_id ? 0 : (int64_t)source->bytes.size;
-    quota_count_row_bytes(request, (uint64_t)texts);
-    return quota_charge(request, connection, raw + texts, err);
+    return quota_charge(request, connection, raw + row_bytes(settings, share), err);
 }
 
 /* *ret_is_unknown: the row may exist in spite of the error. */
@@ -244,6 +242,8 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     if (code)
         return code;
     code = quota_refuse(request, tenant_id, pg_commit(connection, err), err);
+    if (code == ERR_NONE)
+        quota_count_row_bytes(request, (uint64_t)row_bytes(settings, share));
     *ret_is_unknown = code == ERR_DATABASE;
     return code;
 }

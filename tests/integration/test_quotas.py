@@ -250,6 +250,27 @@ def test_the_texts_of_anonymous_shares_count_in_the_bytes_of_a_day(start_server)
     assert stored_bytes(server, 1) == expected_bytes(server, 1)
 
 
+def test_texts_that_are_not_stored_do_not_count_in_the_bytes_of_a_day(start_server):
+    server = start_server("--anonymous-max-bytes", "8KiB", "--anonymous-max-daily-bytes", "40KiB")
+    anonymous = server.anonymous()
+    made = share(anonymous)
+    path = f"/api/v1/shares/{made['id']}"
+    headers = {"X-Perfolio-Delete-Token": made["delete_token"]}
+    member = Tenant(server).user("member")
+    text = "d" * 8192
+    for _ in range(5):
+        for refused in (
+            anonymous.post("/api/v1/shares", samples.FOLDED, query={"description": text}),
+            anonymous.patch(path, json={"description": text}, headers=headers),
+            member.post(path + "/comments", json={"text": text}),
+        ):
+            assert refused.status == 429 and "quota" in refused.json()["type"], refused
+            assert "anonymous-max-daily-bytes" not in refused.json()["detail"], refused
+    for description in ("d" * 4000, "", "d" * 4000):
+        edit = {"description": description}
+        assert anonymous.patch(path, json=edit, headers=headers).status == 200
+
+
 def test_the_migration_charges_the_texts_of_existing_shares(start_server):
     server = start_server()
     made = share(server.api(), description="d" * 1000)

@@ -100,6 +100,9 @@ static void an_event_that_is_given_back_can_be_taken_again(void **state)
                          ERR_NONE);
         rate_limiter_give_back(rate_limiter, LIMIT_SHARE_PASSWORD, key);
     }
+    assert_int_equal(
+        rate_limiter_take_amount(rate_limiter, LIMIT_SHARE_PASSWORD, key, 3, 1, 3, &err), ERR_NONE);
+    rate_limiter_give_back_amount(rate_limiter, LIMIT_SHARE_PASSWORD, key, 3);
     rate_limiter_give_back(rate_limiter, LIMIT_SHARE_PASSWORD, key); /* no more than the burst */
     for (int i = 0; i < 3; i++)
         assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_SHARE_PASSWORD, key, 1, 3, &err),
