@@ -44,6 +44,17 @@ def actions(server, tenant):
         return cursor.fetchall()
 
 
+def test_owners_find_comments_of_other_teams_in_their_audit_log(server):
+    team = Tenant(server)
+    owner = team.user("owner")
+    made = share(team.api("share"))
+    assert post_comment(Tenant(server).user("member"), made, "from elsewhere").status == 201
+    rows = owner.get("/api/v1/audit").json()["entries"]
+    found = [row for row in rows if row["action"] == "comment.create"]
+    assert [(row["target"], row["actor"]) for row in found] == [(f"{made['id']}/1", "")]
+    assert owner.delete(path_of(made, 1)).status == 204
+
+
 def test_a_comment_is_created_listed_edited_and_deleted(server, anonymous):
     team = Tenant(server)
     made = share(team.api("share"))
