@@ -90,6 +90,15 @@ static enum err_code find_deleted(struct merging *merging, uint32_t input, uint3
     return ERR_NONE;
 }
 
+/* A reduced granule of deltas has one sum: no part of it can be kept. */
+static bool is_one_sum(const struct merging *merging, uint32_t input,
+                       const struct block_granule *granule)
+{
+    const struct dictionary *dictionary = block_dictionary(merging->blocks[input]);
+    return granule->flags & BLOCK_ARE_TOTALS &&
+           aggregation_of_type(dictionary, granule->series) == STORE_SUM;
+}
+
 static enum err_code list_of_input(struct merging *merging, uint32_t input)
 {
     const struct block_merge_options *options = merging->options;
@@ -110,9 +119,9 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
         if (code || deletion_set_has_all(&windows, granule->begin_ns, granule->end_ns))
             continue;
         const bool are_totals = deletion_set_has_only_totals(&windows, granule);
-        if (granule->flags & BLOCK_ARE_TOTALS &&
+        if (is_one_sum(merging, input, granule) &&
             deletion_set_has_any(&windows, granule->begin_ns, granule->end_ns))
-            continue; /* no part of it can be kept */
+            continue;
         const bool is_cut = granule->begin_ns < options->begin_ns ||
                             granule->end_ns > options->last_ns ||
                             deletion_set_has_any(&windows, granule->begin_ns, granule->end_ns);

@@ -44,7 +44,7 @@ void totals_reduce(struct arena *arena, enum store_aggregation aggregation, stru
                               .ordinals = arena_new_raw(arena, uint32_t, rows->row_count),
                               .values = arena_new_raw(arena, int64_t, rows->row_count)};
     for (uint32_t i = 0; i < rows->row_count; i++)
-        append_row(&columns, rows->stacks[i],
-                   aggregation == STORE_DIFFERENCE ? rows->ordinals[i] : 0, rows->values[i]);
+        append_row(&columns, rows->stacks[i], aggregation == STORE_SUM ? 0 : rows->ordinals[i],
+                   rows->values[i]);
     replace_rows(&columns, rows);
 }

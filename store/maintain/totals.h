@@ -2,12 +2,12 @@
  * totals: reduces a granule to its totals: without rows of single profiles, labels of samples and
  * timestamps.
  *
- * In a granule of deltas or gauges, each stack gets one row with its sum, as a row of the first
- * profile. Profiles keep their begins, so that means are divided by the right number. In a granule
- * of counters, all snapshots stay, each with one row per stack: profiles between two snapshots may
- * be in another block or arrive later, so no snapshot can be dropped. The sums, means and gains of
- * an hour therefore stay the same, whatever blocks its parts were in when they were reduced.
- * Private to store/.
+ * In a granule of deltas, each stack gets one row with its sum, as a row of the first profile;
+ * profiles keep their begins and durations. In a granule of gauges or counters, all snapshots stay,
+ * each with one row per stack: a snapshot of a gauge has the weight of the time until the next one,
+ * a gain is the difference of two, and snapshots between them may be in another block or arrive
+ * later. So sums, means and gains stay the same, whatever blocks the parts of an hour were in when
+ * they were reduced. Private to store/.
  */
 #ifndef STORE_MAINTAIN_TOTALS_H
 #define STORE_MAINTAIN_TOTALS_H

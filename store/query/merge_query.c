@@ -308,7 +308,7 @@ static enum err_code add_tasks(struct merge *merge)
             continue;
         }
         row_labels_begin(merge->labels, task->block, task->granule);
-        if (!task->are_totals && row_labels_wants_rows(merge->labels, task->granule)) {
+        if (!task->has_totals_only && row_labels_wants_rows(merge->labels, task->granule)) {
             code = add_rows(merge, task);
             continue;
         }
@@ -397,7 +397,7 @@ static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
         return record_read(merge, task, 0, ERR_NONE);
     row_labels_begin(merge->labels, task->block, task->granule);
     const bool wants_labels =
-        !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
+        !task->has_totals_only && row_labels_wants_rows(merge->labels, task->granule);
     const bool is_whole = weight->end - weight->first == task->granule->profile_count;
     if (wants_labels || !weight->is_even || !is_whole)
         return weigh_rows(merge, task, weight, wants_labels);
@@ -465,7 +465,7 @@ static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
     uint64_t bytes;
     row_labels_begin(merge->labels, task->block, task->granule);
     const bool wants_labels =
-        !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
+        !task->has_totals_only && row_labels_wants_rows(merge->labels, task->granule);
     enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
     const bool is_read = !code;
     code = record_read(merge, task, bytes, code);

@@ -30,13 +30,6 @@ struct row_sum {
     uint32_t ordinal;
 };
 
-/* The sum of an hour with totals only in one group; of gauges. */
-struct hour_sum {
-    int64_t sum;
-    int32_t hour;
-    uint32_t group;
-};
-
 struct range {
     struct scan *scan;
     const struct store_range_query *query;
@@ -66,12 +59,7 @@ struct range {
     bool has_left_out;  /* a task was skipped: none of its rows is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas or gauges were read whose labels are not wanted */
     struct counter_increase increase;
-    struct map_u64 cut_hours; /* hours with totals only that extend over several steps */
-    struct map_u64 gained;    /* indexes of values, by time of the snapshot */
-    struct hour_sum *hour_sums;
-    struct map_u64 hour_numbers; /* indexes of hour_sums by group and hour */
-    uint32_t hour_sum_count;
-    uint32_t hour_sum_capacity;
+    struct map_u64 gained; /* indexes of values, by time of the snapshot */
     /* The current granule: */
     int64_t *values; /* per profile, of one group */
     uint32_t value_capacity;
@@ -99,13 +87,8 @@ enum err_code range_read_times(struct range *range, struct scan_task *task) MUST
  * each group of the series is 0. Such profiles may share a granule with others or have one of their
  * own, which compaction changes. */
 bool range_is_idle(const struct range *range, const struct scan_task *task);
-/* An hour with totals only cannot be divided between steps. */
+/* A sum of an hour of deltas cannot be divided between steps. */
 bool range_is_cut(const struct range *range, const struct scan_task *task);
-/* Divides the sums of hours of which only totals are kept; to be called once all tasks of the
- * series are read. */
-void range_share_hour_sums(struct range *range);
-/* The number of the hour since 1970. */
-int32_t range_hour_of(int64_t time_ns);
 
 /* ---- range_series.c ---- */
 

@@ -122,8 +122,6 @@ static void range_fini(struct range *range)
     range->row_numbers = (struct map_u64){0};
     range->row_sum_count = 0;
     spread_fini(&range->spread);
-    map_u64_fini(&range->cut_hours);
-    range->cut_hours = (struct map_u64){0};
     map_u64_fini(&range->gained);
     range->gained = (struct map_u64){0};
     counter_increase_fini(&range->increase);
@@ -278,8 +276,6 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
     mem_free(range.values);
     mem_free(range.row_sums);
     mem_free(range.keys);
-    mem_free(range.hour_sums);
-    map_u64_fini(&range.hour_numbers);
     if (code)
         return code;
     if (!range.result.type && !range.result.statistics.broken_count)

@@ -18,9 +18,7 @@ static size_t memory_of(const struct range *range)
                (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
            spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
-           range->key_capacity * sizeof(*range->keys) +
-           range->hour_sum_capacity * sizeof(*range->hour_sums) +
-           counter_increase_memory(&range->increase);
+           range->key_capacity * sizeof(*range->keys) + counter_increase_memory(&range->increase);
 }
 
 enum err_code range_check_limits(const struct range *range)
@@ -78,6 +76,13 @@ static bool is_in_one_step(const struct range *range, const struct scan_task *ta
            step_of(range, granule->begin_ns) == step_of(range, granule->reach_ns - 1);
 }
 
+static int64_t end_of_hour(const struct scan_task *task)
+{
+    int64_t first_ns, last_ns;
+    scan_find_hour(task->granule, &first_ns, &last_ns);
+    return last_ns < INT64_MAX ? last_ns + 1 : last_ns;
+}
+
 /* True when the granule can be read as one value: gapless deltas are as one delta over their whole
  * time. A profile that extends into the next step has its own part there, so all must be in one
  * step. */
@@ -85,6 +90,7 @@ static bool is_one_value(const struct range *range, const struct scan_task *task
 {
     return range->aggregation == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
            scan_is_whole(task) &&
+           (!task->are_totals || task->granule->reach_ns <= end_of_hour(task)) &&
            (task->granule->profile_count == 1 || is_in_one_step(range, task));
 }
 
@@ -140,10 +146,15 @@ static enum err_code read_values(struct range *range, const struct scan_task *ta
     return ERR_NONE;
 }
 
-/* A snapshot has no duration, whatever it was sent with. */
-static int64_t duration_of(const struct range *range, const struct block_profile *profile)
+/* A snapshot has no duration, whatever it was sent with. The deltas of an hour with totals only end
+ * with it, so that its whole total is in it and consecutive windows add up. */
+static int64_t duration_of(const struct range *range, const struct scan_task *task,
+                           const struct block_profile *profile)
 {
-    return range->aggregation == STORE_SUM ? profile->duration_ns : 0;
+    if (range->aggregation != STORE_SUM)
+        return 0;
+    const int64_t left_ns = task->are_totals ? end_of_hour(task) - profile->time_ns : INT64_MAX;
+    return profile->duration_ns < left_ns ? profile->duration_ns : left_ns;
 }
 
 /* Here and below, profiles start at the ordinal task->first. */
@@ -152,66 +163,14 @@ static void cover_profiles(struct range *range, const struct scan_task *task,
 {
     for (uint32_t i = task->first; i < task->end; i++) {
         const struct block_profile *profile = &profiles[i - task->first];
-        const int64_t duration_ns = duration_of(range, profile);
+        const int64_t duration_ns = duration_of(range, task, profile);
         spread_cover(&range->spread, profile->time_ns, duration_ns);
         if (duration_ns <= 0)
             neighbours_note(&range->neighbours, profile->time_ns);
     }
 }
 
-int32_t range_hour_of(int64_t time_ns)
-{
-    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
-    return (int32_t)(time_ns / hour_ns - (time_ns % hour_ns < 0));
-}
-
-/* Only the sums of an hour's snapshots are known, per granule. They are divided when all granules
- * are read. */
-static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int64_t sum)
-{
-    const uint64_t key = (uint64_t)group << 32 | (uint32_t)hour;
-    const uint32_t number = map_u64_add(&range->hour_numbers, key, range->hour_sum_count);
-    if (number < range->hour_sum_count) {
-        range->hour_sums[number].sum += sum;
-        return;
-    }
-    vec_reserve(range->hour_sums, range->hour_sum_capacity, range->hour_sum_count + 1);
-    range->hour_sums[range->hour_sum_count++] =
-        (struct hour_sum){.group = group, .hour = hour, .sum = sum};
-}
-
-/* Each snapshot time of the hour gets an equal part. */
-static void share_hour_sum(struct range *range, const struct hour_sum *hour)
-{
-    const struct spread *spread = &range->spread;
-    const int64_t begin_ns = hour->hour * INT64_C(3600) * CLOCK_NS_PER_S;
-    const uint32_t first = cadence_find(spread->times_ns, spread->time_count, begin_ns);
-    uint32_t count = 0;
-    while (first + count < spread->time_count &&
-           range_hour_of(spread->times_ns[first + count]) == hour->hour)
-        count++;
-    for (uint32_t i = 0; i < count; i++) {
-        const __int128 before = (__int128)hour->sum * i / count;
-        const __int128 after = (__int128)hour->sum * (i + 1) / count;
-        spread_add(&range->spread, hour->group, spread->times_ns[first + i], 0,
-                   (int64_t)(after - before));
-    }
-}
-
-void range_share_hour_sums(struct range *range)
-{
-    struct spread *spread = &range->spread;
-    if (!range->hour_sum_count)
-        return;
-    spread->time_count = cadence_order(spread->times_ns, spread->time_count);
-    for (uint32_t i = 0; i < range->hour_sum_count; i++)
-        share_hour_sum(range, &range->hour_sums[i]);
-    map_u64_fini(&range->hour_numbers);
-    range->hour_numbers = (struct map_u64){0};
-    range->hour_sum_count = 0;
-}
-
-/* Divides the sum of an hour with totals only among its profiles, by their durations. A step
+/* Divides the sum of an hour of deltas among its profiles, by their durations. A step
  * contains such an hour as a whole, so if a duration is missing the sum goes to that step
  * undivided. */
 static void share_sum(struct range *range, const struct scan_task *task, uint32_t group,
@@ -220,7 +179,7 @@ static void share_sum(struct range *range, const struct scan_task *task, uint32_
     __int128 all_ns = 0, done_ns = 0;
     bool is_known = true;
     for (uint32_t i = task->first; i < task->end; i++) {
-        const int64_t duration_ns = profiles[i - task->first].duration_ns;
+        const int64_t duration_ns = duration_of(range, task, &profiles[i - task->first]);
         is_known = is_known && duration_ns > 0;
         all_ns += duration_ns;
     }
@@ -234,11 +193,12 @@ static void share_sum(struct range *range, const struct scan_task *task, uint32_
     int64_t before = 0;
     for (uint32_t i = task->first; i < task->end; i++) {
         const struct block_profile *profile = &profiles[i - task->first];
-        done_ns += profile->duration_ns;
+        const int64_t duration_ns = duration_of(range, task, profile);
+        done_ns += duration_ns;
         const bool is_last = i + 1 == task->end;
         const int64_t after =
             is_last ? sum : (int64_t)(sum * (done_ns / unit_ns) / (all_ns / unit_ns));
-        spread_add(&range->spread, group, profile->time_ns, profile->duration_ns, after - before);
+        spread_add(&range->spread, group, profile->time_ns, duration_ns, after - before);
         before = after;
     }
 }
@@ -255,13 +215,12 @@ static enum err_code add_profiles(struct range *range, const struct scan_task *t
         if (task->are_totals)
             sum += value;
         else
-            spread_add(&range->spread, group, profile->time_ns, duration_of(range, profile), value);
+            spread_add(&range->spread, group, profile->time_ns, duration_of(range, task, profile),
+                       value);
         code = check_work(range);
     }
-    if (task->are_totals && range->aggregation == STORE_SUM)
+    if (task->are_totals)
         share_sum(range, task, group, profiles, sum);
-    else if (task->are_totals)
-        add_hour_sum(range, group, task->granule->hour, sum);
     return code;
 }
 
@@ -495,9 +454,7 @@ enum err_code range_read_task(struct range *range, struct scan_task *task)
     if (range_is_cut(range, task)) {
         if (!range->is_second_pass)
             scan_note_cut(range->scan, task);
-        if (range->aggregation != STORE_DIFFERENCE)
-            return ERR_NONE;
-        map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
+        return ERR_NONE;
     }
     if (range_is_idle(range, task) && range->aggregation == STORE_MEAN)
         return range_read_times(range, task);
@@ -507,8 +464,8 @@ enum err_code range_read_task(struct range *range, struct scan_task *task)
     }
     row_labels_begin(range->labels, task->block, task->granule);
     const bool wants_labels =
-        !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
-    const bool wants_timestamps = !task->are_totals && range->query->is_by_timestamps &&
+        !task->has_totals_only && row_labels_wants_rows(range->labels, task->granule);
+    const bool wants_timestamps = !task->has_totals_only && range->query->is_by_timestamps &&
                                   (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
     const bool wants_rows =
         wants_labels || wants_timestamps || range->aggregation == STORE_DIFFERENCE;

@@ -2,17 +2,10 @@
 
 #include "lib/base/vec.h"
 
-/* Snapshots of an hour that is left out are still the base of later gains. */
-static bool is_in_cut_hour(const struct range *range, int64_t time_ns)
-{
-    return map_u64_find(&range->cut_hours, (uint32_t)range_hour_of(time_ns)) != MAP_ABSENT;
-}
-
 static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
 {
     struct range *range = context;
-    if (!is_in_cut_hour(range, time_ns))
-        spread_cover(&range->spread, since_ns, time_ns - since_ns);
+    spread_cover(&range->spread, since_ns, time_ns - since_ns);
 }
 
 /* The sum of the gains that other groups had until a snapshot. */
@@ -29,8 +22,6 @@ static int64_t *find_gained(struct range *range, int64_t time_ns)
 static void add_gain(void *context, const struct counter_gain *gained)
 {
     struct range *range = context;
-    if (is_in_cut_hour(range, gained->time_ns))
-        return;
     const int64_t value = gained->key % 2 ? gained->value : 0;
     int64_t *before = find_gained(range, gained->time_ns);
     spread_add_part(&range->spread, gained->key / 2, gained->since_ns,
@@ -64,15 +55,10 @@ static enum err_code add_to_groups(struct range *range, uint32_t series)
 static void begin_series(struct range *range)
 {
     spread_begin_series(&range->spread);
-    map_u64_fini(&range->cut_hours);
-    range->cut_hours = (struct map_u64){0};
     map_u64_fini(&range->gained);
     range->gained = (struct map_u64){0};
     range->has_left_out = range->has_lost_rows = false;
     neighbours_begin_series(&range->neighbours);
-    map_u64_fini(&range->hour_numbers);
-    range->hour_numbers = (struct map_u64){0};
-    range->hour_sum_count = 0;
 }
 
 /* True when no row of the granule is wanted, or it has none. */
@@ -83,7 +69,7 @@ static bool is_left_out(struct range *range, const struct scan_task *task)
     if (range_is_idle(range, task))
         return true;
     row_labels_begin(range->labels, task->block, task->granule);
-    return (task->are_totals || !row_labels_wants_rows(range->labels, task->granule)) &&
+    return (task->has_totals_only || !row_labels_wants_rows(range->labels, task->granule)) &&
            !row_labels_stays(row_labels_group(range->labels, 0));
 }
 
@@ -153,7 +139,6 @@ static void end_series(struct range *range, const struct scan_task *task)
 {
     uint32_t count = 0;
     const int64_t *times_ns = counter_increase_times(&range->increase, &count);
-    range_share_hour_sums(range);
     spread_end_series(&range->spread);
     add_idle_series(range, task);
     if (range->aggregation == STORE_DIFFERENCE)

@@ -87,7 +87,7 @@ static void append_tasks(const struct scan *scan, struct digest_stream *stream)
         const char *name = block_name(task->block);
         const struct block_granule *first = block_granules(task->block, &count);
         const uint32_t numbers[] = {(uint32_t)(task->granule - first) + 1, task->first, task->end,
-                                    task->are_totals};
+                                    task->has_totals_only};
         if (task->block != block) {
             const uint32_t size[] = {0, (uint32_t)strlen(name), 0, 0};
             digest_stream_append(stream, span_of(size, sizeof(size)));

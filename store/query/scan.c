@@ -101,7 +101,7 @@ void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t n
         const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
                                  has_labels(series, names, name_count) &&
                                  has_required(scan, series);
-        scan->statistics.unlabelled_count += task->are_totals && !is_complete;
+        scan->statistics.unlabelled_count += task->has_totals_only && !is_complete;
     }
 }
 
@@ -219,7 +219,7 @@ enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task)
     }
     task->is_broken = true;
     scan->statistics.profile_count -= scan_profile_count(task);
-    scan->statistics.totals_count -= task->are_totals;
+    scan->statistics.totals_count -= task->has_totals_only;
     return ERR_NONE;
 }
 

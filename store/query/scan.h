@@ -53,9 +53,10 @@ struct scan_task {
     uint32_t series;
     uint32_t first; /* first <= ordinal < end */
     uint32_t end;
-    bool are_totals;   /* totals only: single profiles and their labels are unknown */
-    bool is_neighbour; /* all of it is outside the window: read as neighbours if at all */
-    bool is_needed;    /* of a neighbour: read, for first <= ordinal < end */
+    bool has_totals_only; /* of its hour: labels of samples are unknown */
+    bool are_totals;      /* of deltas: values of single profiles are unknown, too */
+    bool is_neighbour;    /* all of it is outside the window: read as neighbours if at all */
+    bool is_needed;       /* of a neighbour: read, for first <= ordinal < end */
     /* of a granule that the window cuts: profiles outside it, which are neighbours */
     uint32_t outside_count;
     bool is_broken; /* reading it failed: it is not in the result */

@@ -352,7 +352,7 @@ static void add_task(struct scan *scan, struct series_state *series, struct scan
     scan->statistics.profile_count += scan_profile_count(task);
     if (scan->state->kind == SCAN_SERIES)
         return;
-    scan->statistics.totals_count += task->are_totals;
+    scan->statistics.totals_count += task->has_totals_only;
     vec_reserve(scan->tasks, scan->state->task_capacity, scan->task_count + 1);
     scan->tasks[scan->task_count++] = *task;
 }
@@ -392,6 +392,15 @@ static enum err_code add_undeleted(struct scan *scan, struct series_state *serie
         return scan_skip_broken(scan, scan->state->places[task->block_index]->object_key, code);
     add_runs(scan, series, task, profiles);
     return ERR_NONE;
+}
+
+/* True when the query needs values of single profiles that may not be stored any more. Snapshots of
+ * gauges and counters stay, but lists do not show those of hours with totals only. */
+static bool lacks_profiles(const struct scan *scan, const struct scan_task *task)
+{
+    const struct store_query *query = scan->query;
+    return task->are_totals ||
+           (task->has_totals_only && (query->wants_single_profiles || query->profile));
 }
 
 /* An hour with totals only is in a result as a whole or not at all, however many blocks have a part
@@ -484,8 +493,9 @@ static enum err_code scan_granule(struct scan *scan, const struct deletion_set_i
     scan->has_open_ends_before |= has_open_ends_before(scan, series, granule);
     if (is_outside(scan, series, granule))
         return code;
-    task->are_totals = deletion_set_has_only_totals(&series->deleted, granule);
-    if (task->are_totals)
+    task->has_totals_only = deletion_set_has_only_totals(&series->deleted, granule);
+    task->are_totals = task->has_totals_only && series->aggregation == STORE_SUM;
+    if (lacks_profiles(scan, task))
         return add_totals_task(scan, series, task);
     if (deletion_set_has_any(&series->deleted, granule->begin_ns, granule->end_ns))
         return add_undeleted(scan, series, task);

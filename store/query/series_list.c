@@ -171,7 +171,7 @@ static enum err_code match_task(struct scan *scan, struct row_labels *labels,
                                 struct scan_task *task, bool *ret_has)
 {
     row_labels_begin(labels, task->block, task->granule);
-    if (!task->are_totals && row_labels_wants_rows(labels, task->granule))
+    if (!task->has_totals_only && row_labels_wants_rows(labels, task->granule))
         return match_rows(scan, labels, task, ret_has);
     *ret_has = row_labels_stays(row_labels_group(labels, 0));
     return ERR_NONE;

@@ -127,23 +127,6 @@ static int64_t find_hold(const struct weighing *weighing, int64_t time_ns)
     return time_ns < end_ns ? end_ns - time_ns : 0;
 }
 
-/* An hour with totals only does not record which snapshot has which value: each of its snapshot
- * times has an equal part, whichever granule it is in. */
-static double find_hour_mean(const struct weighing *weighing, const struct block_granule *granule)
-{
-    int64_t first_ns, last_ns;
-    double sum_ns = 0;
-    uint32_t count = 0;
-    scan_find_hour(granule, &first_ns, &last_ns);
-    for (uint32_t i = cadence_find(weighing->times_ns, weighing->time_count, first_ns);
-         i < weighing->time_count && weighing->times_ns[i] <= last_ns; i++) {
-        const int64_t time_ns = weighing->times_ns[i];
-        sum_ns += (double)find_hold(weighing, time_ns);
-        count++;
-    }
-    return count ? sum_ns / count : 0;
-}
-
 /* Snapshots that hold in the window are adjacent, since their ends ascend as their begins do. */
 static void weigh_task(struct weighing *weighing, const struct scan_task *task)
 {
@@ -165,10 +148,8 @@ static void weigh_task(struct weighing *weighing, const struct scan_task *task)
         most_ns = *hold_ns > most_ns ? *hold_ns : most_ns;
         sum_ns += (double)*hold_ns;
     }
-    weight->is_even = task->are_totals || most_ns - least_ns <= most_ns / WEIGHTS_EVEN_PART;
+    weight->is_even = most_ns - least_ns <= most_ns / WEIGHTS_EVEN_PART;
     weight->mean_ns = weight->first < weight->end ? sum_ns / (weight->end - weight->first) : 0;
-    if (task->are_totals)
-        weight->mean_ns = find_hour_mean(weighing, task->granule);
     weighing->weights->magnitude += weight->first < weight->end ? task->granule->magnitude : 0;
 }
 

@@ -303,6 +303,60 @@ def totals_and_cut(response):
     ]
 
 
+def test_windows_of_hours_with_totals_only_add_up(shared_server):
+    """Gains and snapshots across the edges of hours stay, and a delta that extends beyond its hour
+    counts in that of its begin. Results are compared with those before the rule."""
+    server = shared_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    begin = begin_of_day(9)
+    cpu, gained, used = "cpu", "alloc_space", "inuse_space"
+    for i in range(13):
+        at = begin + 5 * MINUTE + i * 30 * MINUTE
+        values = [1000 * i, 1000 if i % 3 == 0 else 0]
+        for types, row, duration in ((HEAP, values, 0), ([CPU[1]], [1000], 30 * MINUTE)):
+            body = make_profile(types, at, {("main",): row}, types[-1], duration)
+            response = client.post("/api/v1/profiles", body=body, query={"label": "pod=a"})
+            assert response.status == 200, response
+
+    def windows(hours):
+        return [(begin + i * HOUR, begin + (i + hours) * HOUR) for i in range(0, 6, hours)]
+
+    def merged(name, hours):
+        return [folded(client, name, *window)[1].get(("main",), 0) for window in windows(hours)]
+
+    def over_time(name, hours, step="1h"):
+        series = [
+            client.get(
+                "/api/v1/query_range",
+                query={"query": name, "start": start, "end": end, "step": step},
+            ).json()["series"][0]
+            for start, end in windows(hours)
+        ]
+        return [one.get("total", one.get("average")) for one in series]
+
+    def results():
+        return [
+            find(name, hours)
+            for name in (gained, used)
+            for find in (merged, over_time)
+            for hours in (1, 2, 6)
+        ] + [over_time(name, 6, "10m") for name in (gained, used)]
+
+    before = results()
+    assert sum(merged(gained, 1)) == merged(gained, 6)[0]
+
+    def check():
+        assert results() == before
+        for find in (merged, over_time):
+            assert find(cpu, 1) == [2000] * 6 and find(cpu, 6) == [12000]
+
+    keep(client, ALL, "1d", totals="300d")
+    check()
+    compact(server)
+    until(lambda: is_reduced(server), "a block is not reduced")
+    check()
+
+
 @pytest.mark.long
 def test_reduced_hours_keep_no_profiles_sample_labels_or_parts(start_server):
     server = start_server("--jobs-interval", "1s")
@@ -458,7 +512,7 @@ def merge_segments(server):
     until(is_merged, "segments are not merged")
 
 
-def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
+def test_totals_of_snapshots_are_exact_where_blocks_interleave(start_server):
     """No single block has the first and last snapshot of a gain, and late snapshots change them."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
@@ -473,11 +527,14 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
         values[minute] = value
 
     def check():
-        line = [values[minute] for minute in sorted(values)]
+        minutes = sorted(values)
+        line = [values[minute] for minute in minutes]
+        holds = [b - a for a, b in zip(minutes, minutes[1:])]
+        holds.append(holds[-1])
         gained = sum(b - a if b >= a else b for a, b in zip(line, line[1:]))
         assert folded(client, HEAP_NAMES[0], begin, begin + HOUR)[1] == {("main",): gained}
         assert folded(client, HEAP_NAMES[1], begin, begin + HOUR)[1] == {
-            ("main",): sum(line) // len(line)
+            ("main",): sum(value * hold for value, hold in zip(line, holds)) // sum(holds)
         }
 
     for minutes in ({0: 100, 20: 200, 40: 300}, {10: 150, 30: 50}):

@@ -230,11 +230,14 @@ class Oracle:
     def are_totals(self, name, labels, time_ns):
         return (time_ns // HOUR + 1) * HOUR <= self.totals_until(name, labels)
 
+    def are_sums(self, name, labels, time_ns):
+        """Whether only the sum of its hour is kept. Gauges and counters keep their snapshots."""
+        return rule_of(name) == "sum" and self.are_totals(name, labels, time_ns)
+
     def is_cut(self, name, labels, time_ns, start_ns, end_ns):
-        """Whether only the totals of its hour are kept and the window contains a part of that
-        hour."""
+        """Whether only the sum of its hour is kept and the window contains a part of that hour."""
         hour = time_ns // HOUR * HOUR
-        return self.are_totals(name, labels, time_ns) and not (
+        return self.are_sums(name, labels, time_ns) and not (
             start_ns <= hour and hour + HOUR <= end_ns
         )
 
@@ -291,15 +294,14 @@ class Oracle:
         window."""
         series = collections.defaultdict(list)
         for name, labels, time_ns, rows, duration_ns in self.profiles:
+            if self.are_sums(name, labels, time_ns):  # the whole sum is in its hour
+                duration_ns = min(duration_ns, (time_ns // HOUR + 1) * HOUR - time_ns)
             if (
                 name != type_name
                 or not matches(labels)
                 or not time_ns < end_ns
                 or time_ns + duration_ns <= start_ns
-            ):
-                continue
-            if self.are_totals(name, labels, time_ns) and (
-                time_ns < start_ns or self.is_cut(name, labels, time_ns, start_ns, end_ns)
+                or self.is_cut(name, labels, time_ns, start_ns, end_ns)
             ):
                 continue
             series[tuple(sorted(labels.items()))].append((time_ns, duration_ns, rows))
@@ -383,9 +385,9 @@ class Oracle:
         return steps.points()
 
     def cut_hours(self, type_name, labels, times_ns, steps):
-        """Hours with totals only that do not fit into one step."""
+        """Hours of deltas with totals only that do not fit into one step."""
         hours = {
-            time_ns // HOUR for time_ns in times_ns if self.are_totals(type_name, labels, time_ns)
+            time_ns // HOUR for time_ns in times_ns if self.are_sums(type_name, labels, time_ns)
         }
         return {hour for hour in hours if steps.of(hour * HOUR) != steps.of(hour * HOUR + HOUR - 1)}
 
@@ -394,7 +396,7 @@ class Oracle:
         profiles = [
             one
             for one in profiles
-            if one[0] // HOUR not in cut or not self.are_totals(type_name, labels, one[0])
+            if one[0] // HOUR not in cut or not self.are_sums(type_name, labels, one[0])
         ]
         groups, hours = set(), collections.defaultdict(list)
         for time_ns, duration_ns, rows in profiles:
@@ -403,7 +405,7 @@ class Oracle:
                 if key := key_of(labels, stack, own):
                     values[key[0]] += value if key[1] else 0
             groups |= values.keys()
-            if self.are_totals(type_name, labels, time_ns):
+            if self.are_sums(type_name, labels, time_ns):
                 hours[time_ns // HOUR].append((time_ns, duration_ns, values))
                 continue
             steps.spread_parts(time_ns, duration_ns, values)
@@ -426,53 +428,31 @@ class Oracle:
                 steps.cover(group, time_ns, time_ns + duration_ns)
 
     def add_gains(self, type_name, labels, profiles, steps, key_of):
-        cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
         gains = collections.defaultdict(collections.Counter)
         since = since_of(profiles)
         for time_ns, (group, is_kept), value in row_values(
             "difference", profiles, lambda stack, own: key_of(labels, stack, own)
         ):
-            if time_ns // HOUR not in cut:
-                gains[time_ns][group] += value if is_kept else 0
+            gains[time_ns][group] += value if is_kept else 0
         for time_ns, values in gains.items():
             steps.spread_parts(since[time_ns], time_ns - since[time_ns], values)
         groups = {group for values in gains.values() for group in values}
         for group in groups:
             for time_ns, since_ns in since.items():
-                if time_ns // HOUR not in cut:
-                    steps.cover(group, since_ns, time_ns)
+                steps.cover(group, since_ns, time_ns)
 
     def means_over_time(self, type_name, matches, steps, key_of):
         for labels, profiles in self.snapshots(type_name, matches, steps.start_ns, steps.end_ns):
-            cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
-            profiles = [one for one in profiles if one[0] // HOUR not in cut]
             times = [time_ns for time_ns, _ in profiles]
             until = {time_ns: held_until(times, i) for i, time_ns in enumerate(times)}
-            groups, hours = set(), collections.defaultdict(collections.Counter)
+            groups = set()
             for time_ns, (group, is_kept), value in row_values(
                 "mean", profiles, lambda stack, own: key_of(labels, stack, own)
             ):
                 value = value if is_kept else 0
-                if self.are_totals(type_name, labels, time_ns):
-                    hours[time_ns // HOUR][group] += value
-                    continue
                 if time_ns < steps.end_ns and until[time_ns] > steps.start_ns:
                     groups.add(group)
                     steps.hold(group, time_ns, until[time_ns], value)
-            for (
-                hour,
-                sums,
-            ) in hours.items():  # only the sum is known: equal parts
-                timestamps = [time_ns for time_ns in times if time_ns // HOUR == hour]
-                for group, value in sums.items():
-                    groups.add(group)
-                    for i, time_ns in enumerate(timestamps):
-                        steps.hold(
-                            group,
-                            time_ns,
-                            until[time_ns],
-                            value * (i + 1) // len(timestamps) - value * i // len(timestamps),
-                        )
             for group in groups:
                 for time_ns in times:
                     steps.cover(group, time_ns, until[time_ns])
@@ -552,13 +532,6 @@ class Oracle:
                 until = held_until(times, i)
                 covered.cover((), time_ns, until)
                 holds[time_ns] = max(0, min(until, end_ns) - max(time_ns, start_ns))
-            for hour in {
-                time_ns // HOUR for time_ns in times if self.are_totals(type_name, labels, time_ns)
-            }:
-                in_hour = [time_ns for time_ns in times if time_ns // HOUR == hour]
-                held_ns = sum(holds[time_ns] for time_ns in in_hour)
-                mean = fractions.Fraction(held_ns, len(in_hour))
-                holds.update({time_ns: mean for time_ns in in_hour})
             for time_ns, key, value in row_values("mean", profiles, key_of_series(labels)):
                 total[key] += value * holds[time_ns]
         covered_ns = covered.covered_ns((), start_ns, end_ns)
