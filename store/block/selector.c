@@ -461,6 +461,17 @@ enum err_code selector_parse_stored(struct arena *arena, struct span text,
     return parse_text(&parser, ret_selector);
 }
 
+uint32_t selector_compared_labels(const struct selector *selector,
+                                  struct span ret_names[SELECTOR_MAX_MATCHERS])
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        if (!selector->matchers[i].is_of_type)
+            ret_names[count++] = selector->matchers[i].name;
+    }
+    return count;
+}
+
 uint32_t selector_required_labels(const struct selector *selector,
                                   struct span ret_names[SELECTOR_MAX_MATCHERS])
 {

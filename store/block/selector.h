@@ -55,6 +55,11 @@ enum err_code selector_parse_named(struct arena *arena, const char *name, struct
 enum err_code selector_parse_stored(struct arena *arena, struct span text,
                                     struct selector **ret_selector, struct err *err) MUST_USE;
 
+/* Lists the labels that the selector compares. Names are borrowed, and repeated where the selector
+ * repeats them. Returns their number. */
+uint32_t selector_compared_labels(const struct selector *selector,
+                                  struct span ret_names[SELECTOR_MAX_MATCHERS]);
+
 /* Lists the labels that a matching series must have, because the empty value does not match. Names
  * are borrowed, and repeated where the selector repeats them. Returns their number. */
 uint32_t selector_required_labels(const struct selector *selector,

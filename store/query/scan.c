@@ -79,14 +79,16 @@ static bool has_labels(const struct store_series *series, const struct span *nam
     return true;
 }
 
-/* Series that match by labels of samples lack one that the only selector requires. */
-static bool has_required(const struct scan *scan, const struct store_series *series)
+/* False if each selector compares a label that the series lacks: its samples had to be compared. */
+static bool has_compared(const struct scan *scan, const struct store_series *series)
 {
     struct span names[SELECTOR_MAX_MATCHERS];
-    const struct scan_state *state = scan->state;
-    if (!state->matches_known_labels || state->set.count != 1)
-        return true;
-    return has_labels(series, names, selector_required_labels(state->set.selectors[0], names));
+    const struct selector_set *set = &scan->state->set;
+    for (size_t i = 0; i < set->count; i++) {
+        if (has_labels(series, names, selector_compared_labels(set->selectors[i], names)))
+            return true;
+    }
+    return set->count == 0;
 }
 
 void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t name_count)
@@ -100,7 +102,7 @@ void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t n
         const struct store_series *series = &scan->series[task->series];
         const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
                                  has_labels(series, names, name_count) &&
-                                 has_required(scan, series);
+                                 has_compared(scan, series);
         scan->statistics.unlabelled_count += task->has_totals_only && !is_complete;
     }
 }

@@ -487,6 +487,12 @@ def test_a_warning_reports_that_labels_of_samples_are_not_kept(shared_server):
     for more in ({"label": "pod=a"}, {"group_by": "label:pod"}, {}):
         warning(**old, **folded_of, **more, expected=None)
     warning(**old, **plot, group_by="pod", expected=None)
+    # Conditions that samples without the label satisfy count all samples.
+    for condition in ('region!="eu"', 'region!~"eu"', 'region=""'):
+        selector = {**old, "query": f"{CPU_NAMES[0]}{{{condition}}}"}
+        assert warning(**selector, **folded_of).text == "main 12\n"
+        warning(**selector, **plot)
+    warning(**{**old, "query": CPU_NAMES[0] + '{pod!="b"}'}, **folded_of, expected=None)
     # A query of a part of the hour finds nothing and reports the reason.
     part = {"query": CPU_NAMES[0], "start": begin + MINUTE, "end": begin + HOUR}
     cut = "1 hour, counted by series and block, is left out: only totals are kept there"
