@@ -242,14 +242,10 @@ static enum err_code charge_owner(struct server *server, struct pg_connection *c
                                   const struct debuginfo_table *table, int64_t old_bytes,
                                   struct arena *arena, struct err *err)
 {
-    enum err_code code = ERR_NONE;
     if (table->tenant_id == DEBUGINFO_PUBLIC)
         return public_tables_make_room(server, connection, arena, err);
-    if (old_bytes)
-        code = quota_give_back(connection, table->tenant_id, old_bytes, arena, err);
-    return code ? code
-                : quota_charge_tenant(server, connection, table->tenant_id, table->stored_bytes,
-                                      arena, err);
+    return quota_replace(server, connection, table->tenant_id, old_bytes, table->stored_bytes,
+                         arena, err);
 }
 
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,

@@ -199,6 +199,17 @@ enum err_code quota_charge(struct request *request, struct pg_connection *connec
                                request->arena, err);
 }
 
+enum err_code quota_replace(const struct server *server, struct pg_connection *connection,
+                            int64_t tenant_id, int64_t replaced_bytes, int64_t bytes,
+                            struct arena *arena, struct err *err)
+{
+    return pg_queue_values(
+        connection, tenant_id,
+        "SELECT tenant_usage_replace($1::bigint, $2::bigint, $3::bigint, $4::bigint)", arena, err,
+        PG_I64(tenant_id), PG_I64(replaced_bytes), PG_I64(bytes),
+        PG_I64(default_max_bytes(server->settings, tenant_id)));
+}
+
 void quota_count_row_bytes(struct request *request, uint64_t bytes)
 {
     const double most = (double)settings_anonymous_daily_bytes(request->server->settings);

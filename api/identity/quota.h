@@ -70,6 +70,16 @@ enum err_code quota_charge_tenant(const struct server *server, struct pg_connect
                                   int64_t tenant_id, int64_t bytes, struct arena *arena,
                                   struct err *err) MUST_USE;
 
+/*
+ * As quota_charge_tenant for an object that replaces another one, whose replaced_bytes are given
+ * back. The caller has put the old object into object_trash, where it counts until it is deleted;
+ * charging the difference would not check it. A transaction that calls quota_give_back first
+ * instead can deadlock: it then holds the row that quota_charge of another transaction waits for.
+ */
+enum err_code quota_replace(const struct server *server, struct pg_connection *connection,
+                            int64_t tenant_id, int64_t replaced_bytes, int64_t bytes,
+                            struct arena *arena, struct err *err) MUST_USE;
+
 /* Called after the transaction that stores an upload: counts its texts in the anonymous bytes of a
  * day. Their size is known only after the upload itself was allowed, so they are not refused, but
  * delay the next upload. */
@@ -97,9 +107,8 @@ enum err_code quota_check_announcement(struct request *request, struct pg_connec
                                        struct err *err) MUST_USE;
 
 /* Subtracts the bytes of deleted data from the stored bytes of a tenant. The statement is sent with
- * the next one or the commit (pg_queue). Works with both database roles. A caller that replaces an
- * object gives its bytes back and charges all bytes of the new one: charging the difference would
- * not check the old object, which is in object_trash then. */
+ * the next one or the commit (pg_queue). Works with both database roles. Not before a charge in the
+ * same transaction: see quota_replace. */
 enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,
                               struct arena *arena, struct err *err) MUST_USE;
 

@@ -321,15 +321,13 @@ static enum err_code renew_upload(struct request *request, const struct upload *
     return code ? code : check_open(pg_row_count(rows), err);
 }
 
-/* The replaced object counts for the quota until it is deleted, so the new bytes are charged. */
+/* The replaced object counts for the quota until it is deleted. */
 static enum err_code charge_replaced(struct request *request, struct pg_connection *connection,
                                      const struct upload *upload, struct err *err)
 {
     const int64_t bytes = (int64_t)request->body.size;
-    enum err_code code = quota_give_back(connection, upload->tenant_id, bytes, request->arena, err);
-    return code ? code
-                : quota_charge_tenant(request->server, connection, upload->tenant_id, bytes,
-                                      request->arena, err);
+    return quota_replace(request->server, connection, upload->tenant_id, bytes, bytes,
+                         request->arena, err);
 }
 
 static enum err_code insert_part(struct request *request, const struct upload *upload, int64_t part,

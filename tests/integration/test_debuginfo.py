@@ -22,6 +22,8 @@ import stored as storage
 from conftest import BUILD, ROOT, Api
 from people import Tenant
 from test_database_outage import terminate
+from test_quotas import reply_behind_the_quota_lock
+from test_shares import wait_for
 
 SYMBOLIZE = BUILD / "perfolio-symbolize"
 SOURCE = """
@@ -701,6 +703,21 @@ def test_replaced_tables_count_for_the_quota_until_they_are_deleted(server, tena
         assert statuses == [201, 429, 429]
     finally:
         backup.close()
+
+
+def test_a_replaced_table_waits_for_the_quota_without_a_row(server, tmp_path):
+    tenant = Tenant(server, max_bytes_stored=10 << 20)
+    client = tenant.api("debuginfo")
+    tables = [
+        packed_of(compile_with_id(tmp_path, "aa60", name, flag))
+        for name, flag in (("one", "-fomit-frame-pointer"), ("two", "-fno-omit-frame-pointer"))
+    ]
+    assert client.post(path("aa60", "table"), body=tables[0]).status == 201
+    again = reply_behind_the_quota_lock(
+        server, tenant, lambda: client.post(path("aa60", "table"), body=tables[1])
+    )
+    assert again.status == 201, again
+    assert stored_bytes(server, tenant) == len(tables[1])
 
 
 @pytest.fixture

@@ -147,6 +147,48 @@ def test_uploads_far_from_the_limit_do_not_wait_for_each_other(server):
     assert stored_bytes(server, tenant.id) == 3000
 
 
+def reply_behind_the_quota_lock(server, tenant, send):
+    """Returns the response to send(), whose charge waited for another charge of the tenant. It
+    must not hold a row of tenant_usage while it waits: the other charge may need the same row."""
+    responses = []
+    holder = server.database()
+    try:
+        cursor = holder.cursor()
+        cursor.execute(
+            "INSERT INTO tenant_usage SELECT %s, slot, 0 FROM generate_series(0, 31) AS slot"
+            " ON CONFLICT DO NOTHING",
+            (tenant.id,),
+        )
+        holder.autocommit = False
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended('tenant_usage', %s))", (tenant.id,)
+        )
+        thread = threading.Thread(target=lambda: responses.append(send()))
+        thread.start()
+        try:
+            wait_for(lambda: waiting_sessions(server) == 1)
+            cursor.execute(
+                "SELECT slot FROM tenant_usage WHERE tenant_id = %s FOR UPDATE NOWAIT", (tenant.id,)
+            )
+            assert len(cursor.fetchall()) == 32
+        finally:
+            holder.rollback()
+            thread.join()
+    finally:
+        holder.close()
+    return responses[0]
+
+
+def test_a_part_that_is_put_again_waits_for_the_quota_without_a_row(server):
+    tenant = Tenant(server, max_bytes_stored=10 * MIB)
+    client = tenant.api("share")
+    upload = begin(client, 1000)
+    assert put(client, upload, 0, b"a" * 1000).status == 204
+    again = reply_behind_the_quota_lock(server, tenant, lambda: put(client, upload, 0, b"b" * 1000))
+    assert again.status == 204, again
+    assert stored_bytes(server, tenant.id) == 1000
+
+
 # ---- texts in rows ----
 
 
