@@ -236,16 +236,16 @@ static enum err_code write_row(struct pg_connection *connection,
                     values, TABLE_VALUE_COUNT + 1, arena, err);
 }
 
-/* Counts the table for its team, or for the limit of all public tables. old_bytes: of the table
- * that it replaces; 0: none. */
+/* Counts the table for its team, or for the limit of all public tables. replaced_bytes: of the
+ * table that it replaces; 0: none. */
 static enum err_code charge_owner(struct server *server, struct pg_connection *connection,
-                                  const struct debuginfo_table *table, int64_t old_bytes,
+                                  const struct debuginfo_table *table, int64_t replaced_bytes,
                                   struct arena *arena, struct err *err)
 {
     if (table->tenant_id == DEBUGINFO_PUBLIC)
         return public_tables_make_room(server, connection, arena, err);
-    return quota_replace(server, connection, table->tenant_id, old_bytes, table->stored_bytes,
-                         arena, err);
+    return quota_replace(server, connection, table->tenant_id,
+                         replaced_bytes + table->charged_bytes, table->stored_bytes, arena, err);
 }
 
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,

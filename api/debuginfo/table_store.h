@@ -22,13 +22,15 @@ enum { DEBUGINFO_KEY_BYTES = 40, DEBUGINFO_PROBLEM_CHARACTERS = 600 };
 #define DEBUGINFO_PUBLIC INT64_C(0)
 
 struct debuginfo_table {
-    int64_t tenant_id;   /* or DEBUGINFO_PUBLIC */
-    const char *id;      /* the build id, in the form of symbol_tables_id */
-    const char *source;  /* "table", "file", "upstream" */
-    const char *file;    /* the name given by its source; may be "" */
-    const char *problem; /* what the builder left out; may be "" */
-    struct span bytes;   /* unpacked, or packed (lib/symbols/symbol_pack.h) */
-    bool is_short_lived; /* a better one follows within seconds, so it is not packed */
+    int64_t tenant_id;     /* or DEBUGINFO_PUBLIC */
+    const char *id;        /* the build id, in the form of symbol_tables_id */
+    const char *source;    /* "table", "file", "upstream" */
+    const char *file;      /* the name given by its source; may be "" */
+    const char *problem;   /* what the builder left out; may be "" */
+    struct span bytes;     /* unpacked, or packed (lib/symbols/symbol_pack.h) */
+    bool is_short_lived;   /* a better one follows within seconds, so it is not packed */
+    int64_t charged_bytes; /* that the team was charged for them already; given back if the table is
+                            * stored, which is charged in their place */
     /* Set by debuginfo_table_read and debuginfo_table_put. */
     struct symbol_table_facts facts;
     uint32_t functions;

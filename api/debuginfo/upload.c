@@ -100,27 +100,54 @@ static void discard_incoming(struct request *request, const struct incoming *inc
         upload_unclaim(request, &incoming->upload);
 }
 
-/* Ends the upload in parts; its charge is given back, or kept for the result. */
-static enum err_code end_upload(struct request *request, struct pg_connection *connection,
-                                const struct incoming *incoming, bool is_charge_kept,
-                                struct err *err)
+/* Excludes other requests that end the upload in parts. */
+static enum err_code lock_upload(struct request *request, struct pg_connection *connection,
+                                 const struct incoming *incoming, struct err *err)
 {
     struct pg_result *rows;
-    const int64_t tenant_id = request->principal.tenant_id;
     if (!incoming->has_upload)
-        return is_charge_kept ? quota_charge(request, connection, incoming->bytes, err) : ERR_NONE;
-    enum err_code code = pg_query_values(connection, tenant_id,
-                                         "DELETE FROM upload WHERE id = $1 AND share_id IS NULL",
-                                         request->arena, &rows, err, PG_TEXT(incoming->upload.id));
-    if (code)
+        return ERR_NONE;
+    const enum err_code code =
+        pg_query_values(connection, request->principal.tenant_id,
+                        "SELECT FROM upload WHERE id = $1 AND share_id IS NULL FOR UPDATE",
+                        request->arena, &rows, err, PG_TEXT(incoming->upload.id));
+    if (code || pg_row_count(rows) == 1)
         return code;
-    if (pg_affected(rows) != 1)
-        code = err_set(err, ERR_CONFLICT, "the upload was completed or deleted meanwhile");
-    if (code)
-        return code;
-    if (!is_charge_kept)
-        code = quota_give_back(connection, tenant_id, incoming->bytes, request->arena, err);
+    return err_set(err, ERR_CONFLICT, "the upload was completed or deleted meanwhile");
+}
+
+/* Ends the upload in parts. result_bytes: charged in place of its bytes. The parts, which wait in
+ * object_trash, count for the quota with the rest. */
+static enum err_code delete_upload(struct request *request, struct pg_connection *connection,
+                                   const struct incoming *incoming, int64_t result_bytes,
+                                   struct err *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM upload_part WHERE upload_id = $1",
+        "DELETE FROM upload WHERE id = $1",
+    };
+    const int64_t tenant_id = request->principal.tenant_id;
+    const char *id = incoming->upload.id;
+    if (!incoming->has_upload)
+        return ERR_NONE;
+    enum err_code code = pg_queue_values(
+        connection, tenant_id, "UPDATE upload SET result_bytes = $2::bigint WHERE id = $1",
+        request->arena, err, PG_TEXT(id), PG_I64(result_bytes));
+    for (size_t i = 0; !code && i < sizeof(statements) / sizeof(*statements); i++)
+        code =
+            pg_queue_values(connection, tenant_id, statements[i], request->arena, err, PG_TEXT(id));
     return code;
+}
+
+/* Ends an upload in parts that is not needed. */
+static enum err_code drop_upload(struct request *request, struct pg_connection *connection,
+                                 const struct incoming *incoming, struct err *err)
+{
+    if (!incoming->has_upload)
+        return ERR_NONE;
+    const enum err_code code = quota_give_back(connection, request->principal.tenant_id,
+                                               incoming->bytes, request->arena, err);
+    return code ? code : delete_upload(request, connection, incoming, 0, err);
 }
 
 static enum err_code begin_transaction(struct request *request,
@@ -138,14 +165,16 @@ static enum err_code commit_table(struct request *request, struct pg_connection 
                                   const struct debuginfo_table *table, bool *ret_is_stored,
                                   struct err *err)
 {
-    enum err_code code = end_upload(request, connection, incoming, false, err);
+    enum err_code code = lock_upload(request, connection, incoming, err);
     if (code)
         return code;
     code = debuginfo_table_store(request->server, connection, table, request->arena, ret_is_stored,
                                  err);
     if (code)
         return code;
-    if (*ret_is_stored)
+    code = *ret_is_stored ? delete_upload(request, connection, incoming, table->stored_bytes, err)
+                          : drop_upload(request, connection, incoming, err);
+    if (!code && *ret_is_stored)
         code = audit_record(connection, request, "debuginfo.add", incoming->id, err);
     return code ? code : pg_commit(connection, err);
 }
@@ -206,7 +235,8 @@ static enum err_code take_table(struct request *request, struct incoming *incomi
                                     .source = "table",
                                     .file = incoming->file,
                                     .problem = "",
-                                    .bytes = bytes};
+                                    .bytes = bytes,
+                                    .charged_bytes = incoming->has_upload ? incoming->bytes : 0};
     enum err_code code = debuginfo_table_read(request->server, &table, err);
     if (!code)
         code = put_table(request, incoming, &table, err);
@@ -259,11 +289,11 @@ enum err_code debuginfo_post_table(struct request *request, struct response *res
 /* ---- debug files and executables ---- */
 
 /* If the same bytes were sent before, their result is known and these are not needed, unless the
- * stored ones are damaged or lost. Then these replace them, and the charge of the old ones is given
- * back. */
+ * stored ones are damaged or lost. Then these replace them, and *ret_replaced_bytes is the charge
+ * of the old ones; otherwise it is 0. */
 static enum err_code find_same(struct request *request, struct pg_connection *connection,
                                const struct incoming *incoming, bool *ret_is_known,
-                               const char **ret_state, struct err *err)
+                               const char **ret_state, int64_t *ret_replaced_bytes, struct err *err)
 {
     struct pg_result *rows;
     enum err_code code = pg_query_values(
@@ -274,6 +304,7 @@ static enum err_code find_same(struct request *request, struct pg_connection *co
         request->arena, &rows, err, PG_I64(request->principal.tenant_id), PG_TEXT(incoming->id),
         PG_TEXT(incoming->kind), PG_BYTES(span_of(incoming->sha256, DIGEST_BYTES)));
     *ret_is_known = false;
+    *ret_replaced_bytes = 0;
     if (code || pg_row_count(rows) == 0)
         return code;
     const bool has_failed = span_equal_text(span_text(pg_get_text(rows, 0, 0)), "failed");
@@ -281,9 +312,8 @@ static enum err_code find_same(struct request *request, struct pg_connection *co
     *ret_state = pg_get_text(rows, 0, 0);
     *ret_is_known = !has_failed && !is_damaged;
     if (is_damaged)
-        return quota_give_back(connection, request->principal.tenant_id, pg_get_i64(rows, 0, 4),
-                               request->arena, err);
-    if (has_failed && pg_get_i64(rows, 0, 2) >= SYMBOL_BUILDER_VERSION)
+        *ret_replaced_bytes = pg_get_i64(rows, 0, 4);
+    else if (has_failed && pg_get_i64(rows, 0, 2) >= SYMBOL_BUILDER_VERSION)
         return err_set(err, ERR_INVALID, "this file was tried before: %s", pg_get_text(rows, 0, 1));
     return ERR_NONE;
 }
@@ -313,19 +343,41 @@ static enum err_code insert_file(struct request *request, struct pg_connection *
                            PG_TEXT(incoming->id), PG_I64(file_id));
 }
 
+/* An upload in parts was charged when it was announced. Comes after insert_file, which moves the
+ * object that is replaced to object_trash. */
+static enum err_code charge_file(struct request *request, struct pg_connection *connection,
+                                 const struct incoming *incoming, int64_t replaced_bytes,
+                                 struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    if (!incoming->has_upload)
+        return quota_replace(request->server, connection, tenant_id, replaced_bytes,
+                             incoming->bytes, request->arena, err);
+    const enum err_code code =
+        quota_give_back(connection, tenant_id, replaced_bytes, request->arena, err);
+    return code ? code : delete_upload(request, connection, incoming, incoming->bytes, err);
+}
+
 static enum err_code commit_file(struct request *request, struct pg_connection *connection,
                                  const struct incoming *incoming, bool *ret_is_known,
                                  const char **ret_state, struct err *err)
 {
-    enum err_code code = find_same(request, connection, incoming, ret_is_known, ret_state, err);
+    int64_t replaced_bytes;
+    enum err_code code =
+        find_same(request, connection, incoming, ret_is_known, ret_state, &replaced_bytes, err);
     if (code)
         return code;
-    code = end_upload(request, connection, incoming, !*ret_is_known, err);
+    code = lock_upload(request, connection, incoming, err);
     if (code)
         return code;
-    if (*ret_is_known)
-        return pg_commit(connection, err);
+    if (*ret_is_known) {
+        code = drop_upload(request, connection, incoming, err);
+        return code ? code : pg_commit(connection, err);
+    }
     code = insert_file(request, connection, incoming, err);
+    if (code)
+        return code;
+    code = charge_file(request, connection, incoming, replaced_bytes, err);
     if (code)
         return code;
     code = audit_record(connection, request, "debuginfo.add", incoming->id, err);

@@ -23,7 +23,6 @@ from conftest import BUILD, ROOT, Api
 from people import Tenant
 from test_database_outage import terminate
 from test_quotas import reply_behind_the_quota_lock
-from test_shares import wait_for
 
 SYMBOLIZE = BUILD / "perfolio-symbolize"
 SOURCE = """
@@ -718,6 +717,76 @@ def test_a_replaced_table_waits_for_the_quota_without_a_row(server, tmp_path):
     )
     assert again.status == 201, again
     assert stored_bytes(server, tenant) == len(tables[1])
+
+
+@pytest.fixture
+def backup_lock(server):
+    """Holds the lock that a backup holds while it copies the objects."""
+    connection = server.database("perfolio_jobs")
+    connection.cursor().execute("SELECT pg_advisory_lock(%s)", (0x50465357,))
+    yield
+    connection.close()
+
+
+def trash_bytes(server, tenant):
+    return server.rows(
+        "SELECT coalesce(sum(bytes), 0)::bigint FROM object_trash WHERE tenant = %s", (tenant.id,)
+    )[0][0]
+
+
+@pytest.mark.parametrize("form", [table_of, packed_of])
+def test_a_table_in_parts_needs_no_more_quota_than_its_announcement(
+    server, tmp_path, backup_lock, form
+):
+    binary = compile_with_id(tmp_path, "aa61")
+    data, stored = form(binary), len(packed_of(binary))
+    tenant = Tenant(server, max_bytes_stored=len(data))
+    client = tenant.api("debuginfo")
+    upload = in_parts(client, data)
+    response = client.post(path("aa61", "table"), query={"upload": upload})
+    assert response.status == 201, response
+    assert stored_bytes(server, tenant) == stored
+    # The trash holds the parts, which are larger than a packed table.
+    assert trash_bytes(server, tenant) == len(data) - stored
+
+
+def test_a_table_in_parts_that_is_not_needed_counts_until_its_parts_are_deleted(
+    server, tenant, tmp_path, backup_lock
+):
+    client = tenant.api("debuginfo")
+    packed = packed_of(compile_with_id(tmp_path, "aa62"))
+    for number in range(3):
+        upload = in_parts(client, packed)
+        response = client.post(path("aa62", "table"), query={"upload": upload})
+        assert response.status == (200 if number else 201), response
+        assert stored_bytes(server, tenant) == len(packed)
+        assert trash_bytes(server, tenant) == number * len(packed)
+
+
+def test_a_file_in_parts_counts_once(server, tenant, tmp_path, backup_lock):
+    client = tenant.api("debuginfo")
+    data = compile_with_id(tmp_path, "aa63").read_bytes()
+    response = client.post(path("aa63", "debuginfo"), query={"upload": in_parts(client, data)})
+    assert response.status == 202, response
+    assert trash_bytes(server, tenant) == 0
+    again = client.post(path("aa63", "debuginfo"), query={"upload": in_parts(client, data)})
+    assert again.status == 200, again
+    assert trash_bytes(server, tenant) == len(data)
+    wait_built(client, "aa63")
+    table = len(packed_of(tmp_path / "program"))
+    assert stored_bytes(server, tenant) == len(data) + table
+
+
+def test_a_table_in_parts_waits_for_the_quota_without_a_row(server, tmp_path):
+    tenant = Tenant(server, max_bytes_stored=10 << 20)
+    client = tenant.api("debuginfo")
+    packed = packed_of(compile_with_id(tmp_path, "aa64"))
+    upload = in_parts(client, packed)
+    done = reply_behind_the_quota_lock(
+        server, tenant, lambda: client.post(path("aa64", "table"), query={"upload": upload})
+    )
+    assert done.status == 201, done
+    assert stored_bytes(server, tenant) == len(packed)
 
 
 @pytest.fixture
