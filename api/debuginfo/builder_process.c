@@ -4,13 +4,13 @@
 #include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
+#include "api/debuginfo/builder_queue.h"
 #include "api/debuginfo/table_store.h"
 #include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/base/wait_limit.h"
 #include "lib/symbols/symbol_builder.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -43,38 +43,31 @@ static uint64_t builder_memory(const struct server *server)
 
 /* ---- builders at once ---- */
 
+static struct builder_queue queue = BUILDER_QUEUE_EMPTY;
+
+static bool may_wait(const struct debuginfo_reader *reader, const struct wait_limit *wait_limit)
+{
+    return !wait_limit_is_over(wait_limit) &&
+           (!reader->may_wait || reader->may_wait(reader->context));
+}
+
 /* Builders together may use half of the memory of the host; one may always run. */
-static pthread_mutex_t running_mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t running_bytes;
-
-static bool enter(uint64_t bytes)
-{
-    pthread_mutex_lock(&running_mutex);
-    const bool is_in = !running_bytes || running_bytes + bytes <= memory_info_total_bytes() / 2;
-    if (is_in)
-        running_bytes += bytes;
-    pthread_mutex_unlock(&running_mutex);
-    return is_in;
-}
-
-static void leave(uint64_t bytes)
-{
-    pthread_mutex_lock(&running_mutex);
-    running_bytes -= bytes;
-    pthread_mutex_unlock(&running_mutex);
-}
-
 static enum err_code run_builder(const struct symbol_builder_options *options,
+                                 const struct debuginfo_reader *reader,
                                  struct symbol_builder_report *ret_report, struct err *err)
 {
     enum { LOOK_MS = 200 };
-    while (!enter(options->memory_bytes)) {
-        if (wait_limit_is_over(options->wait_limit))
+    struct builder_turn turn;
+    builder_queue_join(&queue, &turn, options->memory_bytes);
+    while (!builder_queue_enter(&queue, &turn, memory_info_total_bytes() / 2)) {
+        if (!may_wait(reader, options->wait_limit)) {
+            builder_queue_cancel(&queue, &turn);
             return err_set(err, ERR_CANCELLED, "other symbol tables are being built");
+        }
         wait_limit_sleep_ms(options->wait_limit, LOOK_MS);
     }
     enum err_code code = symbol_builder_run(options, ret_report, err);
-    leave(options->memory_bytes);
+    builder_queue_leave(&queue, options->memory_bytes);
     return code;
 }
 
@@ -99,8 +92,8 @@ static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo
 /* Writes into a new file at *ret_output, which the caller closes. */
 static enum err_code build_into(const struct server *server, int input, int shared,
                                 bool is_first_names, const struct wait_limit *wait_limit,
-                                int *ret_output, struct symbol_builder_report *ret_report,
-                                struct err *err)
+                                const struct debuginfo_reader *reader, int *ret_output,
+                                struct symbol_builder_report *ret_report, struct err *err)
 {
     *ret_output = memfd_create("symbol table", MFD_CLOEXEC);
     if (*ret_output < 0)
@@ -114,7 +107,7 @@ static enum err_code build_into(const struct server *server, int input, int shar
         .memory_bytes = builder_memory(server) + file_bytes(input) + file_bytes(shared),
         .output_bytes = DEBUGINFO_TABLE_MAX_BYTES,
         .wait_limit = wait_limit};
-    return run_builder(&options, ret_report, err);
+    return run_builder(&options, reader, ret_report, err);
 }
 
 /* If the table cannot be made with the shared file, the one made without it is kept. */
@@ -128,7 +121,8 @@ static enum err_code build_with_shared(const struct server *server, int input,
     enum err_code code = reader->find_shared(reader->context, report->alternate_id, &shared, err);
     if (code || shared < 0)
         return code;
-    code = build_into(server, input, shared, false, wait_limit, &better_output, &better, err);
+    code =
+        build_into(server, input, shared, false, wait_limit, reader, &better_output, &better, err);
     if (code)
         return code == ERR_CANCELLED ? code : ERR_NONE;
     const int old_output = *output;
@@ -145,7 +139,7 @@ static enum err_code build_without_shared(const struct server *server, int input
 {
     fd_auto output = -1;
     enum err_code code =
-        build_into(server, input, -1, is_first_names, wait_limit, &output, ret_report, err);
+        build_into(server, input, -1, is_first_names, wait_limit, reader, &output, ret_report, err);
     if (code)
         return code;
     if (ret_report->alternate_id[0] && reader->find_shared)

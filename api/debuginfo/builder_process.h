@@ -37,10 +37,15 @@ typedef enum err_code debuginfo_publish(void *context, const struct debuginfo_bu
 typedef enum err_code debuginfo_find_shared(void *context, const char *build_id, int *ret_fd,
                                             struct err *err);
 
+/* Called several times a second while other builders have all of the memory. If it returns false,
+ * debuginfo_builder_run ends with ERR_CANCELLED. */
+typedef bool debuginfo_may_wait(void *context);
+
 struct debuginfo_reader {
     debuginfo_publish *publish;
     debuginfo_find_shared *find_shared; /* NULL: shared files are not available */
-    void *context;                      /* for both functions */
+    debuginfo_may_wait *may_wait;       /* NULL: only wait_limit ends a wait */
+    void *context;                      /* for all functions */
 };
 
 /*
@@ -49,6 +54,7 @@ struct debuginfo_reader {
  * available. It is not an error if the table of names only cannot be made or published: the
  * complete table, or the reason why there is none, suffices. *ret_report is the report of
  * symbol_builder_run about the complete table; it contains the id also if the file has no symbols.
+ * Each process waits until the others leave enough memory, in turn (builder_queue.h).
  * Handles: the codes of symbol_builder_run and find_shared, and those of publish for the complete
  * table.
  */

@@ -28,7 +28,8 @@
 enum {
     LEASE_S = 60,
     RENEW_S = 15,
-    BUILD_LEASE_S = 300, /* more than both builders may take in elapsed time */
+    /* More than both builders may take in elapsed time, and RENEW_S. */
+    BUILD_LEASE_S = 300,
     POLL_S = 1,
     THREADS = 4,
     TENANT_AT_ONCE = 2, /* so that a team's slow servers do not occupy all threads */
@@ -204,6 +205,15 @@ static bool may_go_on(void *context)
     return !task->fetch->should_stop && !task->is_lost && !is_late(task) && has_disk(task->fetch);
 }
 
+/* Builders run one after the other, so a wait may take longer than a lease. */
+static bool may_wait_for_builders(void *context)
+{
+    struct fetch_task *task = context;
+    if (clock_monotonic_ns() - task->renewed_ns > RENEW_S * CLOCK_NS_PER_S)
+        renew_lease(task, BUILD_LEASE_S);
+    return !task->fetch->should_stop && !task->is_lost;
+}
+
 /* ---- from a file to a table ---- */
 
 static enum err_code begin_store(struct fetch_task *task, struct pg_connection **ret_connection,
@@ -352,8 +362,10 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
 static enum err_code build_table(struct fetch_task *task, int input, struct err *err)
 {
     const struct wait_limit wait_limit = {.is_cancelled = &task->fetch->should_stop};
-    const struct debuginfo_reader reader = {
-        .publish = publish_table, .find_shared = find_shared, .context = task};
+    const struct debuginfo_reader reader = {.publish = publish_table,
+                                            .find_shared = find_shared,
+                                            .may_wait = may_wait_for_builders,
+                                            .context = task};
     struct symbol_builder_report report;
     renew_lease(task, BUILD_LEASE_S);
     conclude_shared(

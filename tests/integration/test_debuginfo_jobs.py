@@ -14,8 +14,11 @@ import pytest
 
 import stored
 from conftest import BUILD, PERFOLIOD, make_folder
+from debuginfod_stub import Stub
 from people import Tenant
 from test_debuginfo import compile_with_id, path, stored_bytes, wait_built
+from test_debuginfo_upstreams import need, need_of, tables_of
+from test_shares import wait_for
 
 CRASH = "kill -SEGV $$"
 # Creates "running", runs the real builder once "go" exists, and ends with the server.
@@ -132,6 +135,37 @@ def test_a_builder_that_lost_its_lease_stores_nothing(start_server, programs, tm
     assert status["table"] is None and status["files"][0]["state"] == "waiting"
     execute(server, "UPDATE symbol_job SET leased_until = now()")
     assert wait_built(client, "aa24")["state"] == "ready"
+
+
+def test_a_fetch_that_waits_for_another_builder_keeps_its_lease(start_server, programs, tmp_path):
+    programs.script(WAIT)
+    first, second = os.urandom(20).hex(), os.urandom(20).hex()
+    with Stub() as stub:
+        stub.content = compile_with_id(tmp_path, first).read_bytes()
+        server = start_server(
+            "--max-builder-memory=1TiB",  # so that only one builder runs at a time
+            f"--debuginfod-urls={stub.url('content')}",
+            "--debuginfod-allow-host=127.0.0.1",
+            program=programs.perfoliod,
+        )
+        tenant = Tenant(server)
+        need(server, tenant, first)
+        programs.wait_running()
+        need(server, tenant, second)
+        lease = "SELECT 1 FROM symbol_job WHERE leased_until {} AND build_id = '" + second + "'"
+        # Before a builder starts, the lease becomes longer than that of a transfer.
+        wait_for(lambda: server.rows(lease.format("> now() + interval '100 s'")))
+        execute(
+            server,
+            "UPDATE symbol_job SET leased_until = now() + interval '1 day'"
+            f" WHERE build_id = '{second}'",
+        )
+        wait_for(lambda: server.rows(lease.format("< now() + interval '1 hour'")))
+        assert tables_of(server, first) == []
+        (programs.folder / "go").touch()
+        wait_for(lambda: tables_of(server, first) == ["public"])
+        # The file that the second fetch got has the build id of the first one.
+        wait_for(lambda: "unusable" in need_of(server, tenant, second)[0])
 
 
 def test_builds_alternate_between_teams(start_server, programs, tmp_path):
