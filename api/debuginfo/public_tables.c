@@ -9,6 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -88,14 +89,37 @@ const char *public_tables_take_uses(struct public_tables *tables, struct arena *
     return count ? arena_strndup(arena, ids.data, ids.size) : NULL;
 }
 
-/* Rows that another server is updating are skipped: it writes a use, too. */
-enum err_code public_tables_write_uses(struct server *server, struct err *err)
+/* Under the mutex. */
+static void give_use(struct public_tables *tables, struct span id)
 {
-    arena_auto arena = arena_create();
+    char text[SYMBOL_TABLES_ID_BYTES];
+    memcpy(text, id.data, id.size);
+    text[id.size] = '\0';
+    const uint64_t hash = hash_of(text);
+    struct noted *slot = &tables->noted[hash % NOTED_SLOTS];
+    if (tables->count < WAITING_MAX)
+        memcpy(tables->waiting[tables->count++], text, id.size + 1);
+    else if (slot->hash == hash)
+        slot->at_ns = 0;
+}
+
+void public_tables_give_uses(struct public_tables *tables, const char *build_ids)
+{
+    pthread_mutex_lock(&tables->mutex);
+    for (const char *id = build_ids + 1; *id;) {
+        const size_t size = strcspn(id, ",}");
+        assert(size < SYMBOL_TABLES_ID_BYTES);
+        give_use(tables, span_of(id, size));
+        id += size + 1;
+    }
+    pthread_mutex_unlock(&tables->mutex);
+}
+
+/* Rows that another server is updating are skipped: it writes a use, too. */
+static enum err_code write_uses(struct server *server, const char *ids, struct arena *arena,
+                                struct err *err)
+{
     pg_auto connection = NULL;
-    const char *ids = public_tables_take_uses(symbol_tables_public(server->symbol_tables), arena);
-    if (!ids)
-        return ERR_NONE;
     const enum err_code code = pg_take(server->jobs_database, &connection, err);
     if (code)
         return code;
@@ -104,6 +128,19 @@ enum err_code public_tables_write_uses(struct server *server, struct err *err)
                            " (SELECT build_id FROM symbol_table_public"
                            "  WHERE build_id = ANY ($1::text[]) FOR UPDATE SKIP LOCKED)",
                            arena, NULL, err, PG_TEXT(ids));
+}
+
+enum err_code public_tables_write_uses(struct server *server, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct public_tables *tables = symbol_tables_public(server->symbol_tables);
+    const char *ids = public_tables_take_uses(tables, arena);
+    if (!ids)
+        return ERR_NONE;
+    const enum err_code code = write_uses(server, ids, arena, err);
+    if (code)
+        public_tables_give_uses(tables, ids);
+    return code;
 }
 
 static enum err_code is_full(struct pg_connection *connection, int64_t max_bytes,

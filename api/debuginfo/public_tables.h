@@ -28,8 +28,12 @@ void public_tables_note_use(struct public_tables *tables, const char *build_id);
 /* Returns the noted build ids as an array in PostgreSQL's form, in arena, and forgets them; NULL if
  * there are none. */
 const char *public_tables_take_uses(struct public_tables *tables, struct arena *arena);
+/* Notes again what public_tables_take_uses returned, because it could not be written. Uses for
+ * which there is no space are noted by the next result. */
+void public_tables_give_uses(struct public_tables *tables, const char *build_ids);
 
-/* Writes the noted uses. Called often, by background work. Handles: ERR_DATABASE. */
+/* Writes the noted uses; if that fails, they stay noted. Called often, by background work. Handles:
+ * ERR_DATABASE. */
 enum err_code public_tables_write_uses(struct server *server, struct err *err) MUST_USE;
 
 /* Deletes tables if all together exceed the setting, until a sixteenth of it is free. In a

@@ -106,6 +106,33 @@ def test_a_report_that_uses_a_public_table_keeps_it(start, stub, tmp_path):
     assert server.rows(generation) == [before], "a use is no change of the tables"
 
 
+def test_a_use_that_could_not_be_written_is_written_later(start, stub, tmp_path):
+    server = start()
+    program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
+    stub.content = program.elf.read_bytes()
+    need(server, ANONYMOUS, program.build_id)
+    wait_for(lambda: need_of(server, ANONYMOUS, program.build_id) is None)
+    server.rows("UPDATE symbol_table_public SET last_used_at = now() - interval '9 days'")
+    connection = server.database("perfolio_cluster")
+    cursor = connection.cursor()
+    cursor.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN RAISE EXCEPTION 'no use is written now'; END$$"
+    )
+    cursor.execute(
+        "CREATE TRIGGER refuse BEFORE UPDATE OF last_used_at ON symbol_table_public"
+        " EXECUTE FUNCTION refuse()"
+    )
+    client = server.anonymous()
+    link = share(client, program.profile())["id"]
+    program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
+    wait_for(lambda: "no use is written now" in server.log())
+    cursor.execute("DROP TRIGGER refuse ON symbol_table_public")
+    connection.close()
+    used = "SELECT last_used_at > now() - interval '1 hour' FROM symbol_table_public"
+    wait_for(lambda: server.rows(used) == [(True,)])
+
+
 def test_a_smaller_limit_applies_from_the_next_start(start):
     server = start()
     ids = [add_table(server, 500 * KIB, days) for days in (1, 2, 3)]

@@ -55,10 +55,38 @@ static void notes_as_many_tables_as_there_is_space_for(void **state)
     public_tables_destroy(tables);
 }
 
+static void notes_uses_again_that_could_not_be_written(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct public_tables *tables = public_tables_create(test_now);
+    char id[16];
+    now_ns = 1;
+    public_tables_note_use(tables, "ab01");
+    public_tables_note_use(tables, "cd02");
+    const char *uses = public_tables_take_uses(tables, arena);
+    public_tables_note_use(tables, "ef03");
+    public_tables_give_uses(tables, uses);
+    assert_string_equal(public_tables_take_uses(tables, arena), "{ef03,ab01,cd02}");
+    /* Without space they are noted by the next result. */
+    for (int i = 0; i < 2000; i++) {
+        snprintf(id, sizeof(id), "%x", i);
+        public_tables_note_use(tables, id);
+    }
+    public_tables_give_uses(tables, uses);
+    const char *full = public_tables_take_uses(tables, arena);
+    assert_null(strstr(full, "ab01"));
+    public_tables_note_use(tables, "cd02");
+    public_tables_note_use(tables, "ef03");
+    assert_string_equal(public_tables_take_uses(tables, arena), "{cd02}");
+    public_tables_destroy(tables);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_a_table_once_an_hour),
+        cmocka_unit_test(notes_uses_again_that_could_not_be_written),
         cmocka_unit_test(notes_as_many_tables_as_there_is_space_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
