@@ -10,6 +10,7 @@
 #include "lib/io/pg.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -155,6 +156,22 @@ static enum err_code is_full(struct pg_connection *connection, int64_t max_bytes
     return code;
 }
 
+static int64_t kept_bytes(const struct server *server)
+{
+    const int64_t max_bytes = (int64_t)server->settings->debuginfod_cache_bytes;
+    return max_bytes - max_bytes / FREE_SHARE;
+}
+
+enum err_code public_tables_check_size(const struct server *server, int64_t bytes, struct err *err)
+{
+    if (bytes <= kept_bytes(server))
+        return ERR_NONE;
+    return err_set(err, ERR_TOO_LARGE,
+                   "its symbol table has %" PRId64 " bytes, and one may have %" PRId64
+                   " (15/16 of --debuginfod-cache-bytes)",
+                   bytes, kept_bytes(server));
+}
+
 enum err_code public_tables_make_room(const struct server *server, struct pg_connection *connection,
                                       struct arena *arena, struct err *err)
 {
@@ -169,5 +186,5 @@ enum err_code public_tables_make_room(const struct server *server, struct pg_con
         "  (ORDER BY last_used_at DESC, build_id) AS total FROM symbol_table_public)"
         " DELETE FROM symbol_table_public t USING ranked r"
         " WHERE t.build_id = r.build_id AND r.total > $1::bigint",
-        arena, NULL, err, PG_I64(max_bytes - max_bytes / FREE_SHARE));
+        arena, NULL, err, PG_I64(kept_bytes(server)));
 }

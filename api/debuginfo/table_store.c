@@ -260,6 +260,10 @@ enum err_code debuginfo_table_store(struct server *server, struct pg_connection 
     *ret_is_stored = false;
     if (!is_first && !is_better(old, table))
         return ERR_NONE;
+    if (table->tenant_id == DEBUGINFO_PUBLIC)
+        code = public_tables_check_size(server, table->stored_bytes, err);
+    if (code)
+        return code;
     code = write_row(connection, table, arena, err);
     if (code)
         return code;

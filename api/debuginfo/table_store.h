@@ -60,7 +60,8 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
  * and the team is charged for its bytes, or other public tables are deleted to make room
  * (public_tables_make_room). *ret_is_stored is false if the present table is better. If
  * the table is not stored or the transaction fails, the caller deletes the object
- * (debuginfo_discard). Handles: the codes of pg_query and quota_charge_tenant.
+ * (debuginfo_discard). Handles: the codes of pg_query and quota_charge_tenant, ERR_TOO_LARGE (a
+ * public table that would not leave room for any other, public_tables_check_size).
  */
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
                                     const struct debuginfo_table *table, struct arena *arena,

@@ -3,6 +3,7 @@ while the disk is full."""
 
 import os
 import shutil
+import subprocess
 import time
 import types
 
@@ -131,6 +132,25 @@ def test_a_use_that_could_not_be_written_is_written_later(start, stub, tmp_path)
     connection.close()
     used = "SELECT last_used_at > now() - interval '1 hour' FROM symbol_table_public"
     wait_for(lambda: server.rows(used) == [(True,)])
+
+
+def test_a_table_that_exceeds_the_limit_by_itself_is_refused(start, stub, tmp_path):
+    server = start("--debuginfod-cache-bytes=1KiB")
+    other = add_table(server, 100, 1)
+    # Random names hardly compress.
+    names = "".join(f"int f{os.urandom(30).hex()}(void) {{ return 1; }}\n" for _ in range(100))
+    (tmp_path / "names.c").write_text(names)
+    program = tmp_path / "names.so"
+    subprocess.run(
+        ["gcc", "-g", "-shared", "-Wl,--build-id", tmp_path / "names.c", "-o", program], check=True
+    )
+    stub.content = program.read_bytes()
+    need(server, ANONYMOUS, build_id_of(program))
+    wait_for(lambda: need_of(server, ANONYMOUS, build_id_of(program))[0])
+    reason, _, retry_s = need_of(server, ANONYMOUS, build_id_of(program))
+    assert "one may have 960 (15/16 of --debuginfod-cache-bytes)" in reason
+    assert retry_s > 3600
+    assert table_ids(server) == {other}
 
 
 def test_a_smaller_limit_applies_from_the_next_start(start):
