@@ -13,17 +13,18 @@ bool object_outage_is_possible(enum err_code code, const struct err *failure)
     return code == ERR_NOT_FOUND || (code == ERR_IO && failure->is_unreadable);
 }
 
-/* Two of the oldest and two of the newest rows. */
-#define ENDS_OF(table, where, order)                                                               \
-    "(SELECT object_key FROM " table " WHERE object_key <> $1 " where " ORDER BY " order           \
+/* Two of the oldest and two of the newest rows. first and last are lists of columns: a row value
+ * such as (a, b) does not use the index of the primary key, but sorts the table. */
+#define ENDS_OF(table, where, first, last)                                                         \
+    "(SELECT object_key FROM " table " WHERE object_key <> $1 " where " ORDER BY " first           \
     " LIMIT 2) UNION (SELECT object_key FROM " table " WHERE object_key <> $1 " where              \
-    " ORDER BY " order " DESC LIMIT 2)"
-#define SEGMENTS ENDS_OF("segment", "", "id")
-#define BLOCKS ENDS_OF("block", "", "id")
-#define SHARES ENDS_OF("share", "AND state = 'live'", "id")
-#define DEBUG_FILES ENDS_OF("debug_file", "AND object_key <> ''", "id")
-#define TABLES ENDS_OF("symbol_table", "", "(tenant_id, build_id)")
-#define TABLES_PUBLIC ENDS_OF("symbol_table_public", "", "build_id")
+    " ORDER BY " last " LIMIT 2)"
+#define SEGMENTS ENDS_OF("segment", "", "id", "id DESC")
+#define BLOCKS ENDS_OF("block", "", "id", "id DESC")
+#define SHARES ENDS_OF("share", "AND state = 'live'", "id", "id DESC")
+#define DEBUG_FILES ENDS_OF("debug_file", "AND object_key <> ''", "id", "id DESC")
+#define TABLES ENDS_OF("symbol_table", "", "tenant_id, build_id", "tenant_id DESC, build_id DESC")
+#define TABLES_PUBLIC ENDS_OF("symbol_table_public", "", "build_id", "build_id DESC")
 
 static enum err_code list_others(struct pg_pool *database, struct arena *arena, const char *key,
                                  struct pg_result **ret_rows, struct err *err)
