@@ -262,6 +262,12 @@ enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
                                 const struct catalogue_claim *claim, int64_t wait_s,
                                 struct err *err) MUST_USE;
 
+/* Releases a claim of blocks that need not be merged: they can be merged with others after wait_s,
+ * and be claimed for deletions and retention at once. */
+enum err_code catalogue_leave(struct pg_pool *jobs, int64_t writer_id,
+                              const struct catalogue_claim *claim, int64_t wait_s,
+                              struct err *err) MUST_USE;
+
 struct catalogue_block {
     const char *object_key;
     uint64_t bytes;

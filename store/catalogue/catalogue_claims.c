@@ -119,6 +119,7 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         "             AS size) w"
         "  WHERE swapped_at IS NULL AND NOT is_broken"
         "    AND (level < 4 OR created_at > now() - interval '2 days')"
+        "    AND (merge_after IS NULL OR merge_after < now())"
         "    AND (leased_until IS NULL OR leased_until < now())), "
         "due AS ("
         "  SELECT tenant_id, level, span FROM free GROUP BY tenant_id, level, span, size"
@@ -290,6 +291,9 @@ enum err_code catalogue_renew_writer(struct pg_connection *connection, struct ar
 }
 
 #define RELEASE_SQL " SET leased_by = NULL, leased_until = now() + $4 * interval '1 s'"
+#define LEAVE_SQL                                                                                  \
+    "UPDATE block SET leased_by = NULL, leased_until = NULL, merge_after = now() + $4"             \
+    " * interval '1 s' WHERE tenant_id = $1 AND id = ANY ($2::bigint[]) AND leased_by = $3"
 
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err)
@@ -319,21 +323,33 @@ enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
     return catalogue_check_count(pg_affected(result), claim->id_count, err);
 }
 
-enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
-                                const struct catalogue_claim *claim, int64_t wait_s,
-                                struct err *err)
+static enum err_code end_lease(struct pg_pool *jobs, const char *sql, int64_t writer_id,
+                               const struct catalogue_claim *claim, int64_t wait_s, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
     struct pg_result *result;
-    const char *sql = claim->level ? "UPDATE block" RELEASE_SQL " WHERE tenant_id = $1"
-                                     " AND id = ANY ($2::bigint[]) AND leased_by = $3"
-                                   : "UPDATE segment_tenant" RELEASE_SQL " WHERE tenant_id = $1"
-                                     " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3";
     enum err_code code = pg_take(jobs, &connection, err);
     return code
                ? code
                : pg_query_values(connection, PG_NO_TENANT, sql, arena, &result, err,
                                  PG_I64(claim->tenant_id), PG_TEXT(catalogue_id_list(arena, claim)),
                                  PG_I64(writer_id), PG_I64(wait_s));
+}
+
+enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
+                                const struct catalogue_claim *claim, int64_t wait_s,
+                                struct err *err)
+{
+    const char *sql = claim->level ? "UPDATE block" RELEASE_SQL " WHERE tenant_id = $1"
+                                     " AND id = ANY ($2::bigint[]) AND leased_by = $3"
+                                   : "UPDATE segment_tenant" RELEASE_SQL " WHERE tenant_id = $1"
+                                     " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3";
+    return end_lease(jobs, sql, writer_id, claim, wait_s, err);
+}
+
+enum err_code catalogue_leave(struct pg_pool *jobs, int64_t writer_id,
+                              const struct catalogue_claim *claim, int64_t wait_s, struct err *err)
+{
+    return end_lease(jobs, LEAVE_SQL, writer_id, claim, wait_s, err);
 }

@@ -23,7 +23,7 @@
  * DAYS_TOGETHER days and up to WORK_TOGETHER_GIB of open inputs times days, and a claim that takes
  * longer than TURN_S returns the rest, so that other tenants wait for seconds. MAX_OPEN_BYTES is
  * the default of maintenance_options.max_open_bytes. Blocks of the last level that do not fit
- * together are claimed again after LARGE_S. */
+ * together are merged after LARGE_S at the earliest. */
 enum {
     ZSTD_LEVEL = 1,
     DAY_HOURS = 24,
@@ -736,7 +736,7 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
             code = catalogue_renew(options->jobs_database, writer_id, &remainder, err);
         if (!code)
             code = is_useless(options, &part)
-                       ? catalogue_release(options->jobs_database, writer_id, &part, LARGE_S, err)
+                       ? catalogue_leave(options->jobs_database, writer_id, &part, LARGE_S, err)
                        : merge_part(options, writer_id, &part, err);
         if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
             size = (size + 1) / 2;

@@ -212,7 +212,8 @@ def test_a_merge_has_few_blocks_open_together(start_server):
 
 
 def test_blocks_that_do_not_fit_together_are_left_alone(start_server):
-    """Each of a day's eight blocks takes more than a merge may have open."""
+    """Each of a day's eight blocks takes more than a merge may have open. Retention applies to them
+    nevertheless."""
     server = start_server("--jobs-interval", "1s", "--max-merge-memory=1MiB")
     for i in range(8):
         ingest(server, long_names(480, 480 * i), f"shop{i}")
@@ -223,11 +224,19 @@ def test_blocks_that_do_not_fit_together_are_left_alone(start_server):
     server.rows("UPDATE block SET created_at = now(), leased_until = NULL")
     until(
         lambda: rows_of(
-            server, "SELECT 1 FROM block WHERE leased_until > now() + interval '50 min'"
+            server, "SELECT 1 FROM block WHERE merge_after > now() + interval '50 min'"
         ),
         "the blocks are not released",
     )
     assert rows_of(server, blocks) == before
+    rule = server.api().post(
+        "/api/v1/retention", json={"query": '{service_name="shop3"}', "keep": "1d"}
+    )
+    assert rule.status == 200, rule
+    until(
+        lambda: len(rows_of(server, "SELECT id FROM block WHERE swapped_at IS NULL")) == 7,
+        "the profiles do not expire",
+    )
 
 
 def test_stored_profiles_count_towards_a_limit(start_server):
