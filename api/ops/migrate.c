@@ -4,6 +4,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
+#include "lib/base/log.h"
 #include "lib/io/pg.h"
 
 #include <stdbool.h>
@@ -156,6 +157,21 @@ static enum err_code apply_missing(struct pg_connection *connection,
     return code;
 }
 
+/* Private databases are created with page checksums. */
+static enum err_code warn_without_checksums(struct pg_connection *connection, struct arena *arena,
+                                            struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code =
+        pg_query(connection, PG_NO_TENANT, "SHOW data_checksums", NULL, 0, arena, &result, err);
+    if (!code && strcmp(pg_get_text(result, 0, 0), "on") != 0)
+        log_event(LOG_WARN,
+                  "the database has no page checksums, so a damaged row may be served: stop "
+                  "PostgreSQL and run pg_checksums --enable",
+                  "setting=data_checksums value=off");
+    return code;
+}
+
 /* ---- the run ---- */
 
 enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_count, struct err *err)
@@ -175,6 +191,8 @@ enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_cou
         code = pg_query(connection, PG_NO_TENANT, applied_sql, NULL, 0, arena, &result, err);
     if (!code)
         code = apply_missing(connection, result, ret_applied_count, err);
+    if (!code)
+        code = warn_without_checksums(connection, arena, err);
     struct err unlock_err;
     /* A connection that cannot unlock is broken, and its end releases the lock. */
     enum err_code unlock_code =

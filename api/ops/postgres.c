@@ -194,6 +194,7 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
                                "--encoding=UTF8",
                                "--locale=C.UTF-8",
                                "--no-sync",
+                               "--data-checksums",
                                "--no-instructions",
                                NULL};
     enum err_code code = run_quietly(postgres, "initdb", arguments, -1, err);

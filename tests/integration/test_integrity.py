@@ -18,6 +18,7 @@ import stored
 from conftest import rest_long
 from people import Tenant
 from test_backup import run
+from test_server import external_database  # noqa: F401
 from test_debuginfo import compile_with_id, path, wait_built
 from test_store import BEGIN, HOUR, compact, until
 from test_store_deletion import push as push_profile
@@ -577,3 +578,37 @@ def test_damage_found_by_a_request_is_listed_immediately(start_server):
         one["object"]: one["problem"] for one in api.get("/api/v1/admin/scrub").json()["problems"]
     }
     assert listed == {f"share/{damaged}": "broken", f"share/{lost}": "missing"}
+
+
+def test_a_damaged_page_of_the_database_is_an_error(start_server):
+    """PostgreSQL compares each page that it reads with its checksum. Without that, a flipped bit of
+    the tenant's number would give the share to another team."""
+    server = start_server()
+    owner = Tenant(server).user("owner")
+    secret = "the description of the damaged row"
+    made = owner.post(
+        "/api/v1/shares", b"main;work 1\n", query={"description": secret, "visibility": "team"}
+    )
+    assert made.status == 201, made
+    with server.cursor() as cursor:
+        cursor.execute("SHOW data_checksums")
+        assert cursor.fetchone() == ("on",)
+        cursor.execute("SELECT pg_relation_filepath('share')")
+        (table,) = cursor.fetchone()
+    server.stop()
+    file = server.data_dir / "pg" / table
+    data = file.read_bytes()
+    file.write_bytes(flip(data, data.index(secret.encode())))
+    server.start()
+    response = owner.get(f"/api/v1/shares/{made.json()['id']}")
+    assert response.status == 503 and secret[1:] not in response.text, response
+    assert "invalid page" in server.log()
+    assert "invalid page" in server.database_log()
+    backup = server.data_dir.parent / "backup"
+    done = run("backup", "--data-dir", server.data_dir, backup, check=False)
+    assert done.returncode == 1 and "invalid page" in done.stderr, done
+
+
+def test_a_database_without_page_checksums_is_reported(start_server, external_database):
+    server = start_server("--database-url", external_database, is_fresh=True)
+    assert "the database has no page checksums" in server.log()
