@@ -70,13 +70,14 @@ static bool is_too_old(const struct listing *listing, int64_t time_ns)
     return listing->is_full && time_ns < listing->entries[listing->wanted - 1].id.time_ns;
 }
 
-static void add_entry(struct listing *listing, uint32_t series, const struct block_profile *profile)
+static void add_entry(struct listing *listing, uint32_t series, const struct block_profile *profile,
+                      int64_t total)
 {
     const struct store_profile_entry entry = {
         .id = {.time_ns = profile->time_ns, .series = listing->scan->series[series].hash},
         .series = series,
         .duration_ns = profile->duration_ns,
-        .total = profile->total,
+        .total = total,
     };
     const struct store_profile_id *after = listing->query->after;
     if (after && compare_ids(&entry.id, after) <= 0)
@@ -94,7 +95,7 @@ static enum err_code read_profiles(struct listing *listing, struct scan_task *ta
     for (uint32_t i = task->end; !code && i > task->first; i--) {
         if (is_too_old(listing, profiles[i - 1].time_ns))
             break;
-        add_entry(listing, task->series, &profiles[i - 1]);
+        add_entry(listing, task->series, &profiles[i - 1], profiles[i - 1].total);
     }
     return scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
 }
@@ -104,7 +105,8 @@ static bool is_match(const struct listing *listing, uint32_t label_set)
     return row_labels_stays(row_labels_group(listing->labels, label_set));
 }
 
-/* Adds the profiles with a sample whose labels match. */
+/* Adds the profiles with a sample whose labels match, with the sum of such samples: the parts of a
+ * profile that came in several uploads then add up to the same total as one upload. */
 static enum err_code read_rows(struct listing *listing, struct scan_task *task)
 {
     struct scan *scan = listing->scan;
@@ -121,15 +123,20 @@ static enum err_code read_rows(struct listing *listing, struct scan_task *task)
     enum found { NO_ROW, OTHER_ROWS, MATCH };
     const enum found of_none = is_match(listing, 0) ? MATCH : OTHER_ROWS;
     enum found *found = mem_new(enum found, rows.profile_count);
+    int64_t *totals = mem_new(int64_t, rows.profile_count);
     for (uint32_t i = 0; i < rows.row_count; i++) {
-        if (found[rows.ordinals[i]] != MATCH)
-            found[rows.ordinals[i]] = is_match(listing, rows.label_sets[i]) ? MATCH : OTHER_ROWS;
+        const uint32_t ordinal = rows.ordinals[i];
+        const bool matches = is_match(listing, rows.label_sets[i]);
+        if (found[ordinal] != MATCH)
+            found[ordinal] = matches ? MATCH : OTHER_ROWS;
+        totals[ordinal] += matches ? rows.values[i] : 0;
     }
     for (uint32_t i = task->end; i > task->first; i--) {
         if ((found[i - 1] ? found[i - 1] : of_none) == MATCH)
-            add_entry(listing, task->series, &rows.profiles[i - 1]);
+            add_entry(listing, task->series, &rows.profiles[i - 1], totals[i - 1]);
     }
     mem_free(found);
+    mem_free(totals);
     return scan_note_read(scan, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
 }
 

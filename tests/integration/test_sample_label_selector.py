@@ -226,6 +226,27 @@ def test_lists_contain_series_with_matching_samples(client):
     ] == ["other"]
 
 
+def test_totals_of_listed_profiles_do_not_depend_on_the_uploads(shared_server):
+    """A total is the sum of the samples that the selector selects."""
+    client = Tenant(shared_server()).api("ingest", "read")
+    for name, uploads in (("whole", [APP]), ("split", [[sample] for sample in APP])):
+        for samples in uploads:
+            query = {"label": f"service_name={name}"}
+            response = client.post("/api/v1/profiles", make_labelled(samples), query=query)
+            assert response.status == 200, response
+    for condition, total in (
+        ('{endpoint="/a"}', 40),
+        ('{endpoint!="/a"}', 110),
+        ('{endpoint=""}', 90),
+        ("", 150),
+    ):
+        listed = client.get("/api/v1/profiles", query=window(query=CPU + condition)).json()
+        assert [(one["labels"]["service_name"], one["total"]) for one in listed["data"]] in (
+            [("whole", total), ("split", total)],
+            [("split", total), ("whole", total)],
+        ), condition
+
+
 def test_an_unknown_label_is_reported(client):
     def warning(selector, path="/api/v1/query"):
         return client.get(path, query=window(query=CPU + selector)).headers.get("perfolio-warning")
