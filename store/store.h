@@ -312,6 +312,10 @@ struct store_statistics {
     /* The part of totals_count for series that lack a label which the query names; their samples
      * may have had it. */
     uint32_t unlabelled_count;
+    /* Names a label of label_filter that nothing has which the selectors match; NULL: there is
+     * none.
+     */
+    const char *absent_filter_label;
     struct store_symbolization names;
 };
 

@@ -346,10 +346,18 @@ static const char *describe_totals(struct arena *arena, const struct store_stati
     return arena_printf(arena, "%s%s", cut, unlabelled);
 }
 
+/* Where labels of samples are lost, the hours are named instead. */
+static const char *describe_absent(struct arena *arena, const struct store_statistics *read)
+{
+    if (!read->absent_filter_label || !read->profile_count || read->unlabelled_count)
+        return "";
+    return arena_printf(arena, "label: %s", read->absent_filter_label);
+}
+
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
 {
     const char *parts[] = {describe_broken(arena, read), describe_oversized(arena, read),
-                           describe_totals(arena, read)};
+                           describe_totals(arena, read), describe_absent(arena, read)};
     char *text = arena_strdup(arena, "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         text = arena_printf(arena, "%s%s%s", text, *text && *parts[i] ? "; " : "", parts[i]);

@@ -726,6 +726,8 @@ static enum err_code add_values(struct merge *merge)
         code = merge->result.aggregation == STORE_SUM ? add_tasks(merge) : add_increases(merge);
     if (!code)
         code = row_labels_check(merge->labels, merge->scan->err);
+    if (!code)
+        merge->scan->statistics.absent_filter_label = row_labels_describe_absent_key(merge->labels);
     int64_t left_out, start;
     const uint32_t count = stack_union_left_out(merge->stacks, &left_out, &start);
     merge->result.left_out = tree_rounding_round(left_out, merge->scale_bits) -

@@ -179,6 +179,8 @@ static enum err_code try_to_compute(struct range *range, struct scan *scan)
     range->lacks_neighbours = lacks_neighbours(range);
     if (!code && !range->lacks_neighbours)
         code = row_labels_check(range->labels, scan->err);
+    if (!code)
+        scan->statistics.absent_filter_label = row_labels_describe_absent_key(range->labels);
     if (!code && !range->lacks_neighbours)
         code = make_result(range);
     return code;

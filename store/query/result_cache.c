@@ -135,6 +135,9 @@ static void copy_texts(struct store_result *result)
     result->type = arena_strdup(arena, result->type);
     if (result->absent_label)
         result->absent_label = arena_strdup(arena, result->absent_label);
+    if (result->statistics.absent_filter_label)
+        result->statistics.absent_filter_label =
+            arena_strdup(arena, result->statistics.absent_filter_label);
     if (result->statistics.broken_message)
         result->statistics.broken_message = arena_strdup(arena, result->statistics.broken_message);
     if (result->statistics.oversized_message)

@@ -6,6 +6,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
+#include "lib/profile/batch/batch_labels.h"
 #include "store/block/block_read.h"
 #include "store/block/selector.h"
 
@@ -38,9 +39,11 @@ struct row_labels {
     enum row_labels_kind kind;
     struct span *wanted_keys; /* the filter's keys and the names */
     size_t wanted_key_count;
-    enum err_code code; /* of the first row that could not be compared */
+    size_t filter_key_count; /* the first of wanted_keys */
+    enum err_code code;      /* of the first row that could not be compared */
     struct err err;
     bool *is_seen;      /* per name */
+    bool *is_key_seen;  /* per key of the filter */
     struct span *shown; /* existing names, for messages */
     uint32_t shown_count;
     struct map_bytes groups; /* by their labels */
@@ -122,6 +125,8 @@ static void list_asked(struct row_labels *labels)
         if (!has_key(labels->wanted_keys, labels->wanted_key_count, key))
             labels->wanted_keys[labels->wanted_key_count++] = key;
     }
+    labels->filter_key_count = key_count;
+    labels->is_key_seen = arena_new(labels->arena, bool, key_count);
 }
 
 struct row_labels *row_labels_create(struct arena *arena, const struct label_filter *filter,
@@ -164,6 +169,12 @@ static bool is_id_name(struct span key)
     return span_equal_text(key, trace_id_name) || span_equal_text(key, span_id_name);
 }
 
+/* Whether a label of a sample has this name, as its sender or as a series would write it. */
+static bool has_name(struct span sender_name, struct span name)
+{
+    return span_equal(sender_name, name) || batch_labels_becomes(sender_name, name);
+}
+
 /* Only samples have ids of traces and spans. */
 static bool may_be_own(const struct row_labels *labels, const struct dictionary *dictionary)
 {
@@ -174,8 +185,10 @@ static bool may_be_own(const struct row_labels *labels, const struct dictionary 
             return true;
     }
     for (uint32_t i = 0; count && i < dictionary->label_key_count; i++) {
-        if (has_key(keys, count, dictionary->tables->strings[dictionary->label_keys[i]]))
-            return true;
+        for (size_t j = 0; j < count; j++) {
+            if (has_name(dictionary->tables->strings[dictionary->label_keys[i]], keys[j]))
+                return true;
+        }
     }
     for (size_t i = 0; labels->selectors && i < labels->selectors->count; i++) {
         if (selector_may_match_samples(labels->selectors->selectors[i], dictionary, false))
@@ -314,6 +327,18 @@ static void add_own(struct row_labels *labels, uint32_t set_number)
     add_id(labels, 1, span_id_name, set->link.span_id, sizeof(set->link.span_id));
 }
 
+/* A name that is written as series have it finds the sample's label under its sender's name. */
+static void add_aliases(struct row_labels *labels, struct span name)
+{
+    for (uint32_t i = 0; i < labels->named_count; i++) {
+        struct label_words word = labels->words[i];
+        if (span_equal(word.key, name) || !batch_labels_becomes(word.key, name))
+            continue;
+        word.key = name;
+        add_word(labels, &word);
+    }
+}
+
 static void add_of_series(struct row_labels *labels)
 {
     const struct dictionary *dictionary = labels->dictionary;
@@ -327,6 +352,7 @@ static void add_of_series(struct row_labels *labels)
     labels->named_count = labels->word_count;
     for (size_t i = 0; i < labels->wanted_key_count; i++) {
         const struct span name = labels->wanted_keys[i];
+        add_aliases(labels, name);
         const struct batch_label *label = dictionary_find_label(dictionary, labels->series, name);
         if (label && !span_equal(strings[label->name], name))
             add_word(labels, &(struct label_words){.key = name, .text = strings[label->value]});
@@ -344,6 +370,14 @@ static void note_shown(struct row_labels *labels)
             is_known |= span_equal(labels->shown[j], labels->words[i].key);
         if (!is_known)
             labels->shown[labels->shown_count++] = copy_text(labels, labels->words[i].key);
+    }
+}
+
+static void note_keys(struct row_labels *labels)
+{
+    for (size_t i = 0; i < labels->filter_key_count; i++) {
+        for (uint32_t j = 0; j < labels->word_count && !labels->is_key_seen[i]; j++)
+            labels->is_key_seen[i] = span_equal(labels->words[j].key, labels->wanted_keys[i]);
     }
 }
 
@@ -474,6 +508,7 @@ static uint32_t find_group(struct row_labels *labels, uint32_t label_set)
     note_shown(labels);
     if (!is_chosen)
         return ROW_LABELS_NOT_FOUND;
+    note_keys(labels);
     if (labels->filter && !label_filter_passes(labels->filter, labels->words, labels->word_count))
         return ROW_LABELS_LEFT_OUT;
     buf_clear(&labels->key);
@@ -529,6 +564,14 @@ enum err_code row_labels_check(const struct row_labels *labels, struct err *err)
     return labels->code;
 }
 
+static const char *describe_unseen(const struct row_labels *labels, struct span name,
+                                   struct span known)
+{
+    return arena_printf(labels->arena, "'%.*s' is no label of what the query finds%.*s",
+                        name.size > NAME_BYTES_SHOWN ? NAME_BYTES_SHOWN : (int)name.size,
+                        (const char *)name.data, SPAN_PRINT(known));
+}
+
 const char *row_labels_describe_absent(const struct row_labels *labels)
 {
     for (size_t i = 0; i < labels->name_count; i++) {
@@ -542,10 +585,17 @@ const char *row_labels_describe_absent(const struct row_labels *labels)
                        name.size > NAME_BYTES_SHOWN ? NAME_BYTES_SHOWN : (int)name.size,
                        (const char *)name.data);
         }
-        const struct span name = labels->names[i];
-        return arena_printf(labels->arena, "'%.*s' is no label of what the query finds%.*s",
-                            name.size > NAME_BYTES_SHOWN ? NAME_BYTES_SHOWN : (int)name.size,
-                            (const char *)name.data, SPAN_PRINT(buf_span(&known)));
+        return describe_unseen(labels, labels->names[i], buf_span(&known));
+    }
+    return NULL;
+}
+
+/* Lists no names that exist: rows without a label that counts are not read. */
+const char *row_labels_describe_absent_key(const struct row_labels *labels)
+{
+    for (size_t i = 0; i < labels->filter_key_count; i++) {
+        if (!labels->is_key_seen[i])
+            return describe_unseen(labels, labels->wanted_keys[i], SPAN_LITERAL(""));
     }
     return NULL;
 }

@@ -5,8 +5,8 @@
  * compared with rows only for labels that the row's series lacks. A row has the labels of its
  * series. It also has the labels of its label set and its link ("trace_id" and "span_id",
  * hexadecimal), except those whose names, normalized as names of series are, the series has. So
- * groups, filters and selectors compare the same value; a sender's spelling of a name finds the
- * series' label too.
+ * groups, filters and selectors compare the same value. A sender's spelling of a name ("k8s.pod")
+ * finds the series' label, and the normalized one ("k8s_pod") the sample's.
  *
  * Rows with equal values of the names that a query groups by are one group; group 0 has none of
  * them. Results are cached per label set of the current series, so the cost is an array access per
@@ -72,5 +72,8 @@ enum err_code row_labels_check(const struct row_labels *labels, struct err *err)
 /* Names a grouped label that no row that stayed has, and those that exist, in the arena; NULL:
  * there is none. */
 const char *row_labels_describe_absent(const struct row_labels *labels);
+/* Names a label that the filter compares and no row has that the selectors match; NULL: there is
+ * none. */
+const char *row_labels_describe_absent_key(const struct row_labels *labels);
 
 #endif

@@ -266,6 +266,35 @@ def test_an_unknown_label_is_reported(client):
         )
 
 
+def test_a_filter_with_an_unknown_label_is_reported(client):
+    """Also from the cache. Names may be written as the sender or as series write them."""
+
+    def filtered(label, path="/api/v1/query", **more):
+        response = client.get(path, query=window(query=CPU, label=label, **more))
+        assert response.status == 200, response
+        return response
+
+    for path, more in (("/api/v1/query", {"report": "folded"}), ("/api/v1/query_range", {})):
+        for label in ("endpiont=/a", "endpiont!=/a", "endpiont="):
+            for _ in range(2):
+                assert (
+                    filtered(label, path, **more).headers["perfolio-warning"]
+                    == "label: 'endpiont' is no label of what the query finds"
+                )
+        for label in ("endpoint=/nothing", "endpoint=/a", "thread_name!=worker-2"):
+            assert "perfolio-warning" not in filtered(label, path, **more).headers
+    by_sender, by_series = (
+        {
+            line.rpartition(" ")[0]
+            for line in filtered(f"{name}=worker-2", report="folded").text.splitlines()
+        }
+        for name in ("thread.name", "thread_name")
+    )
+    assert by_sender == by_series == {"other"}
+    grouped = filtered("endpoint!=", "/api/v1/query_range", group_by="thread_name").json()
+    assert {one["labels"]["thread_name"] for one in grouped["series"]} >= {"worker-1"}
+
+
 def test_a_label_of_a_series_overrides_that_of_its_samples(client):
     """If a series has the label, the selector ignores its samples; if a series matches, it also
     ignores the samples of other series."""
