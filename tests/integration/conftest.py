@@ -59,6 +59,7 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "long: run by make test-long instead of make test (CONTRIBUTING.md)"
     )
+    config.addinivalue_line("markers", "crash: run by the step crash of make test-long")
     costs.register(config)
 
 

@@ -233,6 +233,7 @@ def build_id_of(program):
     return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
 
 
+@pytest.mark.long
 def test_the_agent_sends_symbols_of_sampled_programs_once(
     start_agent, server, tenant, program, tmp_path
 ):
@@ -306,6 +307,7 @@ def rights_of_threads(process):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "form",
     [
@@ -358,6 +360,7 @@ int main(int argc, char **argv)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "form",
     [

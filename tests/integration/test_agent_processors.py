@@ -28,6 +28,7 @@ TIMER = (1, 0)
 WORK = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
     pytest.mark.skipif(
         CLIENT_BUILD != BUILD or BUILD.name not in ("release", "debug", "coverage"),

@@ -22,6 +22,8 @@ import pytest
 
 from conftest import PERFOLIO, free_port
 
+pytestmark = pytest.mark.long
+
 PART = 4 << 20
 TOKEN = "pf_" + "x" * 43
 FOLDED = b"main;work;hot 90\nmain;work;cold 9\nmain;idle 1\n"

@@ -18,6 +18,8 @@ import pytest
 
 from conftest import DISK
 
+pytestmark = pytest.mark.crash
+
 ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "6"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
 

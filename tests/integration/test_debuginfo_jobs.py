@@ -20,6 +20,8 @@ from test_debuginfo import compile_with_id, path, stored_bytes, wait_built
 from test_debuginfo_upstreams import need, need_of, tables_of
 from test_shares import wait_for
 
+pytestmark = pytest.mark.long
+
 CRASH = "kill -SEGV $$"
 # Creates "running", runs the real builder once "go" exists, and ends with the server.
 WAIT = """touch {folder}/running

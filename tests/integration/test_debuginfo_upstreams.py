@@ -26,6 +26,8 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 
 from pprof_maker import Maker  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 UPSTREAMS = "/api/v1/debuginfo/upstreams"
 SECRET = "Authorization: Bearer kept-for-this-host"
 SOURCE = r"""

@@ -15,6 +15,8 @@ import debuginfod_stub
 from conftest import free_port
 from debuginfod_stub import ELF, Stub
 
+pytestmark = pytest.mark.long
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 FETCH = BUILD / "tests" / "programs" / "fetch_debuginfo"

@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import otlp_maker  # noqa: E402
 import pprof_maker  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 WINDOW = 10 * SECOND
 COUNT = 120
 BUSY = {i for i in range(COUNT) if i % 10 == 3}

@@ -41,6 +41,8 @@ from test_store import BEGIN
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 from pprof_maker import Maker  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 MIB = 1 << 20
 
 

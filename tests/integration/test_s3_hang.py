@@ -15,6 +15,8 @@ from s3_stub import server as server  # the fixture
 from test_database_hang import Asking, assert_refused, print_seconds
 from test_shares import wait_for
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def bucket():

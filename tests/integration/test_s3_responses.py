@@ -19,6 +19,8 @@ from test_integrity import metric
 from test_shares import wait_for
 from test_uploads import large_pprof
 
+pytestmark = pytest.mark.long
+
 MIB = 1 << 20
 PAGE = b"<html><body>Sign in to the network</body></html>"
 

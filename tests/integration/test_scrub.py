@@ -90,6 +90,7 @@ def test_a_pass_finds_72_damages_and_the_next_removes_the_repaired_ones(damaged)
     assert printed.returncode == 0 and sorted(done)[-1].encode() in printed.stdout, printed
 
 
+@pytest.mark.long
 def test_a_paused_scrub_resumes_at_its_position_after_a_restart(start_server):
     server = start_server()
     api = server.api()

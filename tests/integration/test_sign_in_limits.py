@@ -47,6 +47,7 @@ def attacked(cluster_template, tmp_path_factory):
     conftest.shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.long
 def test_the_right_password_works_from_other_addresses_during_an_attack(attacked):
     for number in range(3):
         _, response = sign_in(attacked, f"127.0.2.{number + 1}", attacked.account, PASSWORD)

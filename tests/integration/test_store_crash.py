@@ -25,6 +25,8 @@ from test_crash import strike
 from test_store import objects_of, rows_of, until
 from test_store_check import verify
 
+pytestmark = pytest.mark.crash
+
 ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "6"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
 HOUR = 3600 * 10**9

@@ -22,6 +22,8 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_maker  # noqa: E402
 import pprof_reader  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 DATA = (
     pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data" / "symbolize"
 )

@@ -19,6 +19,8 @@ from symbol_files import (
     write_source,
 )
 
+pytestmark = pytest.mark.long
+
 OTHER = r"""
 #include "inlined.h"
 __attribute__((noinline)) int other(int x) { return leaf(x) * 7; }
