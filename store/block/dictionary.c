@@ -374,6 +374,11 @@ enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch
 }
 
 /* Nearly all names are spelled as series have them. */
+bool dictionary_becomes(struct span sender_name, struct span name)
+{
+    return !span_equal(sender_name, name) && batch_labels_becomes(sender_name, name);
+}
+
 const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
                                                 uint32_t series, struct span sender_name)
 {

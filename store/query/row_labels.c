@@ -6,7 +6,6 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
-#include "lib/profile/batch/batch_labels.h"
 #include "store/block/block_read.h"
 #include "store/block/selector.h"
 
@@ -172,7 +171,7 @@ static bool is_id_name(struct span key)
 /* Whether a label of a sample has this name, as its sender or as a series would write it. */
 static bool has_name(struct span sender_name, struct span name)
 {
-    return span_equal(sender_name, name) || batch_labels_becomes(sender_name, name);
+    return span_equal(sender_name, name) || dictionary_becomes(sender_name, name);
 }
 
 /* Only samples have ids of traces and spans. */
@@ -332,7 +331,7 @@ static void add_aliases(struct row_labels *labels, struct span name)
 {
     for (uint32_t i = 0; i < labels->named_count; i++) {
         struct label_words word = labels->words[i];
-        if (span_equal(word.key, name) || !batch_labels_becomes(word.key, name))
+        if (!dictionary_becomes(word.key, name))
             continue;
         word.key = name;
         add_word(labels, &word);

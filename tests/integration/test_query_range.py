@@ -600,8 +600,8 @@ def test_a_step_of_centuries_does_not_overflow(shared_server):
 
 
 def test_types_of_equal_names_and_different_kinds_are_queried_apart(shared_server):
-    """The whole name of each is in the list of types. Five parts are the whole name of a counter, and
-    name the type of another kind only where there is no counter."""
+    """The whole name of each is in the list of types. Five parts are the whole name of a counter,
+    and name the type of another kind only where there is no counter."""
     client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read")
     counter = b'{"depth": {"cumulative": true}}'
     gauge = b'{"depth": {"aggregation": "average"}}'
