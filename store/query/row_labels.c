@@ -372,12 +372,22 @@ static void note_shown(struct row_labels *labels)
     }
 }
 
-static void note_keys(struct row_labels *labels)
+static bool has_word(const struct row_labels *labels, struct span key)
 {
-    for (size_t i = 0; i < labels->filter_key_count; i++) {
-        for (uint32_t j = 0; j < labels->word_count && !labels->is_key_seen[i]; j++)
-            labels->is_key_seen[i] = span_equal(labels->words[j].key, labels->wanted_keys[i]);
+    for (uint32_t i = 0; i < labels->word_count; i++) {
+        if (span_equal(labels->words[i].key, key))
+            return true;
     }
+    return false;
+}
+
+/* Also of rows that the filter leaves out: a name that only these have does exist. */
+static void note_seen(struct row_labels *labels)
+{
+    for (size_t i = 0; i < labels->filter_key_count; i++)
+        labels->is_key_seen[i] |= has_word(labels, labels->wanted_keys[i]);
+    for (size_t i = 0; i < labels->name_count; i++)
+        labels->is_seen[i] |= has_word(labels, labels->names[i]);
 }
 
 static void append_number(struct buf *key, const struct label_words *word)
@@ -402,7 +412,6 @@ static uint32_t find_exact(struct row_labels *labels)
             const struct label_words *word = &labels->words[j];
             if (!span_equal(word->key, labels->names[i]))
                 continue;
-            labels->is_seen[i] = true;
             buf_append_byte(&labels->key, (uint8_t)i);
             append_value(&labels->key, word);
             labels->chosen[count] = *word;
@@ -412,15 +421,6 @@ static uint32_t find_exact(struct row_labels *labels)
     return add_group(labels, labels->chosen, count);
 }
 
-static bool is_named(struct row_labels *labels, struct span key)
-{
-    for (size_t i = 0; i < labels->name_count; i++) {
-        if (span_equal(labels->names[i], key))
-            return labels->is_seen[i] = true;
-    }
-    return false;
-}
-
 static uint32_t find_all(struct row_labels *labels)
 {
     uint32_t count = 0;
@@ -428,7 +428,7 @@ static uint32_t find_all(struct row_labels *labels)
         const struct label_words *word = &labels->words[i];
         const bool is_id =
             span_equal_text(word->key, trace_id_name) || span_equal_text(word->key, span_id_name);
-        if (!is_named(labels, word->key) && (is_id || i >= labels->named_count))
+        if (!has_key(labels->names, labels->name_count, word->key) && (is_id || i >= labels->named_count))
             continue;
         append_sized(&labels->key, word->key);
         append_value(&labels->key, word);
@@ -468,7 +468,6 @@ static uint32_t find_texts(struct row_labels *labels)
         append_text(labels, labels->names[i], &texts[i]);
         if (!texts[i].size)
             continue;
-        labels->is_seen[i] = true;
         chosen[count++] =
             (struct label_words){.key = labels->names[i], .text = buf_span(&texts[i])};
         buf_append_byte(&labels->key, (uint8_t)i);
@@ -507,7 +506,7 @@ static uint32_t find_group(struct row_labels *labels, uint32_t label_set)
     note_shown(labels);
     if (!is_chosen)
         return ROW_LABELS_NOT_FOUND;
-    note_keys(labels);
+    note_seen(labels);
     if (labels->filter && !label_filter_passes(labels->filter, labels->words, labels->word_count))
         return ROW_LABELS_LEFT_OUT;
     buf_clear(&labels->key);

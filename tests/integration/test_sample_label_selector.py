@@ -291,6 +291,8 @@ def test_a_filter_with_an_unknown_label_is_reported(client):
         for name in ("thread.name", "thread_name")
     )
     assert by_sender == by_series == {"other"}
+    left = filtered("thread.name=", report="folded", group_by="label:thread.name")
+    assert "(no thread.name)" in left.text, left
     grouped = filtered("endpoint!=", "/api/v1/query_range", group_by="thread_name").json()
     assert {one["labels"]["thread_name"] for one in grouped["series"]} >= {"worker-1"}
 
