@@ -42,8 +42,11 @@ struct scanner {
     const char *problem;
     uint32_t weights[NEST_MAX + 1]; /* states in each open group, with its repeats written out */
     size_t depth;
-    uint32_t last; /* states of the item that a repeat would apply to */
+    uint32_t last;    /* states of the item that a repeat would apply to */
+    uint32_t counted; /* those of them that are in repeated */
     uint32_t repeated;
+    uint32_t repeated_before[NEST_MAX + 1]; /* at the begin of each open group */
+    bool is_spread; /* items after a repeat begin at any place of the subject, all at once */
 };
 
 static uint8_t peek(const struct scanner *scanner, size_t ahead)
@@ -239,8 +242,15 @@ static void add_weight(struct scanner *scanner, uint64_t weight)
     *sum = limit_weight(*sum + weight);
 }
 
+static void add_repeated(struct scanner *scanner, uint64_t states)
+{
+    const uint64_t more = states > scanner->counted ? states - scanner->counted : 0;
+    scanner->repeated = limit_weight(scanner->repeated + more);
+}
+
 /* Adds the states of the accepted item that began at start. Groups nested deeper than NEST_MAX
- * are refused later. */
+ * are refused later. In ".*(abc|abd)" all states of the group can be active at once: one for each
+ * place where ".*" may end. */
 static void add_item_weight(struct scanner *scanner, size_t start)
 {
     struct scanner before = *scanner;
@@ -248,23 +258,30 @@ static void add_item_weight(struct scanner *scanner, size_t start)
     const uint8_t byte = peek(&before, 0);
     unsigned most;
     if (byte == '*' || byte == '+' || byte == '?') {
-        scanner->repeated = limit_weight((uint64_t)scanner->repeated + scanner->last);
+        add_repeated(scanner, scanner->last);
+        scanner->is_spread |= byte != '?';
         return;
     }
     if (byte == '{' && braces_end(&before, &most)) {
         const uint64_t more = most ? (uint64_t)scanner->last * most : 0;
-        scanner->repeated = limit_weight(scanner->repeated + more);
+        add_repeated(scanner, more);
         add_weight(scanner, more);
+        scanner->is_spread = true;
         return;
     }
     scanner->last = 1;
+    scanner->counted = 0;
     if (byte == '(' && scanner->depth < NEST_MAX) {
         scanner->weights[++scanner->depth] = 0;
+        scanner->repeated_before[scanner->depth] = scanner->repeated;
     } else if (byte == ')' && scanner->depth) {
+        scanner->counted = scanner->repeated - scanner->repeated_before[scanner->depth];
         scanner->last = limit_weight(scanner->weights[scanner->depth--] + UINT64_C(1));
         add_weight(scanner, scanner->last);
     } else {
         add_weight(scanner, 1);
+        add_repeated(scanner, scanner->is_spread);
+        scanner->counted = scanner->is_spread;
     }
 }
 

@@ -66,7 +66,8 @@ enum err_code regex_match_groups(struct regex *regex, struct span subject,
 /* Turns the DFA fallback on; call it before the first match. */
 void regex_use_dfa_fallback(struct regex *regex);
 /* The states of the pattern that can be active at once, approximately: those of all items that are
- * repeated, each as often as {2,5} repeats it. 2 for ".*foo.*", 1 + 3 for "x?(ab)*". */
+ * repeated, each as often as {2,5} repeats it, and of all items after one that *, + or {} repeats.
+ * 1 + 3 + 1 for ".*foo.*", 1 + 3 for "x?(ab)*", 0 for "foo|bar", 1 for "(foo|bar).*". */
 uint32_t regex_repeated_states(const struct regex *regex);
 
 /* Whether subject, which need not be UTF-8, contains a match. Handles: ERR_INVALID (a limit was

@@ -222,7 +222,7 @@ static enum err_code compile_matcher(struct parser *parser, struct matcher *matc
         return err_set(
             parser->err, ERR_INVALID,
             "%s: the expression at character %zu repeats too much: what its *, +, ? and {} "
-            "repeat has more than %d characters and classes",
+            "repeat, and what follows, has more than %d characters and classes",
             parser->name, at + 1, MAX_REPEATED);
     }
     arena_on_destroy(parser->arena, destroy_regex, matcher->regex);
@@ -544,7 +544,7 @@ enum err_code selector_check_bounded(const struct selector *selector, struct err
             return err_set(err, ERR_INVALID,
                            "query: the expression of %.*s repeats too much to be matched with all "
                            "data that is ever stored: what the *, +, ? and {} of the selector "
-                           "repeat has more than %d characters and classes",
+                           "repeat, and what follows, has more than %d characters and classes",
                            SPAN_PRINT(matcher->name), MAX_REPEATED_STORED);
     }
     return ERR_NONE;

@@ -190,7 +190,12 @@ static void states_of_repeated_items_are_counted(void **state)
 {
     (void)state;
     assert_int_equal(repeated_states("abc|def"), 0);
-    assert_int_equal(repeated_states(".*foo.*"), 2);
+    assert_int_equal(repeated_states(".*foo.*"), 1 + 3 + 1);
+    assert_int_equal(repeated_states("(foo|bar).*"), 1);
+    assert_int_equal(repeated_states("https?://(foo|bar)"), 1);
+    /* After ".*" each place of the subject may be the begin of "foo". */
+    assert_in_range(repeated_states(".*(foo|bar|foz)"), 10, 12);
+    assert_in_range(repeated_states("(.*(foo|bar|foz))+"), 12, 16);
     assert_int_equal(repeated_states("x?(ab)*"), 1 + 3);
     assert_int_equal(repeated_states("a{3}b{2,}c{1,5}?"), 3 + 2 + 5);
     assert_in_range(repeated_states("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"), 30, 64);
