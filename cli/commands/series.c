@@ -14,6 +14,7 @@
 #include "lib/profile/profile.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     BODY_MAX_BYTES = 8 << 20, /* limit of the server */
@@ -187,12 +188,31 @@ static enum err_code print_otlp_result(struct cli *cli, const struct input *inpu
 
 /* ---- sending ---- */
 
-static enum err_code make_path(const struct series_settings *settings, bool is_otlp,
-                               struct buf *path, struct err *err)
+/* Go's profiles of blocking and of mutexes have the same types: contentions and delay. Only the
+ * path of its endpoint distinguishes them. NULL: the server derives the name from the types. */
+static const char *name_of_endpoint(const char *url)
 {
+    static const char *const names[] = {"block", "mutex"};
+    static const char folder[] = "/debug/pprof/";
+    const char *at = strstr(url, "://") ? strstr(url, folder) : NULL;
+    for (size_t i = 0; at && i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *end = at + strlen(folder) + strlen(names[i]);
+        if (strncmp(at + strlen(folder), names[i], strlen(names[i])) == 0 &&
+            (*end == '\0' || *end == '?' || *end == '#'))
+            return names[i];
+    }
+    return NULL;
+}
+
+static enum err_code make_path(const struct series_settings *settings, const struct input *input,
+                               bool is_otlp, struct buf *path, struct err *err)
+{
+    const char *name = is_otlp ? NULL : name_of_endpoint(input->name);
     buf_append_text(path, is_otlp ? "/v1development/profiles" : "/api/v1/profiles");
     for (size_t i = 0; i < settings->label_count && !is_otlp; i++)
         client_append_parameter(path, "label", settings->labels[i]);
+    if (name)
+        client_append_parameter(path, "name", name);
     buf_append_byte(path, 0);
     return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the labels are too long together")
                             : ERR_NONE;
@@ -258,7 +278,7 @@ enum err_code series_push(struct cli *cli, struct client *client, struct input *
     enum err_code code = detect_content(cli, input, settings, &content, err);
     if (code)
         return code;
-    code = make_path(settings, content.is_otlp, &path, err);
+    code = make_path(settings, input, content.is_otlp, &path, err);
     if (code)
         return code;
     if (content.is_otlp && settings->label_count)

@@ -2,8 +2,10 @@
 """
 
 import gzip
+import http.server
 import json
 import sys
+import threading
 
 import pytest
 
@@ -38,6 +40,46 @@ def tenant(server):
 def push(cli, tenant):
     token = tenant.make_token("ingest")["token"]
     return lambda *arguments, **options: cli("push", *arguments, **{"token": token, **options})
+
+
+@pytest.fixture
+def go_program():
+    """The URL of a server with the endpoints of a Go program. Both profiles of locks have the same
+    types."""
+    types = [("contentions", "count"), ("delay", "nanoseconds")]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            values = [1, 50] if "mutex" in self.path else [2, 700]
+            body = make_profile(types, BEGIN, {("main",): values}, types[0])
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/debug/pprof/"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_two_lock_profiles_of_go_have_types_of_their_own(push, tenant, go_program):
+    urls = [go_program + "mutex", go_program + "block?debug=0"]
+    done = push("--series", "service_name=shop", *urls)
+    assert done.returncode == 0, done
+    window = {"start": BEGIN - 10**9, "end": END}
+    types = tenant.api("read").get("/api/v1/profile_types", query=window).json()["data"]
+    assert [one["type"].split(":")[:2] for one in types] == [
+        ["block", "contentions"],
+        ["block", "delay"],
+        ["mutex", "contentions"],
+        ["mutex", "delay"],
+    ]
 
 
 def test_pushed_profiles_get_the_labels(push, tenant, tmp_path):
