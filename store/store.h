@@ -312,6 +312,8 @@ struct store_statistics {
     /* The part of totals_count for series that lack a label which the query names; their samples
      * may have had it. */
     uint32_t unlabelled_count;
+    /* Series of counters that restart in more than a quarter of their snapshots. */
+    uint32_t restarting_count;
     /* Names a label of label_filter that nothing has which the selectors match; NULL: there is
      * none.
      */

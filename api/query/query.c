@@ -346,6 +346,18 @@ static const char *describe_totals(struct arena *arena, const struct store_stati
     return arena_printf(arena, "%s%s", cut, unlabelled);
 }
 
+/* Snapshots of two processes in one series look like restarts. */
+static const char *describe_restarts(struct arena *arena, uint32_t count)
+{
+    if (!count)
+        return "";
+    return arena_printf(arena,
+                        "%" PRIu32 " %s in more than a quarter of the snapshots: if several "
+                        "processes send the same labels, give each a label of its own, such as "
+                        "instance",
+                        count, count == 1 ? "counter restarts" : "counters restart");
+}
+
 /* Where labels of samples are lost, the hours are named instead. */
 static const char *describe_absent(struct arena *arena, const struct store_statistics *read)
 {
@@ -357,7 +369,8 @@ static const char *describe_absent(struct arena *arena, const struct store_stati
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
 {
     const char *parts[] = {describe_broken(arena, read), describe_oversized(arena, read),
-                           describe_totals(arena, read), describe_absent(arena, read)};
+                           describe_totals(arena, read), describe_absent(arena, read),
+                           describe_restarts(arena, read->restarting_count)};
     char *text = arena_strdup(arena, "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         text = arena_printf(arena, "%s%s%s", text, *text && *parts[i] ? "; " : "", parts[i]);

@@ -167,6 +167,16 @@ static void find_restarts(const struct counter_increase *increase, uint32_t snap
     }
 }
 
+/* As the snapshots of several processes in one series do. */
+static bool restart_often(const bool *restarted, uint32_t snapshot_count)
+{
+    enum { FEW_RESTARTS = 3 };
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < snapshot_count; i++)
+        count += restarted[i];
+    return count > FEW_RESTARTS && count > snapshot_count / 4;
+}
+
 /* Replaces stacks by keys, without the rows that have none, and sorts again. */
 static void sort_by_key(struct counter_increase *increase)
 {
@@ -245,6 +255,7 @@ void counter_increase_compute(struct counter_increase *increase,
     bool *restarted = mem_new(bool, snapshot_count + (size_t)1);
     order_rows(increase);
     find_restarts(increase, snapshot_count, restarted);
+    increase->restarts_often = restart_often(restarted, snapshot_count);
     sort_by_key(increase);
     int64_t *since_ns = find_since(times_ns, snapshot_count, restarted);
     for (uint32_t i = 1; i < snapshot_count && covered; i++)

@@ -23,6 +23,7 @@
 
 #include "store/block/stack_hashes.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,8 @@ struct counter_increase {
     uint32_t time_count;
     uint32_t time_capacity;
     struct stack_hash_set stacks;
+    bool restarts_often; /* after counter_increase_compute: in more than a quarter of the snapshots
+                          */
 };
 
 void counter_increase_fini(struct counter_increase *increase);

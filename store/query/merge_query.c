@@ -567,6 +567,7 @@ static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint3
         code = add_neighbours(merge, begin, end, false, &increase, neighbours);
     if (!code) {
         counter_increase_compute(&increase, NULL, add_gain, merge);
+        merge->scan->statistics.restarting_count += increase.restarts_often;
         const int64_t *times_ns = counter_increase_times(&increase, &count);
         neighbours_end_series(neighbours, times_ns, count);
     }

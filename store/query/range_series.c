@@ -177,9 +177,11 @@ enum err_code range_read_series(struct range *range, struct scan_task *tasks, ui
     range->spread.goes_on = goes_on;
     range->spread.goes_on_context = range;
     enum err_code code = read_tasks(range, tasks, begin, end);
-    if (!code && range->aggregation == STORE_DIFFERENCE)
+    if (!code && range->aggregation == STORE_DIFFERENCE) {
         counter_increase_compute(&range->increase, cover_gains, add_gain, range);
-    else if (!code)
+        range->scan->statistics.restarting_count +=
+            range->increase.restarts_often && !range->is_second_pass;
+    } else if (!code)
         code = read_left_out(range, tasks, begin, end);
     end_series(range, &tasks[begin]);
     code = code ? code : range->stop_code;

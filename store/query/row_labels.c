@@ -428,7 +428,8 @@ static uint32_t find_all(struct row_labels *labels)
         const struct label_words *word = &labels->words[i];
         const bool is_id =
             span_equal_text(word->key, trace_id_name) || span_equal_text(word->key, span_id_name);
-        if (!has_key(labels->names, labels->name_count, word->key) && (is_id || i >= labels->named_count))
+        if (!has_key(labels->names, labels->name_count, word->key) &&
+            (is_id || i >= labels->named_count))
             continue;
         append_sized(&labels->key, word->key);
         append_value(&labels->key, word);
