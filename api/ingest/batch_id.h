@@ -24,7 +24,6 @@ enum { BATCH_ID_FIELD_MAX_BYTES = 200 };
 
 struct batch_id_source {
     const struct batch_source *decoded; /* before batch_from_profile; NULL: content has it all */
-    struct span session;                /* of the agent, if it is not a label; empty: none */
     int64_t time_ns;                    /* 0: the client sent none */
     int64_t end_ns;                     /* likewise */
     struct span content;

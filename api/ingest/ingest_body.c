@@ -136,7 +136,6 @@ static enum err_code find_id(const struct request *request,
                              struct err *err)
 {
     const struct batch_id_source id_source = {.decoded = profile->source,
-                                              .session = profile->session,
                                               .time_ns = profile->time_ns,
                                               .end_ns = profile->end_ns,
                                               .content = profile->content,

@@ -51,8 +51,7 @@ struct ingest_body_profile {
     int64_t time_ns; /* sent by the client, otherwise 0; see api/ingest/batch_id.h */
     int64_t end_ns;
     struct span content;
-    struct span session; /* of the agent; may be empty */
-    uint32_t number;     /* in its request */
+    uint32_t number; /* in its request */
 };
 
 /* Puts a profile into ingest_limits. Takes ownership of profile->source->profile, even on an error.

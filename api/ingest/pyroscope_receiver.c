@@ -31,6 +31,7 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
     struct batch_source source = {.name = series->name,
                                   .labels = series->labels,
                                   .label_count = series->label_count,
+                                  .session = series->session,
                                   .is_ready = series->is_ready};
     enum format format;
     enum err_code code = format_decode(sent->bytes, limits, &format, &source.profile, err);
@@ -39,7 +40,6 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
     const struct ingest_body_profile profile = {.source = &source,
                                                 .time_ns = batch_own_time_ns(source.profile),
                                                 .content = sent->bytes,
-                                                .session = series->session,
                                                 .number = number};
     return ingest_body_put(request, &profile, ingest_limits, err);
 }
@@ -103,12 +103,12 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
                                 request_field(request, "content-type"), body, limits, &source, err);
     if (code || !source.profile)
         return code;
+    source.session = ingest->query.session;
     const struct ingest_body_profile profile = {
         .source = &source,
         .time_ns = ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile),
         .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
-        .content = body,
-        .session = ingest->query.session};
+        .content = body};
     return ingest_body_put(request, &profile, ingest->ingest_limits, err);
 }
 

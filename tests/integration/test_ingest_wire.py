@@ -455,6 +455,61 @@ def test_equal_profiles_with_another_configuration_are_no_duplicates(shared_serv
         assert response.status == 200 and response.json()["duplicate"] is is_known, response
 
 
+def test_gauges_and_counters_of_processes_with_equal_labels_are_added(shared_server):
+    """The SDKs distinguish the processes of a service by a session. Means and differences are those
+    of one process; the values of deltas are added anyway and need no further series."""
+    client = Tenant(shared_server()).api("ingest", "read")
+    counter = b'{"allocated": {"cumulative": true}}'
+    types = [("cpu", "nanoseconds"), ("inuse_space", "bytes"), ("allocated", "bytes")]
+    for i in range(12):
+        for session, used in (("a1", 200), ("b2", 300)):
+            at = BEGIN + i * MINUTE
+            values = [10**9, used, 1000 * used + 50 * i]
+            profile = make_profile(types, at, {("main",): values}, types[0])
+            response = client.post(
+                "/ingest",
+                form(profile=profile, sample_type_config=counter),
+                query={
+                    "name": f"shop{{__session_id__={session}}}",
+                    "from": at // 10**9,
+                    "until": at // 10**9 + 60,
+                },
+                headers=FORM,
+            )
+            assert response.status == 200, response
+    window = {"start": BEGIN, "end": BEGIN + 10 * MINUTE}
+    for name, expected in (("inuse_space", 500), ("allocated", 2 * 10 * 50), ("cpu", 20 * 10**9)):
+        response = client.get("/api/v1/query_range", query={**window, "query": name, "step": "10m"})
+        (series,) = response.json()["series"]
+        assert series.get("average", series.get("total")) == expected, (name, series)
+        assert "perfolio-warning" not in response.headers
+    listed = client.get("/api/v1/series", query=window).json()["data"]
+    assert sorted(
+        (one["__profile_type__"].split(":")[1], one.get("session_id")) for one in listed
+    ) == [
+        ("allocated", "a1"),
+        ("allocated", "b2"),
+        ("cpu", None),
+        ("inuse_space", "a1"),
+        ("inuse_space", "b2"),
+    ]
+
+
+def test_counters_of_processes_that_cannot_be_distinguished_are_reported(shared_server):
+    client = Tenant(shared_server()).api("ingest", "read")
+    for i in range(12):
+        for offset, value in ((0, 1000), (20 * 10**9, 5000)):
+            at = BEGIN + i * MINUTE + offset
+            body = make_profile([("alloc_space", "bytes")], at, {("main",): [value + i]}, ("", ""))
+            assert client.post("/api/v1/profiles", body).status == 200
+    window = {"start": BEGIN, "end": BEGIN + 10 * MINUTE, "query": "alloc_space"}
+    for path in ("/api/v1/query", "/api/v1/query_range"):
+        warning = client.get(path, query=window).headers["perfolio-warning"]
+        assert warning.startswith(
+            "1 counter restarts in more than a quarter of the snapshots: "
+        ), path
+
+
 def test_equal_profiles_of_two_sessions_are_both_counted(server):
     """Replicas with equal labels may send equal idle or wall-clock profiles in the same second. A
     retry has the session ID of the first attempt."""

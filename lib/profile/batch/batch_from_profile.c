@@ -34,6 +34,8 @@ struct batch_build {
     struct span name;
     bool is_ready;
     struct group *groups;
+    uint32_t group_count;    /* one more than sample_labels has if snapshots have a session */
+    uint32_t snapshot_group; /* that one, or group 0 */
     /* Texts that the batch needs in addition to the profile's, to be strings of its tables. */
     struct map_bytes texts;
     struct span *text_bytes;
@@ -63,6 +65,37 @@ static void take_out(struct group *group, struct span name)
     group->label_count = kept;
 }
 
+static bool has_use(const struct batch_build *batch_build, enum use use)
+{
+    for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++) {
+        if (batch_build->uses[i] == use)
+            return true;
+    }
+    return false;
+}
+
+static bool has_label(const struct batch_source *source, struct span name)
+{
+    for (size_t i = 0; i < source->label_count; i++) {
+        if (batch_labels_becomes(source->labels[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+/* Snapshots of two processes are not snapshots of one: their gauges are added, and neither
+ * continues the other's counter. So the session is a label of their series, if there is space for
+ * one. Series of deltas need none: they are added anyway. */
+static void add_session(const struct batch_build *batch_build, struct group *group)
+{
+    const struct span name = SPAN_LITERAL("session_id");
+    const struct batch_source *source = batch_build->source;
+    if (source->session.size && group->label_count < batch_build->limits.series_labels &&
+        !has_label(source, name))
+        group->labels[group->label_count++] =
+            (struct batch_text_label){.name = name, .value = source->session};
+}
+
 /* Combines the labels of the source and of the group, which take precedence. */
 static enum err_code make_group(struct batch_build *batch_build, uint32_t index, struct err *err)
 {
@@ -70,10 +103,12 @@ static enum err_code make_group(struct batch_build *batch_build, uint32_t index,
     const struct batch_sample_labels *split = &batch_build->sample_labels;
     struct group *group = &batch_build->groups[index];
     group->labels = arena_new_raw(batch_build->scratch, struct batch_text_label,
-                                  source->label_count + split->name_count);
+                                  source->label_count + split->name_count + 1);
     for (size_t i = 0; i < source->label_count; i++)
         group->labels[group->label_count++] = source->labels[i];
-    for (uint32_t i = 0; i < split->name_count; i++) {
+    if (index && index == batch_build->snapshot_group)
+        add_session(batch_build, group);
+    for (uint32_t i = 0; i < split->name_count && index < split->group_count; i++) {
         uint32_t value = split->group_values[(size_t)index * split->name_count + i];
         if (value == 0)
             continue;
@@ -89,9 +124,11 @@ static enum err_code make_group(struct batch_build *batch_build, uint32_t index,
 
 static enum err_code make_groups(struct batch_build *batch_build, struct err *err)
 {
-    uint32_t count = batch_build->sample_labels.group_count;
-    batch_build->groups = arena_new(batch_build->scratch, struct group, count);
-    for (uint32_t i = 0; i < count; i++) {
+    batch_build->group_count = batch_build->sample_labels.group_count;
+    if (batch_build->source->session.size && has_use(batch_build, SNAPSHOT))
+        batch_build->snapshot_group = batch_build->group_count++;
+    batch_build->groups = arena_new(batch_build->scratch, struct group, batch_build->group_count);
+    for (uint32_t i = 0; i < batch_build->group_count; i++) {
         enum err_code code = make_group(batch_build, i, err);
         if (code)
             return code;
@@ -147,7 +184,7 @@ static void want_texts(struct batch_build *batch_build)
         if (batch_build->factors[i] > 1)
             want_text(batch_build, unit_of(batch_build, i));
     }
-    for (uint32_t i = 0; i < batch_build->sample_labels.group_count; i++) {
+    for (uint32_t i = 0; i < batch_build->group_count; i++) {
         const struct group *group = &batch_build->groups[i];
         for (size_t j = 0; j < group->label_count; j++) {
             want_text(batch_build, group->labels[j].name);
@@ -303,15 +340,6 @@ static void find_uses(struct batch_build *batch_build)
     }
 }
 
-static bool has_use(const struct batch_build *batch_build, enum use use)
-{
-    for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++) {
-        if (batch_build->uses[i] == use)
-            return true;
-    }
-    return false;
-}
-
 /* Finds the groups. Group 0 is for label lists without any of the names; it may have no samples. */
 static void find_groups(struct batch_build *batch_build)
 {
@@ -459,7 +487,7 @@ static void set_profile(const struct batch_build *batch_build, struct batch_prof
 /* Copies the labels of all groups; series of one group share them. */
 static uint32_t *make_labels(struct batch_build *batch_build)
 {
-    uint32_t group_count = batch_build->sample_labels.group_count;
+    uint32_t group_count = batch_build->group_count;
     uint32_t *starts = arena_new(batch_build->scratch, uint32_t, group_count);
     size_t label_count = 0;
     for (uint32_t i = 0; i < group_count; i++) {
@@ -494,8 +522,10 @@ static void make_rows(struct batch_build *batch_build)
             uint32_t count = batch_build->counts[(size_t)i * type_count + j];
             if (!makes_series(batch_build, i, j))
                 continue;
-            series[row].first_label = label_starts[i];
-            series[row].label_count = (uint32_t)batch_build->groups[i].label_count;
+            const uint32_t group =
+                batch_build->uses[j] == SNAPSHOT ? batch_build->snapshot_group : i;
+            series[row].first_label = label_starts[group];
+            series[row].label_count = (uint32_t)batch_build->groups[group].label_count;
             set_type(batch_build, j, &series[row].type);
             set_profile(batch_build, &profiles[row]);
             profiles[row].series = row;

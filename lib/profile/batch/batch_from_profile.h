@@ -39,6 +39,8 @@ struct batch_source {
     struct span name;                      /* of the types; empty: derived from them */
     const struct batch_text_label *labels; /* in any order */
     size_t label_count;
+    /* Distinguishes processes whose labels are equal, as "__session_id__" does; empty: unknown. */
+    struct span session;
     const enum batch_kind *kinds; /* the sender's kind of each value type; NULL: not stated */
     bool is_ready;                /* the sender states that values cover only the profile's time */
     int64_t time_ns; /* for a profile without a time, or with one before 1971 (other units) */

@@ -6,8 +6,10 @@
  * empty one counts as absent.
  *
  * - name: app{label=value,other=value}; required. Labels that begin with "__" are dropped;
- * "__session_id__" distinguishes agents with equal labels, so that equal profiles of two of them
- * are no repetition (api/ingest/batch_id.h). All others follow lib/profile/batch/batch_labels.h.
+ * "__session_id__" distinguishes processes with equal labels: equal profiles of two of them are no
+ * repetition (api/ingest/batch_id.h), and it becomes the label "session_id" of series of gauges and
+ * counters (lib/profile/batch/batch_from_profile.h). All others follow
+ * lib/profile/batch/batch_labels.h.
  * - from, until: as in lib/base/time_parse.h, so seconds, or milliseconds, microseconds or
  * nanoseconds if they have 13, 16 or 19 digits; default: now. until must not precede from. They are
  * the time and the duration of profiles that have none.

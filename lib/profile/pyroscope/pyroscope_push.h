@@ -11,9 +11,9 @@
  *
  * Labels that begin with "__" control the server and are not labels of the series. "__name__" names
  * the profile's type; "__delta__" = "false" states that values need no subtraction, because they
- * count for the profile's time only. The others are dropped: "__session_id__" distinguishes agents
- * where a server adds profiles up in memory, and the rest ("__otel__", "__order__", "__sampled__",
- * "__type__", …) Pyroscope derives itself. A series without "service_name" gets "unknown_service".
+ * count for the profile's time only; "__session_id__" is as in /ingest (pyroscope_ingest.h). The
+ * others ("__otel__", "__order__", "__sampled__", "__type__", …), which Pyroscope derives itself,
+ * are dropped. A series without "service_name" gets "unknown_service".
  * The ID is the sender's and is passed on. Threads: any.
  */
 #ifndef LIB_PROFILE_PYROSCOPE_PYROSCOPE_PUSH_H

@@ -488,6 +488,32 @@ static void the_kind_given_by_the_sender_has_precedence(void **state)
     }
 }
 
+/* Series of deltas have no session, since they are added anyway. */
+static void snapshots_have_the_session_as_a_label(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {
+        "process_cpu:cpu:ns:::delta{service_name=app} 1700000000000000000 0 0\n  main;a 1\n"
+        "process_cpu:inuse_space:bytes::{service_name=app,session_id=s1} 1700000000000000000 0 0\n"
+        "  main;a 2\n",
+        "process_cpu:cpu:ns:::delta{service_name=app,session_id=own} 1700000000000000000 0 0\n"
+        "  main;a 1\n"
+        "process_cpu:inuse_space:bytes::{service_name=app,session_id=own} 1700000000000000000 0 0\n"
+        "  main;a 2\n"};
+    const struct batch_text_label labels[] = {LABEL("service_name", "app"),
+                                              LABEL("session_id", "own")};
+    for (size_t i = 0; i < 2; i++) {
+        struct maker maker = NEW_MAKER("cpu/ns", "inuse_space/bytes");
+        ADD(&maker, "a", 1, 2);
+        struct batch_source source = {.profile = take(&maker),
+                                      .labels = labels,
+                                      .label_count = i + 1,
+                                      .session = SPAN_LITERAL("s1")};
+        batch_auto batch = convert(&source, NULL);
+        assert_batch(batch, expected[i]);
+    }
+}
+
 static void invalid_labels_are_reported(void **state)
 {
     (void)state;
@@ -743,6 +769,7 @@ int main(void)
         cmocka_unit_test(profiles_without_samples_are_profiles),
         cmocka_unit_test(series_of_labels_are_idle_where_samples_have_them),
         cmocka_unit_test(names_and_kinds_follow_the_rules),
+        cmocka_unit_test(snapshots_have_the_session_as_a_label),
         cmocka_unit_test(a_wall_type_names_the_whole_profile),
         cmocka_unit_test(the_kind_given_by_the_sender_has_precedence),
         cmocka_unit_test(invalid_labels_are_reported),
