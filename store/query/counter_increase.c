@@ -134,13 +134,22 @@ static void order_rows(struct counter_increase *increase)
         qsort(increase->rows, increase->row_count, sizeof(*increase->rows), compare_rows);
 }
 
+/* The sum, or the number nearest to it: profiles with equal times may exceed it. */
+static int64_t add_limited(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum) && sum != INT64_MIN)
+        return sum;
+    return a < 0 ? -INT64_MAX : INT64_MAX;
+}
+
 /* Returns how many rows from i on are of one stack and snapshot, and their sum. */
 static uint64_t sum_equal(const struct counter_increase *increase, uint64_t i, int64_t *ret_sum)
 {
     const struct counter_row *rows = increase->rows;
     uint64_t end = i;
     for (*ret_sum = 0; end < increase->row_count && compare_rows(&rows[i], &rows[end]) == 0; end++)
-        *ret_sum += rows[end].value;
+        *ret_sum = add_limited(*ret_sum, rows[end].value);
     return end - i;
 }
 
@@ -206,6 +215,7 @@ static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, con
 }
 
 struct emission {
+    struct counter_increase *increase;
     const int64_t *times_ns;
     const int64_t *since_ns;
     void (*gain)(void *context, const struct counter_gain *gained);
@@ -215,6 +225,12 @@ struct emission {
 static void emit_gain(const struct emission *emission, uint32_t key, uint32_t snapshot,
                       int64_t value)
 {
+    struct counter_increase *increase = emission->increase;
+    const uint64_t size = (uint64_t)(value < 0 ? -value : value);
+    increase->overflows |= size >= COUNTER_INCREASE_MAX - increase->gained;
+    if (increase->overflows)
+        return;
+    increase->gained += size;
     const struct counter_gain gained = {.key = key,
                                         .since_ns = emission->since_ns[snapshot],
                                         .time_ns = emission->times_ns[snapshot],
@@ -233,7 +249,8 @@ static void emit_gains(const struct counter_increase *increase, uint32_t snapsho
         const bool has_before = before && before->key == row->key &&
                                 before->snapshot + 1 == row->snapshot && !restarted[row->snapshot];
         if (row->snapshot)
-            emit_gain(emission, row->key, row->snapshot, value - (has_before ? value_before : 0));
+            emit_gain(emission, row->key, row->snapshot,
+                      add_limited(value, has_before ? -value_before : 0));
         /* A key may lose what another key gains, when a stack's labels change without a restart. */
         const uint32_t next = row->snapshot + 1;
         const bool has_next =
@@ -260,8 +277,11 @@ void counter_increase_compute(struct counter_increase *increase,
     int64_t *since_ns = find_since(times_ns, snapshot_count, restarted);
     for (uint32_t i = 1; i < snapshot_count && covered; i++)
         covered(context, since_ns[i], times_ns[i]);
-    const struct emission emission = {
-        .times_ns = times_ns, .since_ns = since_ns, .gain = gain, .context = context};
+    const struct emission emission = {.increase = increase,
+                                      .times_ns = times_ns,
+                                      .since_ns = since_ns,
+                                      .gain = gain,
+                                      .context = context};
     emit_gains(increase, snapshot_count, restarted, &emission);
     mem_free(since_ns);
     mem_free(restarted);

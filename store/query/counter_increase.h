@@ -33,7 +33,11 @@ struct block_rows;
 /* Key of a row that is only used to detect restarts. */
 #define COUNTER_INCREASE_LEFT_OUT UINT32_MAX
 
-/* All rows of one series. All zeros: empty. */
+/* Only gains have a limit: the sum of all snapshots may be any number. */
+#define COUNTER_INCREASE_MAX (UINT64_C(1) << 62)
+
+/* All rows of one series. All zeros: empty. counter_increase_compute sets the last three members.
+ */
 struct counter_increase {
     struct counter_row *rows;
     uint64_t row_count;
@@ -42,8 +46,10 @@ struct counter_increase {
     uint32_t time_count;
     uint32_t time_capacity;
     struct stack_hash_set stacks;
-    bool restarts_often; /* after counter_increase_compute: in more than a quarter of the snapshots
-                          */
+    /* The sum of all gains without their signs. The caller sets it to that of the series before. */
+    uint64_t gained;
+    bool overflows;      /* gained would reach COUNTER_INCREASE_MAX: the other gains are missing */
+    bool restarts_often; /* in more than a quarter of the snapshots */
 };
 
 void counter_increase_fini(struct counter_increase *increase);

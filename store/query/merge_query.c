@@ -29,8 +29,9 @@ struct merge {
     struct weights weights; /* of gauges */
     double unit_ns;         /* unit of the sums of gauges, scaled by 2^scale_bits */
     int scale_bits;
-    bool has_gains; /* a counter gained something in the window */
-    uint32_t *keys; /* buffer, per row */
+    uint64_t gained; /* counter_increase.gained of all series so far */
+    bool has_gains;  /* a counter gained something in the window */
+    uint32_t *keys;  /* buffer, per row */
     uint32_t key_capacity;
     struct store_result result;
 };
@@ -482,14 +483,16 @@ static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
     return check_limits(merge, counter_increase_memory(increase));
 }
 
-/* The scale of gains: as many bits for fractions as the sum of all values leaves. */
+/* The scale of gains: as many bits for fractions as the sum of all values leaves, or none. */
 static int gain_scale_bits(const struct scan *scan)
 {
     enum { MOST = 40 };
-    uint64_t magnitude = 0; /* below 2^63 (scan_check_magnitude) */
+    uint64_t magnitude = 0;
     int bits = 0;
-    for (uint32_t i = 0; i < scan->task_count; i++)
-        magnitude += scan->tasks[i].granule->magnitude;
+    for (uint32_t i = 0; i < scan->task_count; i++) {
+        if (__builtin_add_overflow(magnitude, scan->tasks[i].granule->magnitude, &magnitude))
+            return 0;
+    }
     while (bits < 62 && magnitude >> bits)
         bits++;
     return 62 - bits < MOST ? 62 - bits : MOST;
@@ -566,10 +569,14 @@ static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint3
     if (!code)
         code = add_neighbours(merge, begin, end, false, &increase, neighbours);
     if (!code) {
+        increase.gained = merge->gained;
         counter_increase_compute(&increase, NULL, add_gain, merge);
+        merge->gained = increase.gained;
         merge->scan->statistics.restarting_count += increase.restarts_often;
         const int64_t *times_ns = counter_increase_times(&increase, &count);
         neighbours_end_series(neighbours, times_ns, count);
+        if (increase.overflows)
+            code = scan_refuse_gains(scan);
     }
     counter_increase_fini(&increase);
     return code;

@@ -59,6 +59,7 @@ struct range {
     bool has_left_out;  /* a task was skipped: none of its rows is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas or gauges were read whose labels are not wanted */
     struct counter_increase increase;
+    uint64_t all_gained;   /* counter_increase.gained of all series of the pass so far */
     struct map_u64 gained; /* indexes of values, by time of the snapshot */
     /* The current granule: */
     int64_t *values; /* per profile, of one group */

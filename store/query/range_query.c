@@ -34,6 +34,7 @@ static enum err_code read_pass(struct range *range)
 {
     const struct scan *scan = range->scan;
     enum err_code code = ERR_NONE;
+    range->all_gained = 0;
     for (uint32_t i = 0, end; i < scan->task_count && !code && !lacks_neighbours(range); i = end) {
         const uint32_t series = scan->tasks[i].series;
         for (end = i; end < scan->task_count && scan->tasks[end].series == series;)

@@ -178,7 +178,11 @@ enum err_code range_read_series(struct range *range, struct scan_task *tasks, ui
     range->spread.goes_on_context = range;
     enum err_code code = read_tasks(range, tasks, begin, end);
     if (!code && range->aggregation == STORE_DIFFERENCE) {
+        range->increase.gained = range->all_gained;
         counter_increase_compute(&range->increase, cover_gains, add_gain, range);
+        range->all_gained = range->increase.gained;
+        if (range->increase.overflows)
+            code = scan_refuse_gains(range->scan);
         range->scan->statistics.restarting_count +=
             range->increase.restarts_often && !range->is_second_pass;
     } else if (!code)

@@ -119,8 +119,11 @@ enum err_code scan_explain_nothing(const struct scan_source *source,
                                    const struct store_query *query, struct arena *arena,
                                    struct err *err) MUST_USE;
 /* ERR_TOO_LARGE when the magnitudes of all tasks add up to 2^63 or more. After ERR_NONE sums are
- * exact. */
+ * exact. Not of counters, whose values are not added: a program that has run for weeks exceeds it
+ * in a minute. */
 enum err_code scan_check_magnitude(const struct scan *scan) MUST_USE;
+/* Sets ERR_TOO_LARGE for increases that overflow (counter_increase.h). */
+enum err_code scan_refuse_gains(const struct scan *scan);
 /* Checks the query's limits; `bytes` are those of the result so far, on top of the scan's.
  * ERR_LIMIT: memory, bytes read, CPU time or wall-clock time. ERR_CANCELLED: no client waits any
  * more. ERR_BUSY: the memory of all queries is used up. Called between units of work. */

@@ -50,6 +50,8 @@ enum err_code scan_check_cpu(const struct scan *scan)
 enum err_code scan_check_magnitude(const struct scan *scan)
 {
     uint64_t magnitude = 0;
+    if (scan->type_count && scan->types[0].aggregation == STORE_DIFFERENCE)
+        return ERR_NONE;
     for (uint32_t i = 0; i < scan->task_count; i++) {
         magnitude += scan->tasks[i].granule->magnitude;
         if (magnitude >= INT64_MAX)
@@ -58,6 +60,12 @@ enum err_code scan_check_magnitude(const struct scan *scan)
                 "the values add up to more than 2^63: ask for fewer series or less time");
     }
     return ERR_NONE;
+}
+
+enum err_code scan_refuse_gains(const struct scan *scan)
+{
+    return err_set(scan->err, ERR_TOO_LARGE,
+                   "the increases add up to more than 2^62: ask for fewer series or less time");
 }
 
 /* Asks for more of the shared memory, unless it was granted before. */

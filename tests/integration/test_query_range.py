@@ -437,6 +437,33 @@ def test_a_window_of_a_counter_has_a_proportional_part_of_each_delta(shared_serv
     check()
 
 
+def test_counters_of_programs_that_run_for_weeks_can_be_queried(shared_server):
+    """The delay of fifty goroutines that have waited for ten days is 4e16 ns; all snapshots of an
+    hour together exceed 2^63. Only the increases are added."""
+    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read")
+    types, waited, gained = [("delay", "nanoseconds")], 50 * 10 * 86400 * 10**9, 50 * 15 * 10**9
+    for pod in range(2):
+        for i in range(240):
+            body = make_profile(
+                types, BEGIN + i * 15 * SECOND, {("main",): [waited + i * gained]}, ("", "")
+            )
+            response = client.post("/api/v1/profiles", body, query={"label": f"pod={pod}"})
+            assert response.status == 200, response
+    for minutes in (1, 30, 59):
+        window = {"start": BEGIN, "end": BEGIN + minutes * MINUTE}
+        total = 2 * minutes * 4 * gained
+        response = ask(client, **window, query="delay", step=f"{minutes}m")
+        assert one_series(response)["total"] == total
+        assert folded(client, "delay", window["start"], window["end"])[1] == {("main",): total}
+    for i, value in ((250, 2**61), (251, 0), (252, 2**61), (253, 0), (254, 2**62 - 1)):
+        body = make_profile(types, BEGIN + i * 15 * SECOND, {("main",): [value]}, ("", ""))
+        assert client.post("/api/v1/profiles", body, query={"label": "pod=0"}).status == 200
+    window = {"query": "delay", "start": BEGIN, "end": BEGIN + HOUR + 10 * MINUTE}
+    for path in ("query", "query_range"):
+        response = client.get(f"/api/v1/{path}", query=window)
+        assert response.status == 413 and "the increases add up to" in response.text, response
+
+
 @pytest.mark.parametrize("interval", [10 * MINUTE, 50 * MINUTE])
 def test_infrequent_counters_have_values_in_short_windows(server, interval):
     client = Tenant(server).api("ingest", "read")
