@@ -390,7 +390,8 @@ export function SampleLabels() {
         hint={
           "Comma-separated, at most 16. They apply to profiles received from now on. Labels " +
           "of threads and spans never split series, and neither do labels of gauges and " +
-          "counters."
+          "counters. The average of such a series covers only the time of profiles with a " +
+          "sample of it."
         }
       >
         {(id) => (
