@@ -421,14 +421,14 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
                    (int)pid);
 }
 
-/* The size of the log between two checkpoints: a sixteenth of the disk, which is the room that
- * api/core/disk.h keeps free, from 64 to 512 MiB. */
+/* The size of the log between two checkpoints: a quarter of the space that api/core/disk.h keeps
+ * free (a 64th of the disk), from 64 to 512 MiB. */
 static void write_wal_limit(const struct postgres *postgres, char *text, size_t size)
 {
     uint64_t free_bytes, total_bytes = UINT64_MAX;
     if (os_free_bytes(postgres->path, &free_bytes, &total_bytes) != 0)
         total_bytes = UINT64_MAX;
-    uint64_t mib = total_bytes / 16 >> 20;
+    uint64_t mib = total_bytes / 64 >> 20;
     mib = mib < WAL_LEAST_MIB ? WAL_LEAST_MIB : mib > WAL_MOST_MIB ? WAL_MOST_MIB : mib;
     snprintf(text, size, "max_wal_size=%dMB", (int)mib);
 }

@@ -280,6 +280,16 @@ static enum err_code take_agent_slot(struct http_job *job, struct err *err)
     return ERR_BUSY;
 }
 
+/* Below the reserve of the disk only requests go on that free space or take access away: deletions,
+ * sign-in, passwords and roles, and all that operators do. */
+static bool needs_space(const struct request *request)
+{
+    const unsigned flags = request->route->flags;
+    return flags & (ROUTE_STORES | ROUTE_AGENT) ||
+           (change_limit_counts(request) && request->method != HTTP_DELETE &&
+            !(flags & ROUTE_SECURITY));
+}
+
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)
 {
     struct request *request = &job->request;
@@ -292,7 +302,7 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     code = auth_check_access(request, err);
     if (code == ERR_NONE)
         code = change_limit_take(request, err);
-    if (code == ERR_NONE && (request->route->flags & (ROUTE_STORES | ROUTE_AGENT)))
+    if (code == ERR_NONE && needs_space(request))
         code = disk_check(request->server->disk, err);
     if (code == ERR_NONE)
         code = request->route->flags & ROUTE_AGENT ? take_agent_slot(job, err)
