@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     LOOK_MS = 500,
@@ -268,6 +270,31 @@ enum err_code disk_check(const struct disk *disk, struct err *err)
         break;
     }
     return refuse_storing(err, "the server's disk cannot be written");
+}
+
+static bool has_reserve(const struct disk *disk, int fd, uint64_t bytes)
+{
+    struct statvfs status;
+    if (fstatvfs(fd, &status) != 0)
+        return false;
+    const uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+    return free_bytes >= bytes && free_bytes - bytes >= disk_min_free_bytes(disk);
+}
+
+/* Several threads may see the same free space; after the allocation each sees those of others. */
+enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, struct err *err)
+{
+    struct stat status;
+    bool is_allocated = bytes <= INT64_MAX && has_reserve(disk, fd, bytes);
+    if (is_allocated && bytes)
+        is_allocated =
+            fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 || errno == EOPNOTSUPP;
+    if (is_allocated && has_reserve(disk, fd, 0))
+        return ERR_NONE;
+    /* Frees what was allocated beyond the end. */
+    if (fstat(fd, &status) == 0 && ftruncate(fd, status.st_size) != 0)
+        return err_set_errno(err, ERR_IO, "freeing space in the data folder");
+    return err_set(err, ERR_LIMIT, "the server's disk has no space for it beside its reserve");
 }
 
 uint64_t disk_free_bytes(const struct disk *disk)

@@ -3,12 +3,12 @@
  * space is free.
  *
  * A thread checks twice a second, so a request needs no system call and never waits for a
- * disk that hangs. Requests that store data are refused when less than a reserve is free. Deletions
- * need the reserve: PostgreSQL writes its log before it deletes a row, and profiles are deleted by
- * writing blocks without them. A part of the reserve, at most 32 MiB, is allocated in the file
- * .held, which is deleted when another program has filled the disk nevertheless. The file outlives
- * the server, so that the next start can delete it on a full disk: PostgreSQL writes files before
- * it accepts connections. Threads: any.
+ * disk that hangs. Requests that store data or change rows are refused when less than a reserve is
+ * free (api/server/job.c). Deletions need the reserve: PostgreSQL writes its log before it deletes
+ * a row, and profiles are deleted by writing blocks without them. A part of the reserve, at most 32
+ * MiB, is allocated in the file .held, which is deleted when another program has filled the disk
+ * nevertheless. The file outlives the server, so that the next start can delete it on a full disk:
+ * PostgreSQL writes files before it accepts connections. Threads: any.
  */
 #ifndef API_CORE_DISK_H
 #define API_CORE_DISK_H
@@ -35,6 +35,12 @@ uint64_t disk_default_reserve(uint64_t total_bytes);
 /* Whether data may be stored now. Handles: ERR_BUSY with retry_after_s (the disk is full, cannot be
  * written or does not respond; the message states which). */
 enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
+
+/* Allocates bytes for a file of the same file system, beyond its end, which is unchanged. For files
+ * that requests write although they store nothing: unlike disk_check, it looks at the disk at this
+ * moment. Handles: ERR_LIMIT (less than the reserve would be free; nothing is allocated). */
+enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes,
+                            struct err *err) MUST_USE;
 
 /* The size of the file system. */
 uint64_t disk_total_bytes(const struct disk *disk);

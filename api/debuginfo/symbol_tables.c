@@ -1,5 +1,6 @@
 #include "api/debuginfo/symbol_tables.h"
 
+#include "api/core/disk.h"
 #include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
@@ -24,6 +25,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -304,8 +306,29 @@ static enum err_code unpack_large(const struct opening *opening, int packed_fd, 
     return code;
 }
 
+/* Unnamed files of unpacked tables take at most this part of the disk, and half of what they take
+ * when the disk has no space for another one. */
+static void limit_opened(const struct opening *opening, bool is_full)
+{
+    enum { DISK_SHARE = 8 };
+    struct flight_cache *opened = opening->server->symbol_tables->opened;
+    const uint64_t share = disk_total_bytes(opening->server->disk) / DISK_SHARE;
+    uint64_t most = share < SYMBOL_TABLES_MAPPED_BYTES ? share : SYMBOL_TABLES_MAPPED_BYTES;
+    if (is_full && flight_cache_bytes(opened) / 2 < most)
+        most = flight_cache_bytes(opened) / 2;
+    flight_cache_set_max_bytes(opened, (size_t)most);
+}
+
+static enum err_code free_rest(int fd, struct err *err)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || ftruncate(fd, status.st_size) != 0)
+        return err_set_errno(err, ERR_IO, "freeing the rest of an unpacked symbol table");
+    return ERR_NONE;
+}
+
 /* Unpacks a stored table into an unnamed file of this server, so that pages which are not read need
- * no memory. */
+ * no memory. Readers of profiles must not use up the reserve of the disk, which deletions need. */
 static enum err_code unpack_object(const struct opening *opening, int *fd, struct err *err)
 {
     char folder[PATH_MAX];
@@ -313,7 +336,13 @@ static enum err_code unpack_object(const struct opening *opening, int *fd, struc
     fd_auto table_fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
     if (table_fd < 0)
         return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
-    const enum err_code code = unpack_large(opening, *fd, table_fd, err);
+    enum err_code code =
+        disk_allocate(opening->server->disk, table_fd, symbol_unpack_fd_bytes(*fd), err);
+    limit_opened(opening, code == ERR_LIMIT);
+    if (!code)
+        code = unpack_large(opening, *fd, table_fd, err);
+    if (!code)
+        code = free_rest(table_fd, err);
     if (code)
         return code;
     os_close(*fd);
@@ -343,20 +372,21 @@ static enum err_code read_table(const struct opening *opening, struct symbol_tab
         code = unpack_object(opening, &fd, err);
     if (!code)
         code = symbol_table_open_fd(fd, ret_table, err);
-    if (!code || code == ERR_IO)
+    if (!code || code == ERR_IO || code == ERR_LIMIT)
         return code;
     err->code = ERR_CORRUPT; /* the bytes match the digest, but are not a valid table */
     integrity_report(opening->server, &opening->object, err);
     return ERR_CORRUPT;
 }
 
-/* Queries continue without the names of a table that is damaged or lost. */
+/* Queries continue without the names of a table that is damaged or lost, or for which the disk has
+ * no space now. */
 static enum err_code open_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
 {
     const struct opening *opening = context;
     struct symbol_table *table = NULL;
     const enum err_code code = read_table(opening, &table, err);
-    if (code && code != ERR_CORRUPT && code != ERR_LOST)
+    if (code && code != ERR_CORRUPT && code != ERR_LOST && code != ERR_LIMIT)
         return code;
     struct opened *opened = mem_new(struct opened, 1);
     snprintf(opened->key, sizeof(opened->key), "%s", opening->object.key);

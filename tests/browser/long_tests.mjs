@@ -20,8 +20,6 @@ export const longTests = [
   "light: labels-",
   "light: diff-peek",
   "light: diff-both",
-  "retention, dark",
-  "retention, phone",
   "explore, dark",
   "explore, phone",
   "settings, dark",

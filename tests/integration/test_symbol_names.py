@@ -16,7 +16,7 @@ from conftest import BUILD, ROOT
 from people import Tenant
 from test_database_outage import terminate
 from test_shares import problem, query_one, share, wait_for
-from test_store import BEGIN, CPU, CPU_NAMES, HOUR
+from test_store import BEGIN, CPU, CPU_NAMES, HOUR, until
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_maker  # noqa: E402
@@ -665,6 +665,46 @@ def test_an_upload_opens_no_symbol_table(start_server, tmp_path):
     functions = client.get(f"/api/v1/shares/{link}/top").json()["functions"]
     assert not functions[0]["name"].startswith("program+"), functions
     assert open_tables(server) == before + 1
+
+
+def responds(client, path):
+    try:
+        return client.get(path).status == 200
+    except OSError:
+        client.close()
+        return False
+
+
+@needs_compiler
+@pytest.mark.skipif(stored.is_in_bucket(), reason="the space of the data folder is of interest")
+def test_readers_leave_the_reserve_of_the_disk(start_server, tmp_path):
+    """Tables are unpacked on the disk of the data folder. Below the reserve, profiles are shown
+    without these names, and deletions still succeed."""
+    server = start_server()
+    client = Tenant(server).api("read", "share", "debuginfo")
+    program = Program(tmp_path, "ae" * 20, C_SOURCE)
+    send_table(client, program.build_id, program.table)
+    link, other = (share(client, program.profile())["id"] for _ in range(2))
+    status = os.statvfs(server.data_dir)
+    reserve = 2 * status.f_bavail * status.f_frsize
+    if reserve > 1 << 40:
+        pytest.skip("--min-free-bytes is at most 1 TiB")
+    server.arguments += ["--min-free-bytes", str(reserve)]
+    server.stop()
+    server.launch()  # it is not ready, since nothing can be stored
+    client.close()
+    until(lambda: responds(client, "/healthz"), "the server does not respond")
+    response = client.get(f"/api/v1/shares/{link}/top")
+    assert response.status == 200 and open_tables(server) == 0, response
+    assert all(one["name"].startswith("program+") for one in response.json()["functions"])
+    assert client.post("/api/v1/shares", b"main 1\n").status == 503
+    assert client.patch(f"/api/v1/shares/{link}", json={"title": "more rows"}).status == 503
+    assert client.delete(f"/api/v1/shares/{other}").status == 204
+    del server.arguments[-2:]
+    server.restart()
+    client.close()
+    program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
+    assert open_tables(server) == 1
 
 
 def transactions(server):
