@@ -588,8 +588,8 @@ int main(int argc, char **argv)
 def test_generated_names_do_not_displace_others_or_add_batches(start_agent, tmp_path):
     (tmp_path / "made_up.c").write_text(MADE_UP)
     run("gcc", "-O1", "made_up.c", "-o", "made_up", cwd=tmp_path)
-    agent = start_agent("--frequency=199", "--interval=600")
     began = time.time()
+    agent = start_agent("--frequency=199", "--interval=600")
     programs = [subprocess.Popen([tmp_path / "made_up", "12000"]) for _ in range(3)]
     try:
         agent.wait_for("left_out_names_total", 2, 30)
