@@ -290,7 +290,7 @@ static enum err_code check_open(int row_count, struct err *err)
     " AND (completing_until IS NULL OR completing_until <= now())"
 /* $2: milliseconds */
 #define EXPIRY "'epoch'::timestamptz + $2::bigint * interval '1 ms'"
-/* An upload that may receive parts, whose lifetime begins anew. */
+/* Starts the lifetime of an upload again, if the upload may still receive parts. */
 #define RENEW_UPLOAD "UPDATE upload SET expires_at = " EXPIRY " WHERE " IS_OPEN " RETURNING id"
 
 /* A part can be repeated without a limit, so not every repetition writes the row: only one after

@@ -53,8 +53,8 @@ struct scan_task {
     uint32_t series;
     uint32_t first; /* first <= ordinal < end */
     uint32_t end;
-    bool has_totals_only; /* of its hour: labels of samples are unknown */
-    bool are_totals;      /* of deltas: values of single profiles are unknown, too */
+    bool has_totals_only; /* the hour is past its rule: labels of samples are not kept */
+    bool are_totals;      /* and it has deltas: only their sum is kept */
     bool is_neighbour;    /* all of it is outside the window: read as neighbours if at all */
     bool is_needed;       /* of a neighbour: read, for first <= ordinal < end */
     /* of a granule that the window cuts: profiles outside it, which are neighbours */

@@ -35,7 +35,7 @@ struct batch_build {
     bool is_ready;
     struct group *groups;
     uint32_t group_count;    /* one more than sample_labels has if snapshots have a session */
-    uint32_t snapshot_group; /* that one, or group 0 */
+    uint32_t snapshot_group; /* the group of snapshots: the additional one, or 0 */
     /* Texts that the batch needs in addition to the profile's, to be strings of its tables. */
     struct map_bytes texts;
     struct span *text_bytes;
