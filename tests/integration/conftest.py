@@ -437,23 +437,18 @@ def until_refused(send, most):
     return responses
 
 
+def cpu_seconds(pid):
+    """The CPU time that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def let_it_run(process, seconds, pid=None):
-    """Waits until process, or its descendant pid, has used this many seconds of CPU time, which
-    takes longer on a busy host."""
-    ticks = seconds * os.sysconf("SC_CLK_TCK")
+    """Waits until process, or its descendant pid, has used this many seconds of CPU time more,
+    which takes longer on a busy host."""
+    end = cpu_seconds(pid or process.pid) + seconds
     deadline = time.monotonic() + 120
-    while (
-        sum(
-            map(
-                int,
-                pathlib.Path(f"/proc/{pid or process.pid}/stat")
-                .read_text()
-                .rpartition(")")[2]
-                .split()[11:13],
-            )
-        )
-        < ticks
-    ):
+    while cpu_seconds(pid or process.pid) < end:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
 

@@ -158,7 +158,7 @@ static void an_expensive_match_is_aborted(void **state)
         code = regex_match(regex, span_of(subject, 15), &is_match, &err);
     assert_int_equal(code, ERR_INVALID);
     assert_non_null(strstr(err.message, "too long"));
-    assert_true(clock_thread_cpu_ns() - start < 10 * CLOCK_NS_PER_S);
+    assert_true(clock_thread_cpu_ns() - start < 60 * CLOCK_NS_PER_S);
     regex_destroy(regex);
 }
 
