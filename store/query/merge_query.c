@@ -93,12 +93,14 @@ static enum err_code add_left_out(struct merge *merge, struct scan_task *task, u
     return scan_note_read(scan, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
+/* For a single profile of a counter, sums may overflow; otherwise scan_check_magnitude excludes it. */
 static enum err_code add_rows(struct merge *merge, struct scan_task *task)
 {
     enum { CHECK_ROWS = 1 << 16 };
     struct block_rows rows;
     uint64_t bytes;
     int64_t left_out = 0;
+    bool overflows = false;
     if (task->is_broken)
         return ERR_NONE;
     enum err_code code = read_rows(merge, task, true, &rows, &bytes);
@@ -109,19 +111,23 @@ static enum err_code add_rows(struct merge *merge, struct scan_task *task)
             code = check_limits(merge, 0);
         if (rows.ordinals[i] < task->first || rows.ordinals[i] >= task->end)
             continue;
-        const uint32_t group = row_labels_group(merge->labels, rows.label_sets[i]);
+        const uint32_t group =
+            row_labels_group(merge->labels, rows.label_sets ? rows.label_sets[i] : 0);
         if (!row_labels_stays(group)) {
-            left_out += group == ROW_LABELS_LEFT_OUT ? rows.values[i] : 0;
+            if (group == ROW_LABELS_LEFT_OUT)
+                overflows |= __builtin_add_overflow(left_out, rows.values[i], &left_out);
             continue;
         }
-        const uint32_t number =
-            stack_union_number(merge->stacks, task->block, rows.stacks[i], group);
-        *stack_union_sum(merge->stacks, number) += rows.values[i];
+        int64_t *sum = stack_union_sum(
+            merge->stacks, stack_union_number(merge->stacks, task->block, rows.stacks[i], group));
+        overflows |= __builtin_add_overflow(*sum, rows.values[i], sum);
     }
-    if (left_out)
-        *stack_union_sum(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT)) +=
-            left_out;
-    return code;
+    if (left_out) {
+        int64_t *sum =
+            stack_union_sum(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT));
+        overflows |= __builtin_add_overflow(*sum, left_out, sum);
+    }
+    return overflows && !code ? scan_refuse_sum(merge->scan) : code;
 }
 
 /* Adds each entry to the union by itself: the cost does not depend on the size of the block. */
@@ -309,7 +315,8 @@ static enum err_code add_tasks(struct merge *merge)
             continue;
         }
         row_labels_begin(merge->labels, task->block, task->granule);
-        if (!task->has_totals_only && row_labels_wants_rows(merge->labels, task->granule)) {
+        if (!task->has_totals_only &&
+            (scan->query->profile || row_labels_wants_rows(merge->labels, task->granule))) {
             code = add_rows(merge, task);
             continue;
         }
@@ -717,16 +724,13 @@ static enum err_code make_profile(struct merge *merge)
     return code;
 }
 
-/* A single profile is returned as it is, not aggregated. */
-static enum store_aggregation find_aggregation(const struct scan *scan)
-{
-    return scan->type_count && !scan->query->profile ? scan->types[0].aggregation : STORE_SUM;
-}
-
 static enum err_code add_values(struct merge *merge)
 {
+    const struct scan *scan = merge->scan;
     enum err_code code = ERR_NONE;
-    merge->result.aggregation = find_aggregation(merge->scan);
+    /* A single profile is returned as it is, not aggregated. */
+    merge->result.aggregation =
+        scan->type_count && !scan->query->profile ? scan->types[0].aggregation : STORE_SUM;
     merge->stacks = stack_union_create();
     if (merge->result.aggregation == STORE_MEAN)
         code = add_means(merge);

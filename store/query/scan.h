@@ -120,8 +120,11 @@ enum err_code scan_explain_nothing(const struct scan_source *source,
                                    struct err *err) MUST_USE;
 /* ERR_TOO_LARGE when the magnitudes of all tasks add up to 2^63 or more. After ERR_NONE sums are
  * exact. Not of counters, whose values are not added: a program that has run for weeks exceeds it
- * in a minute. */
+ * in a minute. Nor of a single profile, which is a small part of its granule: its sums are checked
+ * as they are added. */
 enum err_code scan_check_magnitude(const struct scan *scan) MUST_USE;
+/* Sets ERR_TOO_LARGE for such a sum. */
+enum err_code scan_refuse_sum(const struct scan *scan) MUST_USE;
 /* Sets ERR_TOO_LARGE for increases that overflow (counter_increase.h). */
 enum err_code scan_refuse_gains(const struct scan *scan);
 /* Checks the query's limits; `bytes` are those of the result so far, on top of the scan's.

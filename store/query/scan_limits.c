@@ -47,17 +47,22 @@ enum err_code scan_check_cpu(const struct scan *scan)
     return ERR_NONE;
 }
 
+enum err_code scan_refuse_sum(const struct scan *scan)
+{
+    return err_set(scan->err, ERR_TOO_LARGE, "the values add up to more than 2^63%s",
+                   scan->query->profile ? "" : ": ask for fewer series or less time");
+}
+
 enum err_code scan_check_magnitude(const struct scan *scan)
 {
     uint64_t magnitude = 0;
-    if (scan->type_count && scan->types[0].aggregation == STORE_DIFFERENCE)
+    if (scan->query->profile ||
+        (scan->type_count && scan->types[0].aggregation == STORE_DIFFERENCE))
         return ERR_NONE;
     for (uint32_t i = 0; i < scan->task_count; i++) {
         magnitude += scan->tasks[i].granule->magnitude;
         if (magnitude >= INT64_MAX)
-            return err_set(
-                scan->err, ERR_TOO_LARGE,
-                "the values add up to more than 2^63: ask for fewer series or less time");
+            return scan_refuse_sum(scan);
     }
     return ERR_NONE;
 }

@@ -437,6 +437,34 @@ def test_a_window_of_a_counter_has_a_proportional_part_of_each_delta(shared_serv
     check()
 
 
+def test_a_single_snapshot_of_a_large_counter_is_exact_or_refused(server):
+    """The snapshots of its granule exceed 2^63 in sum, but only those of one time are added."""
+    client = Tenant(server).api("ingest", "read")
+    types = [("delay", "nanoseconds")]
+
+    def send(second, value):
+        body = make_profile(types, BEGIN + second * SECOND, {("main",): [value]}, ("", ""))
+        assert client.post("/api/v1/profiles", body).status == 200
+
+    def top(profile):
+        return client.get(f"/api/v1/profiles/{profile['id']}", query={"report": "top"})
+
+    for second in range(5):
+        send(second, 2**62 + second)
+    profiles = client.get(
+        "/api/v1/profiles", query={"query": "delay", "start": BEGIN, "end": BEGIN + MINUTE}
+    ).json()["data"]
+    assert {top(profile).json()["total"] for profile in profiles} == {
+        2**62 + second for second in range(5)
+    }
+    send(4, 2**62 - 6)
+    assert sorted(top(profile).json()["total"] for profile in profiles)[-1] == 2**63 - 2
+    send(4, 9)
+    refused = [top(profile) for profile in profiles if top(profile).status != 200]
+    assert [response.status for response in refused] == [413]
+    assert "the values add up to more than 2^63" in refused[0].text
+
+
 def test_counters_of_programs_that_run_for_weeks_can_be_queried(server):
     """The delay of fifty goroutines that have waited for ten days is 4e16 ns; all snapshots of an
     hour together exceed 2^63. Only the increases are added."""
