@@ -155,8 +155,14 @@ static enum err_code unpack_and_open(int packed_fd, struct symbol_table **ret_ta
     fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
     if (memory_fd < 0)
         return err_set_errno(err, ERR_IO, "no memory for a symbol table");
-    const enum err_code code = symbol_unpack_fd(packed_fd, memory_fd, TABLE_MAX_BYTES, err);
-    return code ? code : symbol_table_open_fd(memory_fd, ret_table, err);
+    buf_auto table;
+    buf_init(&table, TABLE_MAX_BYTES);
+    const enum err_code code = symbol_unpack_fd(packed_fd, &table, err);
+    if (code)
+        return code;
+    if (os_write_all(memory_fd, table.data, table.size) != 0)
+        return err_set_errno(err, ERR_IO, "no memory for a symbol table");
+    return symbol_table_open_fd(memory_fd, ret_table, err);
 }
 
 enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct err *err)

@@ -290,22 +290,6 @@ struct opening {
     struct integrity_object object;
 };
 
-/* One large table at a time. The memory gate is not used: a caller that needs names may hold a part
- * of it, and two of them could wait for each other. The unpacking thread waits for nothing. */
-static enum err_code unpack_large(const struct opening *opening, int packed_fd, int table_fd,
-                                  struct err *err)
-{
-    struct symbol_tables *tables = opening->server->symbol_tables;
-    const bool is_light = symbol_unpack_fd_bytes(packed_fd) <= LIGHT_UNPACK_BYTES;
-    if (!is_light)
-        pthread_mutex_lock(&tables->unpacking);
-    const enum err_code code =
-        symbol_unpack_fd(packed_fd, table_fd, DEBUGINFO_TABLE_MAX_BYTES, err);
-    if (!is_light)
-        pthread_mutex_unlock(&tables->unpacking);
-    return code;
-}
-
 /* Unnamed files of unpacked tables take at most this part of the disk, and half of what they take
  * when the disk has no space for another one. */
 static void limit_opened(const struct opening *opening, bool is_full)
@@ -319,16 +303,39 @@ static void limit_opened(const struct opening *opening, bool is_full)
     flight_cache_set_max_bytes(opened, (size_t)most);
 }
 
-static enum err_code free_rest(int fd, struct err *err)
+/* Readers of profiles must not use up the reserve of the disk, which deletions need. */
+static enum err_code unpack(const struct opening *opening, int packed_fd, int table_fd,
+                            struct err *err)
 {
-    struct stat status;
-    if (fstat(fd, &status) != 0 || ftruncate(fd, status.st_size) != 0)
-        return err_set_errno(err, ERR_IO, "freeing the rest of an unpacked symbol table");
-    return ERR_NONE;
+    buf_auto table;
+    buf_init(&table, DEBUGINFO_TABLE_MAX_BYTES);
+    enum err_code code = symbol_unpack_fd(packed_fd, &table, err);
+    if (code)
+        return code;
+    code = disk_allocate(opening->server->disk, table_fd, table.size, err);
+    limit_opened(opening, code == ERR_LIMIT);
+    if (!code && os_write_all(table_fd, table.data, table.size) != 0)
+        code = err_set_errno(err, ERR_IO, "writing an unpacked symbol table");
+    return code;
+}
+
+/* One large table at a time. The memory gate is not used: a caller that needs names may hold a part
+ * of it, and two of them could wait for each other. The unpacking thread waits for nothing. */
+static enum err_code unpack_large(const struct opening *opening, int packed_fd, int table_fd,
+                                  struct err *err)
+{
+    struct symbol_tables *tables = opening->server->symbol_tables;
+    const bool is_light = symbol_unpack_fd_bytes(packed_fd) <= LIGHT_UNPACK_BYTES;
+    if (!is_light)
+        pthread_mutex_lock(&tables->unpacking);
+    const enum err_code code = unpack(opening, packed_fd, table_fd, err);
+    if (!is_light)
+        pthread_mutex_unlock(&tables->unpacking);
+    return code;
 }
 
 /* Unpacks a stored table into an unnamed file of this server, so that pages which are not read need
- * no memory. Readers of profiles must not use up the reserve of the disk, which deletions need. */
+ * no memory. */
 static enum err_code unpack_object(const struct opening *opening, int *fd, struct err *err)
 {
     char folder[PATH_MAX];
@@ -336,13 +343,7 @@ static enum err_code unpack_object(const struct opening *opening, int *fd, struc
     fd_auto table_fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
     if (table_fd < 0)
         return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
-    enum err_code code =
-        disk_allocate(opening->server->disk, table_fd, symbol_unpack_fd_bytes(*fd), err);
-    limit_opened(opening, code == ERR_LIMIT);
-    if (!code)
-        code = unpack_large(opening, *fd, table_fd, err);
-    if (!code)
-        code = free_rest(table_fd, err);
+    const enum err_code code = unpack_large(opening, *fd, table_fd, err);
     if (code)
         return code;
     os_close(*fd);

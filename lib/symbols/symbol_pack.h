@@ -47,10 +47,8 @@ enum err_code symbol_pack_fd(int table_fd, int packed_fd, struct err *err) MUST_
  * (output's limit, or those above).
  */
 enum err_code symbol_unpack(struct span packed, struct buf *output, struct err *err) MUST_USE;
-/* The same from a file to the beginning of a file. max_bytes limits the table. Also handles:
- * ERR_IO. */
-enum err_code symbol_unpack_fd(int packed_fd, int table_fd, size_t max_bytes,
-                               struct err *err) MUST_USE;
+/* The same from a file. Also handles: ERR_IO. */
+enum err_code symbol_unpack_fd(int packed_fd, struct buf *output, struct err *err) MUST_USE;
 
 /* Estimates from the header the memory that symbol_unpack will allocate besides the packed
  * bytes, so that callers can reserve it. 0: the bytes will be rejected. Verifies the checksum of

@@ -531,16 +531,12 @@ uint64_t symbol_unpack_fd_bytes(int packed_fd)
     return map_packed(packed_fd, &file, &ignored) ? 0 : symbol_unpack_bytes(file.bytes);
 }
 
-enum err_code symbol_unpack_fd(int packed_fd, int table_fd, size_t max_bytes, struct err *err)
+enum err_code symbol_unpack_fd(int packed_fd, struct buf *output, struct err *err)
 {
     mapped_file_auto file = {0};
     enum err_code code = map_packed(packed_fd, &file, err);
     if (code)
         return code;
-    buf_auto table;
-    buf_init(&table, max_bytes);
-    code = symbol_unpack(file.bytes, &table, err);
-    if (mapped_file_check(&file, err))
-        return err->code;
-    return code ? code : symbol_pack_write(table_fd, buf_span(&table), err);
+    code = symbol_unpack(file.bytes, output, err);
+    return mapped_file_check(&file, err) ? err->code : code;
 }
