@@ -108,6 +108,8 @@ static enum err_code read_footer(struct block *block, int64_t tenant_id, struct 
         crc32c(span_of(footer, sizeof(*footer))) != crc ||
         footer->block_bytes != block->source.size)
         return err_set(err, ERR_CORRUPT, "%s: the footer is broken", block->source.name);
+    if (block->source.footer_crc && crc != block->source.footer_crc)
+        return err_set(err, ERR_CORRUPT, "%s: another block", block->source.name);
     if (footer->version != BLOCK_VERSION)
         return err_set(err, ERR_UNSUPPORTED,
                        "%s: block version %u is not supported; this server supports version %d",

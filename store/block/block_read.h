@@ -30,7 +30,8 @@ struct block_source {
     void (*close)(void *context); /* may be NULL */
     void *context;
     uint64_t size;
-    const char *name; /* for messages: object and offset; lives as long as the source */
+    const char *name;    /* for messages: object and offset; lives as long as the source */
+    uint32_t footer_crc; /* of the block that must be there (struct block_summary); 0: any block */
 };
 
 /* A source of bytes in memory, which must outlive the block. */

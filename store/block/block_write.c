@@ -584,6 +584,7 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
         .begin_ns = footer->begin_ns,
         .end_ns = footer->end_ns,
         .reach_ns = writer->reach_ns,
+        .footer_crc = footer->crc,
     };
     return ERR_NONE;
 }

@@ -74,6 +74,9 @@ struct block_summary {
     int64_t begin_ns; /* of the first profile */
     int64_t end_ns;   /* begin of the last profile */
     int64_t reach_ns; /* the latest end of a profile: its begin and its duration */
+    /* Tells blocks apart: of the footer, which contains a random id. A catalogue keeps it, so that
+     * another block in the place of this one is noticed. */
+    uint32_t footer_crc;
 };
 
 /* Writes the dictionary and ends the block. Handles: ERR_TOO_LARGE (a section of more than

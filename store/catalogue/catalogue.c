@@ -169,7 +169,8 @@ enum err_code catalogue_begin_flush(struct pg_connection *connection, struct are
 struct rows {
     struct buf tenants;
     struct buf first_bytes;
-    struct buf lengths; /* an array of arrays in text form */
+    struct buf lengths;     /* an array of arrays in text form */
+    struct buf footer_crcs; /* as lengths */
     struct buf begins;
     struct buf ends;
     struct buf reaches;
@@ -181,6 +182,7 @@ static void append_row(struct rows *rows, const struct catalogue_part *parts, ui
     int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN, reach_ns = INT64_MIN;
     uint64_t row_count = 0, first_byte = UINT64_MAX;
     buf_printf(&rows->lengths, "%c\"", rows->lengths.size ? ',' : '{');
+    buf_printf(&rows->footer_crcs, "%c\"", rows->footer_crcs.size ? ',' : '{');
     for (uint32_t i = 0; i < count; i++) {
         const struct catalogue_part *part = &parts[i];
         if (part->state != CATALOGUE_NEW)
@@ -189,10 +191,13 @@ static void append_row(struct rows *rows, const struct catalogue_part *parts, ui
         end_ns = part->end_ns > end_ns ? part->end_ns : end_ns;
         reach_ns = part->reach_ns > reach_ns ? part->reach_ns : reach_ns;
         row_count += part->row_count;
-        buf_printf(&rows->lengths, "%c%" PRIu64, first_byte == UINT64_MAX ? '{' : ',', part->bytes);
+        const char separator = first_byte == UINT64_MAX ? '{' : ',';
+        buf_printf(&rows->lengths, "%c%" PRIu64, separator, part->bytes);
+        buf_printf(&rows->footer_crcs, "%c%" PRIu32, separator, part->footer_crc);
         first_byte = first_byte == UINT64_MAX ? part->offset : first_byte;
     }
     buf_append_text(&rows->lengths, "}\"");
+    buf_append_text(&rows->footer_crcs, "}\"");
     catalogue_append_number(&rows->tenants, parts[0].tenant_id);
     catalogue_append_number(&rows->first_bytes, (int64_t)first_byte);
     catalogue_append_number(&rows->begins, begin_ns);
@@ -225,12 +230,13 @@ static enum err_code insert_segment(struct pg_connection *connection, struct are
         "new AS (INSERT INTO segment (writer_id, object_key, bytes) "
         "        SELECT id, $2, $3 FROM writer RETURNING id) "
         "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns, end_ns, "
-        "                            reach_ns, row_count) "
+        "                            reach_ns, row_count, footer_crcs) "
         "SELECT new.id, t.tenant, t.first_byte, t.lengths::bigint[], t.begin_ns, t.end_ns, "
-        "       t.reach_ns, t.row_count "
+        "       t.reach_ns, t.row_count, t.footer_crcs::bigint[] "
         "FROM new, unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], "
-        "                 $9::bigint[], $10::bigint[]) "
-        "     AS t (tenant, first_byte, lengths, begin_ns, end_ns, reach_ns, row_count)",
+        "                 $9::bigint[], $10::bigint[], $11::text[]) "
+        "     AS t (tenant, first_byte, lengths, begin_ns, end_ns, reach_ns, row_count, "
+        "           footer_crcs)",
         arena, &result, err, PG_I64(writer_id), PG_TEXT(object_key), PG_I64((int64_t)bytes),
         PG_TEXT(catalogue_end_list(arena, &rows->tenants)),
         PG_TEXT(catalogue_end_list(arena, &rows->first_bytes)),
@@ -238,7 +244,8 @@ static enum err_code insert_segment(struct pg_connection *connection, struct are
         PG_TEXT(catalogue_end_list(arena, &rows->begins)),
         PG_TEXT(catalogue_end_list(arena, &rows->ends)),
         PG_TEXT(catalogue_end_list(arena, &rows->reaches)),
-        PG_TEXT(catalogue_end_list(arena, &rows->row_counts)));
+        PG_TEXT(catalogue_end_list(arena, &rows->row_counts)),
+        PG_TEXT(catalogue_end_list(arena, &rows->footer_crcs)));
     if (!code && pg_affected(result) == 0)
         return err_set(err, ERR_CONFLICT,
                        "this server has not been seen for long and another has taken over");
@@ -251,8 +258,9 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
                                      struct err *err)
 {
     struct rows rows;
-    struct buf *const lists[] = {&rows.tenants, &rows.first_bytes, &rows.lengths,   &rows.begins,
-                                 &rows.ends,    &rows.reaches,     &rows.row_counts};
+    struct buf *const lists[] = {&rows.tenants,    &rows.first_bytes, &rows.lengths,
+                                 &rows.begins,     &rows.ends,        &rows.reaches,
+                                 &rows.row_counts, &rows.footer_crcs};
     const size_t list_count = sizeof(lists) / sizeof(lists[0]);
     for (size_t i = 0; i < list_count; i++)
         buf_init(lists[i], LIST_MAX_BYTES);
@@ -289,8 +297,11 @@ static uint32_t read_places(struct arena *arena, const struct pg_result *result,
         .level = (uint32_t)pg_get_i64(result, row, first + 3),
     };
     struct span rest = span_text(pg_get_text(result, row, first + 2)), item;
+    struct deletion_set_ids crcs;
     catalogue_read_ids(arena, result, row, first + 4, &place.deletions);
+    catalogue_read_ids(arena, result, row, first + 5, &crcs);
     if (pg_is_null(result, row, first + 2) || rest.size < 2) {
+        place.footer_crc = crcs.count ? (uint32_t)crcs.ids[0] : 0;
         places[0] = place;
         return 1;
     }
@@ -301,6 +312,7 @@ static uint32_t read_places(struct arena *arena, const struct pg_result *result,
         has_more = span_split(rest, ',', &item, &rest);
         if (!span_parse_u64(item, &place.bytes))
             return count;
+        place.footer_crc = count < crcs.count ? (uint32_t)crcs.ids[count] : 0;
         places[count++] = place;
         place.offset += place.bytes;
     }
@@ -328,10 +340,9 @@ struct catalogue_place *catalogue_read_places(struct arena *arena, const struct 
           ".end_ns / 2 >= 1800000000000 AND " table ".end_ns >= $4 AND " table                     \
           ".end_ns < $1 AND " table ".begin_ns < $2 "
 #define BLOCK_PLACES                                                                               \
-    "SELECT b.object_key, 0::bigint, NULL::text, b.level::bigint, b.deletions::text, b.id "        \
-    "FROM block b WHERE b.swapped_at IS NULL AND "
+    "SELECT " CATALOGUE_BLOCK_PLACE ", b.id FROM block b WHERE b.swapped_at IS NULL AND "
 #define SEGMENT_PLACES                                                                             \
-    "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text, s.id "      \
+    "SELECT " CATALOGUE_SEGMENT_PLACE ", s.id "                                                    \
     "FROM segment_tenant t JOIN segment s ON s.id = t.segment_id WHERE NOT t.is_swapped AND "
 
 static enum err_code find_places(struct pg_connection *connection, struct arena *arena,
@@ -343,7 +354,7 @@ static enum err_code find_places(struct pg_connection *connection, struct arena 
         connection, tenant_id,
         BLOCK_PLACES "b.end_ns >= $1 AND b.begin_ns < $2 UNION ALL " BLOCK_PLACES FAR_OF(
             "b") "UNION ALL " SEGMENT_PLACES "t.end_ns >= $1 AND t.begin_ns < $2 "
-                 "UNION ALL " SEGMENT_PLACES FAR_OF("t") "ORDER BY 4 DESC, 6",
+                 "UNION ALL " SEGMENT_PLACES FAR_OF("t") "ORDER BY 4 DESC, 7",
         arena, &result, err, PG_I64(window->start_ns), PG_I64(window->end_ns),
         PG_I64(window->reach_ns), PG_I64(window->far_ns));
     if (code)

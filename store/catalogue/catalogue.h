@@ -43,6 +43,7 @@ struct catalogue_part {
     uint32_t series_count;
     uint64_t offset; /* in the segment; set before the commit */
     uint64_t bytes;
+    uint32_t footer_crc; /* as in struct block_summary (store/block/block_write.h) */
     enum {
         CATALOGUE_NEW,
         CATALOGUE_DUPLICATE, /* its batch id was stored before */
@@ -79,6 +80,7 @@ struct catalogue_place {
     uint64_t offset;
     uint64_t bytes;                    /* 0: the whole object */
     uint32_t level;                    /* compaction level; 0: in a segment */
+    uint32_t footer_crc;               /* of the block; 0: unknown */
     struct deletion_set_ids deletions; /* deletions that may concern its profiles */
 };
 
@@ -199,6 +201,7 @@ struct catalogue_mark {
 struct catalogue_remainder {
     const char *object_key;
     const uint64_t *lengths; /* sizes of the blocks, in the order in which the object has them */
+    const uint32_t *footer_crcs; /* of the blocks; 0: unknown */
     uint32_t count;
     uint64_t bytes;
     uint64_t row_count;
@@ -277,6 +280,7 @@ struct catalogue_block {
     int64_t begin_ns;
     int64_t end_ns;
     int64_t reach_ns;
+    uint32_t footer_crc;
     int64_t retention_key;    /* key of the rules that it was written by; 0: it has to be checked */
     int64_t retention_due_ns; /* when the next rule is due; INT64_MAX: never */
 };

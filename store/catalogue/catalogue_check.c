@@ -26,11 +26,11 @@ static void write_keys(const char *const *keys, uint32_t count, struct buf *list
 }
 
 #define ENTRY_COLUMNS_OF_BLOCK                                                                     \
-    "SELECT object_key, 0::bigint, NULL::text, level::bigint, deletions::text, tenant_id,"         \
-    " row_count, begin_ns, end_ns, bytes, is_broken, reach_ns FROM block"
+    "SELECT " CATALOGUE_BLOCK_PLACE ", b.tenant_id, b.row_count, b.begin_ns, b.end_ns, b.bytes,"   \
+    " b.is_broken, b.reach_ns FROM block b"
 #define ENTRY_COLUMNS_OF_SEGMENT                                                                   \
-    "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text,"            \
-    " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken, t.reach_ns"            \
+    "SELECT " CATALOGUE_SEGMENT_PLACE ", t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes," \
+    " t.is_broken, t.reach_ns"                                                                     \
     " FROM segment_tenant t JOIN segment s ON s.id = t.segment_id"
 
 static enum err_code query_entries(struct pg_pool *database, struct arena *arena,
@@ -52,7 +52,7 @@ static enum err_code query_entries(struct pg_pool *database, struct arena *arena
     return pg_query_values(
         connection, PG_NO_TENANT,
         ENTRY_COLUMNS_OF_BLOCK
-        " WHERE object_key = ANY ($1::text[]) UNION ALL " ENTRY_COLUMNS_OF_SEGMENT
+        " WHERE b.object_key = ANY ($1::text[]) UNION ALL " ENTRY_COLUMNS_OF_SEGMENT
         " WHERE s.object_key = ANY ($1::text[]) ORDER BY 1, 2",
         arena, ret_result, err, PG_SPAN(buf_span(&list)));
 }
@@ -69,18 +69,19 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
     const int rows = pg_row_count(result);
     const uint32_t *starts;
     struct catalogue_place *places = catalogue_read_places(arena, result, 0, &starts);
+    const int first = CATALOGUE_PLACE_COLUMNS;
     struct catalogue_entry *entries = arena_new(arena, struct catalogue_entry, (size_t)rows);
     for (int row = 0; row < rows; row++) {
         struct catalogue_entry *entry = &entries[row];
         entry->places = places + starts[row];
         entry->place_count = starts[row + 1] - starts[row];
-        entry->tenant_id = pg_get_i64(result, row, 5);
-        entry->row_count = (uint64_t)pg_get_i64(result, row, 6);
-        entry->begin_ns = pg_get_i64(result, row, 7);
-        entry->end_ns = pg_get_i64(result, row, 8);
-        entry->object_bytes = (uint64_t)pg_get_i64(result, row, 9);
-        entry->is_marked = pg_get_bool(result, row, 10);
-        entry->reach_ns = pg_get_i64(result, row, 11);
+        entry->tenant_id = pg_get_i64(result, row, first);
+        entry->row_count = (uint64_t)pg_get_i64(result, row, first + 1);
+        entry->begin_ns = pg_get_i64(result, row, first + 2);
+        entry->end_ns = pg_get_i64(result, row, first + 3);
+        entry->object_bytes = (uint64_t)pg_get_i64(result, row, first + 4);
+        entry->is_marked = pg_get_bool(result, row, first + 5);
+        entry->reach_ns = pg_get_i64(result, row, first + 6);
     }
     *ret_entries = entries;
     *ret_count = (uint32_t)rows;

@@ -16,7 +16,7 @@ enum {
  * time. */
 #define IN_ORDER " SELECT * FROM claimed ORDER BY id"
 
-/* Reads rows of (owner, tenant, key, first byte, lengths, level, deletions) as a claim. */
+/* Reads rows of (owner, tenant, columns of the place) as a claim. */
 static void read_claim(struct arena *arena, const struct pg_result *result,
                        struct catalogue_claim *claim)
 {
@@ -85,8 +85,7 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM chosen c, segment s WHERE t.segment_id = c.segment_id"
         "    AND t.tenant_id = c.tenant_id AND s.id = t.segment_id"
-        "  RETURNING t.segment_id AS id, t.tenant_id, s.object_key, t.first_byte,"
-        "    t.lengths::text, 0, t.deletions::text)" IN_ORDER,
+        "  RETURNING t.segment_id AS id, t.tenant_id, " CATALOGUE_SEGMENT_PLACE ")" IN_ORDER,
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S),
         PG_I64(CLAIM_MAX_BYTES), PG_BOOL(only_deleted), PG_TEXT(costly));
 }
@@ -133,8 +132,7 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         "claimed AS ("
         "  UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM chosen c WHERE b.id = c.id AND b.swapped_at IS NULL"
-        "  RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
-        "    b.deletions::text)" IN_ORDER,
+        "  RETURNING b.id, b.tenant_id, " CATALOGUE_BLOCK_PLACE ")" IN_ORDER,
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S), PG_TEXT(costly));
 }
 
@@ -151,8 +149,7 @@ static enum err_code claim_rewrite(struct pg_connection *connection, struct aren
         "    ORDER BY tenant_id = ANY ($3::bigint[]), (SELECT min(d) FROM unnest(deletions) d), id"
         "    LIMIT 1"
         "    FOR UPDATE SKIP LOCKED) c WHERE b.id = c.id "
-        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
-        " b.deletions::text",
+        "RETURNING b.id, b.tenant_id, " CATALOGUE_BLOCK_PLACE,
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S), PG_TEXT(costly));
 }
 
@@ -261,7 +258,7 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
     ret_claim->is_rewrite = ret_claim->is_expiry || claim_request.mark.reason ||
                             (ret_claim->count && claim_request.kind == KIND_DELETED_BLOCKS);
     if (ret_claim->is_expiry)
-        ret_claim->retention_key = pg_get_i64(claim_request.result, 0, 7);
+        ret_claim->retention_key = pg_get_i64(claim_request.result, 0, 2 + CATALOGUE_PLACE_COLUMNS);
     if (ret_claim->count)
         code = catalogue_load_rules(connection, arena, PG_NO_TENANT, ret_claim->tenant_id,
                                     retention_s, &ret_claim->rules, err);

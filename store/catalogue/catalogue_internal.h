@@ -26,11 +26,19 @@ void catalogue_read_ids(struct arena *arena, const struct pg_result *result, int
 
 /* ---- rows as places ---- */
 
-/*
- * Reads the places of all rows, in arena. Five columns from `first` on: object key, first byte,
- * lengths (an array with one length per place; NULL: the whole object is one place), level, ids of
- * deletions. The places of row i are ret_starts[i] <= place < ret_starts[i + 1].
- */
+/* The columns that describe the places of a row of block, or of segment_tenant t and its segment s:
+ * object key, first byte, lengths (an array with one length per place; NULL: the whole object is
+ * one place), level, ids of deletions, checksums of footers. */
+#define CATALOGUE_BLOCK_PLACE                                                                      \
+    "b.object_key, 0::bigint, NULL::text, b.level::bigint, b.deletions::text,"                     \
+    " '{' || b.footer_crc || '}'"
+#define CATALOGUE_SEGMENT_PLACE                                                                    \
+    "s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text,"                   \
+    " t.footer_crcs::text"
+enum { CATALOGUE_PLACE_COLUMNS = 6 };
+
+/* Reads the places of all rows, in arena; `first` is the first of those columns. The places of row
+ * i are ret_starts[i] <= place < ret_starts[i + 1]. */
 struct catalogue_place *catalogue_read_places(struct arena *arena, const struct pg_result *result,
                                               int first, const uint32_t **ret_starts);
 

@@ -48,8 +48,8 @@ static enum err_code claim_segment(struct pg_connection *connection, struct aren
         "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM due, segment s WHERE t.segment_id = due.segment_id"
         "    AND t.tenant_id = due.tenant_id AND s.id = t.segment_id "
-        "RETURNING t.segment_id, t.tenant_id, s.object_key, t.first_byte, t.lengths::text, 0,"
-        " t.deletions::text, t.broken_why, due.is_shared, t.deletions <> '{}'"
+        "RETURNING t.segment_id, t.tenant_id, " CATALOGUE_SEGMENT_PLACE
+        ", t.broken_why, due.is_shared, t.deletions <> '{}'"
         " AND t.broken_since < now() - $3 * interval '1 day', t.row_count, t.begin_ns, t.end_ns",
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S),
         PG_I64(CATALOGUE_LOSS_DAYS));
@@ -66,8 +66,8 @@ static enum err_code claim_block(struct pg_connection *connection, struct arena 
         "    AND (leased_until IS NULL OR leased_until < now())"
         "    ORDER BY deletions = '{}', retry_at LIMIT 1 FOR UPDATE SKIP LOCKED) c"
         "  WHERE b.id = c.id "
-        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
-        " b.deletions::text, b.broken_why, false, b.deletions <> '{}'"
+        "RETURNING b.id, b.tenant_id, " CATALOGUE_BLOCK_PLACE ", b.broken_why, false,"
+        " b.deletions <> '{}'"
         " AND b.broken_since < now() - $3 * interval '1 day', b.row_count, b.begin_ns, b.end_ns",
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S),
         PG_I64(CATALOGUE_LOSS_DAYS));
@@ -83,14 +83,15 @@ enum err_code catalogue_claim_marked(struct pg_connection *connection, struct ar
     if (code || pg_row_count(*ret_result) == 0)
         return code;
     const struct pg_result *result = *ret_result;
-    const struct span reason = span_text(pg_get_text(result, 0, 7));
+    const int first = 2 + CATALOGUE_PLACE_COLUMNS;
+    const struct span reason = span_text(pg_get_text(result, 0, first));
     *ret_mark = (struct catalogue_mark){
         .reason = CATALOGUE_UNREADABLE,
-        .is_shared = pg_get_bool(result, 0, 8),
-        .can_drop = pg_get_bool(result, 0, 9),
-        .row_count = (uint64_t)pg_get_i64(result, 0, 10),
-        .begin_ns = pg_get_i64(result, 0, 11),
-        .end_ns = pg_get_i64(result, 0, 12),
+        .is_shared = pg_get_bool(result, 0, first + 1),
+        .can_drop = pg_get_bool(result, 0, first + 2),
+        .row_count = (uint64_t)pg_get_i64(result, 0, first + 3),
+        .begin_ns = pg_get_i64(result, 0, first + 4),
+        .end_ns = pg_get_i64(result, 0, first + 5),
     };
     for (size_t i = CATALOGUE_UNREADABLE; i < sizeof(reason_texts) / sizeof(reason_texts[0]); i++)
         if (span_equal_text(reason, reason_texts[i]))
@@ -255,24 +256,28 @@ enum err_code catalogue_insert_remainder(struct pg_connection *connection, struc
                                          const struct catalogue_remainder *remainder,
                                          struct err *err)
 {
-    buf_auto lengths;
+    buf_auto lengths, footer_crcs;
     buf_init(&lengths, LIST_MAX_BYTES);
-    for (uint32_t i = 0; i < remainder->count; i++)
+    buf_init(&footer_crcs, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < remainder->count; i++) {
         catalogue_append_number(&lengths, (int64_t)remainder->lengths[i]);
+        catalogue_append_number(&footer_crcs, remainder->footer_crcs[i]);
+    }
     return pg_queue_values(
         connection, PG_NO_TENANT,
         "WITH new AS (INSERT INTO segment (writer_id, object_key, bytes) VALUES ($1, $2, $3)"
         "             RETURNING id) "
         "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns, end_ns,"
         " row_count, deletions, is_broken, broken_why, broken_since, retry_count, retry_at, "
-        "reach_ns) "
+        "reach_ns, footer_crcs) "
         "SELECT new.id, o.tenant_id, 0, $4::bigint[], $5, $6, $7,"
         " CASE WHEN $8 THEN '{}' ELSE o.deletions END, true, $9, o.broken_since, o.retry_count,"
-        " " RETRY_AT
-        ", o.reach_ns FROM new, segment_tenant o WHERE o.segment_id = $10 AND o.tenant_id = $11",
+        " " RETRY_AT ", o.reach_ns, $12::bigint[] FROM new, segment_tenant o"
+        " WHERE o.segment_id = $10 AND o.tenant_id = $11",
         arena, err, PG_I64(writer_id), PG_TEXT(remainder->object_key),
         PG_I64((int64_t)remainder->bytes), PG_TEXT(catalogue_end_list(arena, &lengths)),
         PG_I64(remainder->begin_ns), PG_I64(remainder->end_ns),
         PG_I64((int64_t)remainder->row_count), PG_BOOL(remainder->is_rewritten),
-        PG_TEXT(reason_texts[remainder->reason]), PG_I64(claim->ids[0]), PG_I64(claim->tenant_id));
+        PG_TEXT(reason_texts[remainder->reason]), PG_I64(claim->ids[0]), PG_I64(claim->tenant_id),
+        PG_TEXT(catalogue_end_list(arena, &footer_crcs)));
 }

@@ -51,8 +51,7 @@ enum err_code catalogue_claim_expiry(struct pg_connection *connection, struct ar
         "      OR o.retention_due_ns < extract(epoch FROM now()) * 1e9)"
         "    AND (o.leased_until IS NULL OR o.leased_until < now())"
         "    ORDER BY o.id LIMIT 1 FOR UPDATE OF o SKIP LOCKED) c WHERE b.id = c.id "
-        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
-        " b.deletions::text, c.key",
+        "RETURNING b.id, b.tenant_id, " CATALOGUE_BLOCK_PLACE ", c.key",
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S), PG_I64(retention_s));
 }
 

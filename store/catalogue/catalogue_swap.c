@@ -49,14 +49,15 @@ static enum err_code insert_block(struct pg_connection *connection, struct arena
     return pg_queue_values(
         connection, PG_NO_TENANT,
         "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns, "
-        "row_count, profile_count, series_count, retention_key, retention_due_ns, reach_ns) "
+        "row_count, profile_count, series_count, retention_key, retention_due_ns, reach_ns, "
+        "footer_crc) "
         "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, nullif($12::bigint, "
-        "9223372036854775807), $13)",
+        "9223372036854775807), $13, $14)",
         arena, err, PG_I64(tenant_id), PG_I64(writer_id), PG_TEXT(block->object_key), PG_I64(level),
         PG_I64((int64_t)block->bytes), PG_I64(block->begin_ns), PG_I64(block->end_ns),
         PG_I64((int64_t)block->row_count), PG_I64((int64_t)block->profile_count),
         PG_I64(block->series_count), PG_I64(block->retention_key), PG_I64(block->retention_due_ns),
-        PG_I64(block->reach_ns));
+        PG_I64(block->reach_ns), PG_I64(block->footer_crc));
 }
 
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,

@@ -371,6 +371,7 @@ static enum err_code write_output(struct compaction *compaction, struct group gr
         .begin_ns = summary.begin_ns,
         .end_ns = summary.end_ns,
         .reach_ns = summary.reach_ns,
+        .footer_crc = summary.footer_crc,
         .retention_key = is_expiry ? compaction->claim->retention_key : 0,
         .retention_due_ns = is_expiry ? compaction->due_ns : INT64_MAX,
     };

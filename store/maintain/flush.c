@@ -550,6 +550,7 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
                                                .reach_ns = summary->reach_ns,
                                                .row_count = summary->row_count,
                                                .profile_count = summary->profile_count,
+                                               .footer_crc = summary->footer_crc,
                                                .cut_string_count = items[i].cut_string_count,
                                                .series = items[i].series,
                                                .series_count = items[i].series_count},

@@ -35,6 +35,7 @@ struct repair {
     struct err problem; /* the last failure */
     struct catalogue_remainder remainder;
     uint64_t *lengths;
+    uint32_t *footer_crcs;
     struct buf bytes; /* the object of the remainder */
     struct err *err;
 };
@@ -115,6 +116,7 @@ static enum err_code copy_piece(struct repair *repair, uint32_t i)
     if (code)
         return code;
     buf_append_span(&repair->bytes, buf_span(&bytes));
+    repair->footer_crcs[repair->remainder.count] = place->footer_crc;
     repair->lengths[repair->remainder.count++] = place->bytes;
     repair->remainder.reason = CATALOGUE_UNREADABLE;
     repair->remainder.is_rewritten = false;
@@ -154,6 +156,7 @@ static enum err_code rewrite_piece(struct repair *repair, uint32_t i, struct del
     if (code || !summary.granule_count)
         return code;
     struct catalogue_remainder *remainder = &repair->remainder;
+    repair->footer_crcs[remainder->count] = summary.footer_crc;
     repair->lengths[remainder->count++] = summary.bytes;
     remainder->row_count += summary.row_count;
     remainder->begin_ns =
@@ -186,6 +189,7 @@ static enum err_code build_remainder(struct repair *repair, bool is_too_large)
                                                      .begin_ns = INT64_MAX,
                                                      .end_ns = INT64_MIN};
     repair->lengths = arena_new(repair->arena, uint64_t, claim->count);
+    repair->footer_crcs = arena_new(repair->arena, uint32_t, claim->count);
     enum err_code code = retention_create(repair->arena, &claim->rules, &retention, repair->err);
     if (!code)
         code = deletion_set_create(repair->arena, claim->deletions, claim->deletion_count,
@@ -198,6 +202,7 @@ static enum err_code build_remainder(struct repair *repair, bool is_too_large)
     }
     describe_remainder(repair);
     repair->remainder.lengths = repair->lengths;
+    repair->remainder.footer_crcs = repair->footer_crcs;
     return code;
 }
 

@@ -183,6 +183,7 @@ static enum err_code open_block(const struct request *request, open_function *op
         .context = origin,
         .size = origin->size,
         .name = origin->name,
+        .footer_crc = request->place->footer_crc,
     };
     return open(source, request->tenant_id, request->blocks->seed, ret_block, err);
 }

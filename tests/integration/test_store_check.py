@@ -110,6 +110,35 @@ def test_verify_reports_a_row_whose_end_differs_from_its_profiles(start_server):
     assert [one["problem"] for one in problems] == ["differs", "differs"], problems
 
 
+@pytest.mark.parametrize("kind", ["segment", "block"])
+def test_another_block_of_the_same_team_and_time_is_damage(start_server, kind):
+    """As after a misdirected write, or a file that was restored under a wrong name."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    window = {"query": "cpu", "report": "folded", "start": BEGIN, "end": BEGIN + 49 * HOUR}
+    if kind == "segment":
+        with server.cursor() as cursor:  # leases them at once, which prevents a merge
+            cursor.execute(
+                "CREATE FUNCTION lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                " NEW.leased_until = now() + interval '1 hour'; RETURN NEW; END $$;"
+                "CREATE TRIGGER lease BEFORE INSERT ON segment_tenant FOR EACH ROW"
+                " EXECUTE FUNCTION lease()"
+            )
+        push(client, "pod=a", BEGIN, 5)
+        push(client, "pod=b", BEGIN, 3)
+    else:
+        push(client, "pod=a", BEGIN, 5)
+        push(client, "pod=b", BEGIN + 48 * HOUR, 3)
+        compact(server)
+    (first,), (second,) = server.rows(f"SELECT object_key FROM {kind} ORDER BY id")
+    server.stop()
+    server.objects.write(second, server.objects.read(first))
+    assert found(server) == {("broken", second)}
+    server.start()
+    response = client.get("/api/v1/query", query=window)
+    assert response.text == "main;work 50\n" and "perfolio-warning" in response.headers, response
+
+
 def test_verify_lists_objects_without_a_row(start_server, tmp_path):
     """verify lists them as unknown and not as damage, because an interrupted operation leaves such
     objects, and no data is missing."""
