@@ -93,7 +93,8 @@ static enum err_code add_left_out(struct merge *merge, struct scan_task *task, u
     return scan_note_read(scan, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
-/* For a single profile of a counter, sums may overflow; otherwise scan_check_magnitude excludes it. */
+/* For a single profile of a counter, sums may overflow; otherwise scan_check_magnitude excludes it.
+ */
 static enum err_code add_rows(struct merge *merge, struct scan_task *task)
 {
     enum { CHECK_ROWS = 1 << 16 };
@@ -310,11 +311,11 @@ static enum err_code add_tasks(struct merge *merge)
     for (uint32_t i = 0; i < count && !code; i++) {
         struct scan_task *task = tasks[i];
         scan_read_ahead_of(scan, tasks, count, i);
+        row_labels_begin(merge->labels, task->block, task->granule);
         if (!task->granule->row_count) { /* the series was idle */
             code = task->is_broken ? ERR_NONE : record_read(merge, task, 0, ERR_NONE);
             continue;
         }
-        row_labels_begin(merge->labels, task->block, task->granule);
         if (!task->has_totals_only &&
             (scan->query->profile || row_labels_wants_rows(merge->labels, task->granule))) {
             code = add_rows(merge, task);
@@ -401,9 +402,9 @@ static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
     enum err_code code = scan_open_stacks(merge->scan, task);
     if (code || task->is_broken)
         return code;
+    row_labels_begin(merge->labels, task->block, task->granule);
     if (!task->granule->row_count) /* all values are 0 */
         return record_read(merge, task, 0, ERR_NONE);
-    row_labels_begin(merge->labels, task->block, task->granule);
     const bool wants_labels =
         !task->has_totals_only && row_labels_wants_rows(merge->labels, task->granule);
     const bool is_whole = weight->end - weight->first == task->granule->profile_count;

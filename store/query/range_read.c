@@ -456,13 +456,13 @@ enum err_code range_read_task(struct range *range, struct scan_task *task)
             scan_note_cut(range->scan, task);
         return ERR_NONE;
     }
+    row_labels_begin(range->labels, task->block, task->granule);
     if (range_is_idle(range, task) && range->aggregation == STORE_MEAN)
         return range_read_times(range, task);
     if (range_is_idle(range, task)) {
         range->has_left_out = true;
         return ERR_NONE;
     }
-    row_labels_begin(range->labels, task->block, task->granule);
     const bool wants_labels =
         !task->has_totals_only && row_labels_wants_rows(range->labels, task->granule);
     const bool wants_timestamps = !task->has_totals_only && range->query->is_by_timestamps &&

@@ -55,6 +55,7 @@ struct row_labels {
     bool has_own;           /* samples of the block may have a label that counts */
     bool goes_by_series;    /* all rows of the series are in one group */
     bool is_open;           /* selectors match it only by labels of samples */
+    bool is_noted;          /* its labels, as those of profiles without samples */
     uint32_t *group_of_set; /* NOT_KNOWN: not yet computed */
     uint32_t set_capacity;
     uint32_t *known_sets; /* the known ones */
@@ -252,21 +253,64 @@ static bool find_open(struct row_labels *labels)
     return labels->selectors;
 }
 
-void row_labels_begin(struct row_labels *labels, const struct block *block,
-                      const struct block_granule *granule)
+static void begin_series(struct row_labels *labels, const struct dictionary *dictionary,
+                         uint32_t series)
 {
-    const struct dictionary *dictionary = block_dictionary(block);
-    if (labels->dictionary == dictionary && labels->series == granule->series)
+    if (labels->dictionary == dictionary && labels->series == series)
         return;
     if (labels->dictionary != dictionary)
         begin_dictionary(labels, dictionary);
-    labels->series = granule->series;
+    labels->series = series;
+    labels->is_noted = false;
     labels->is_open = find_open(labels);
     labels->goes_by_series =
         !labels->has_own && (labels->kind == ROW_LABELS_TEXTS || has_all_names(labels));
     for (uint32_t i = 0; i < labels->known_count; i++)
         labels->group_of_set[labels->known_sets[i]] = NOT_KNOWN;
     labels->known_count = 0;
+}
+
+/* Compares the row's own labels, which are in words. */
+static bool is_selected(struct row_labels *labels)
+{
+    struct err err;
+    bool matches = false;
+    for (size_t i = 0; !matches && !labels->code && i < labels->selectors->count; i++) {
+        struct selector *selector = labels->selectors->selectors[i];
+        enum err_code code =
+            selector_matches_known(selector, labels->dictionary, labels->series, &matches, &err);
+        if (!code && matches)
+            code = selector_matches_samples(selector, labels->dictionary, labels->series,
+                                            labels->words, labels->word_count, &matches, &err);
+        note_failure(labels, code, &err);
+        matches &= !code;
+    }
+    return matches;
+}
+
+/* Profiles without samples have the labels of their series only. If those do not decide whether the
+ * selectors match, some profile has to be without samples. */
+static void note_series(struct row_labels *labels, bool is_idle)
+{
+    if (labels->is_noted || (labels->is_open && !is_idle))
+        return;
+    labels->is_noted = true;
+    labels->word_count = 0;
+    if (labels->is_open && !is_selected(labels))
+        return;
+    for (size_t i = 0; i < labels->filter_key_count; i++)
+        labels->is_key_seen[i] |= dictionary_find_label(labels->dictionary, labels->series,
+                                                        labels->wanted_keys[i]) != NULL;
+    for (size_t i = 0; i < labels->name_count; i++)
+        labels->is_seen[i] |=
+            dictionary_find_label(labels->dictionary, labels->series, labels->names[i]) != NULL;
+}
+
+void row_labels_begin(struct row_labels *labels, const struct block *block,
+                      const struct block_granule *granule)
+{
+    begin_series(labels, block_dictionary(block), granule->series);
+    note_series(labels, !granule->row_count);
 }
 
 bool row_labels_wants_rows(const struct row_labels *labels, const struct block_granule *granule)
@@ -478,24 +522,6 @@ static uint32_t find_texts(struct row_labels *labels)
     for (size_t i = 0; i < labels->name_count; i++)
         buf_fini(&texts[i]);
     return group;
-}
-
-/* Compares the row's own labels, which are in words. */
-static bool is_selected(struct row_labels *labels)
-{
-    struct err err;
-    bool matches = false;
-    for (size_t i = 0; !matches && !labels->code && i < labels->selectors->count; i++) {
-        struct selector *selector = labels->selectors->selectors[i];
-        enum err_code code =
-            selector_matches_known(selector, labels->dictionary, labels->series, &matches, &err);
-        if (!code && matches)
-            code = selector_matches_samples(selector, labels->dictionary, labels->series,
-                                            labels->words, labels->word_count, &matches, &err);
-        note_failure(labels, code, &err);
-        matches &= !code;
-    }
-    return matches;
 }
 
 static uint32_t find_group(struct row_labels *labels, uint32_t label_set)

@@ -48,7 +48,8 @@ struct row_labels *row_labels_create(struct arena *arena, const struct label_fil
 /* frees what is not in the arena; NULL: a no-op */
 void row_labels_destroy(struct row_labels *labels);
 
-/* Starts a granule: the calls that follow are about its rows. */
+/* Starts a granule: the calls that follow are about its rows. Also for one without rows, so that
+ * the labels of its series are known to exist. */
 void row_labels_begin(struct row_labels *labels, const struct block *block,
                       const struct block_granule *granule);
 /* True when each row has to be looked at. False when all rows are in the group of label set 0,
@@ -69,11 +70,10 @@ size_t row_labels_memory(const struct row_labels *labels);
  * selector_matches_samples. */
 enum err_code row_labels_check(const struct row_labels *labels, struct err *err) MUST_USE;
 
-/* Names a grouped label that no row that stayed has, and those that exist, in the arena; NULL:
- * there is none. */
+/* Names a grouped label that neither a series has nor a row that the selectors match, and those
+ * that exist, in the arena; NULL: there is none. */
 const char *row_labels_describe_absent(const struct row_labels *labels);
-/* Names a label that the filter compares and no row has that the selectors match; NULL: there is
- * none. */
+/* The same for a label that the filter compares, without those that exist. */
 const char *row_labels_describe_absent_key(const struct row_labels *labels);
 
 #endif

@@ -297,6 +297,51 @@ def test_a_filter_with_an_unknown_label_is_reported(client):
     assert {one["labels"]["thread_name"] for one in grouped["series"]} >= {"worker-1"}
 
 
+def make_idle(time_ns, is_idle):
+    maker = Maker([("cpu", "nanoseconds"), ("inuse_space", "bytes"), ("alloc_space", "bytes")])
+    if not is_idle:
+        maker.sample([maker.location([(maker.function("main"), 1)])], [7, 7, 7], [("thread", "t")])
+    maker.scalars(time=time_ns, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
+    return maker.bytes()
+
+
+def test_a_filter_finds_the_labels_of_idle_series(shared_server):
+    """A profile without samples has the labels of its series, also if a merge has put it into one
+    granule with a profile that has samples, and that one is outside the window."""
+    server = shared_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    for i in range(4):
+        for name in ("idle", "later"):
+            response = client.post(
+                "/api/v1/profiles",
+                make_idle(BEGIN + i * 10**10, name == "idle" or i > 0),
+                query=[("label", f"service_name={name}"), ("label", "pod=a")],
+            )
+            assert response.status == 200, response
+
+    def warning(path, query, label):
+        wanted = window(query=query, label=label) | {"start": str(BEGIN + 10**10)}
+        response = client.get("/api/v1/" + path, query=wanted)
+        assert response.status == 200, response
+        return response.headers.get("perfolio-warning")
+
+    def check():
+        for kind in (CPU, "inuse_space", "alloc_space"):
+            for selector in ("idle", "later", 'idle",thread!="x'):
+                query = f'{kind}{{service_name="{selector}"}}'
+                for path in ("query", "query_range"):
+                    for label in ("pod=a", "pod!=b", "service.name=none"):
+                        assert warning(path, query, label) is None, (path, query, label)
+                    assert (
+                        warning(path, query, "pot=a")
+                        == "label: 'pot' is no label of what the query finds"
+                    ), (path, query)
+
+    check()
+    compact(server)
+    check()
+
+
 def test_a_label_of_a_series_overrides_that_of_its_samples(client):
     """If a series has the label, the selector ignores its samples; if a series matches, it also
     ignores the samples of other series."""
