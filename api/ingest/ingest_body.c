@@ -184,7 +184,9 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
     uint8_t id[STORE_BATCH_ID_BYTES];
     bool has_id;
     struct span names[SAMPLE_LABELS_MAX];
+    const struct batch_limits label_limits = ingest_limits_of_labels(ingest_limits);
     const struct batch_options options = {
+        .session_limits = &label_limits,
         .series_labels = names,
         .series_label_count = ingest_limits_series_labels(ingest_limits, names),
     };

@@ -371,6 +371,14 @@ enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limi
     return ERR_NONE;
 }
 
+struct batch_limits ingest_limits_of_labels(const struct ingest_limits *ingest_limits)
+{
+    const int64_t *values = ingest_limits->limits.values;
+    return (struct batch_limits){.series_labels = (uint32_t)values[TENANT_LIMIT_SERIES_LABELS],
+                                 .name_bytes = (uint32_t)values[TENANT_LIMIT_LABEL_NAME_BYTES],
+                                 .value_bytes = (uint32_t)values[TENANT_LIMIT_LABEL_VALUE_BYTES]};
+}
+
 uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
                                      struct span ret_names[SAMPLE_LABELS_MAX])
 {

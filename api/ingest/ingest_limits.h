@@ -18,6 +18,7 @@
 #include "api/identity/tenant_limits.h"
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/profile/batch/batch_labels.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +26,6 @@
 struct ingest_limits;
 struct ingest_limits_memory;
 struct batch;
-struct batch_text_label;
 struct otlp_result;
 struct profile_limits;
 struct request;
@@ -60,6 +60,9 @@ enum err_code ingest_limits_explain(const struct ingest_limits *ingest_limits,
 enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limits,
                                          const struct batch_text_label *labels, size_t count,
                                          struct err *err) MUST_USE;
+
+/* The limits of the labels of a series. */
+struct batch_limits ingest_limits_of_labels(const struct ingest_limits *ingest_limits);
 
 /* The labels of samples that become labels of series; borrowed from ingest_limits. Returns their
  * number. */

@@ -495,6 +495,46 @@ def test_gauges_and_counters_of_processes_with_equal_labels_are_added(shared_ser
     ]
 
 
+def test_a_session_without_space_in_the_limits_of_labels_is_left_out(server):
+    """The sender did not write the label, so a profile that fits the team's limits is stored."""
+    tenant = Tenant(server, series_labels=3, label_value_bytes=10)
+    client = tenant.api("ingest", "read")
+    left_out = "label 'session_id' is left out: the limits of labels have no space for it"
+    for i, (extra, session, expected, warning) in enumerate(
+        (
+            ("", "a1", "a1", None),
+            (",x=1", "a1", None, left_out),
+            ("", "a1" * 6, None, left_out),
+            (",session_id=own", "a1" * 6, "own", None),
+        )
+    ):
+        response = client.post(
+            "/ingest",
+            form(
+                profile=make_profile([("inuse_space", "bytes")], BEGIN, {("main",): [7]}, ("", ""))
+            ),
+            query={
+                "name": f"shop{i}{{__session_id__={session}{extra}}}",
+                "from": BEGIN // 10**9,
+                "until": BEGIN // 10**9 + 60,
+            },
+            headers=FORM,
+        )
+        assert response.status == 200, (i, response)
+        assert response.headers.get("perfolio-warning") == warning, i
+        response = client.get(
+            "/api/v1/series",
+            query={
+                "start": BEGIN,
+                "end": BEGIN + MINUTE,
+                "match[]": f'{{service_name="shop{i}"}}',
+            },
+        )
+        assert response.status == 200, response
+        (series,) = response.json()["data"]
+        assert series.get("session_id") == expected, (i, series)
+
+
 def test_counters_of_processes_that_cannot_be_distinguished_are_reported(shared_server):
     client = Tenant(shared_server()).api("ingest", "read")
     for i in range(12):

@@ -83,15 +83,33 @@ static bool has_label(const struct batch_source *source, struct span name)
     return false;
 }
 
+/* Why the session cannot be a label of the group; NULL: it can. */
+static const char *refuse_session(const struct batch_build *batch_build, const struct group *group,
+                                  struct span name)
+{
+    const struct span session = batch_build->source->session;
+    const struct batch_limits *own = batch_build->options->session_limits;
+    const struct batch_limits limits = own ? batch_limits_resolve(own) : batch_build->limits;
+    if (group->label_count >= limits.series_labels || name.size > limits.name_bytes ||
+        session.size > limits.value_bytes)
+        return "label 'session_id' is left out: the limits of labels have no space for it";
+    return span_is_utf8(session) ? NULL : "label 'session_id' is left out: its value is no UTF-8";
+}
+
 /* Snapshots of two processes are not snapshots of one: their gauges are added, and neither
- * continues the other's counter. So the session is a label of their series, if there is space for
- * one. Series of deltas need none: they are added anyway. */
-static void add_session(const struct batch_build *batch_build, struct group *group)
+ * continues the other's counter. So the session is a label of their series. The sender did not
+ * write it as a label, so it is left out where it cannot be one. Series of deltas need none: they
+ * are added anyway. */
+static void add_session(struct batch_build *batch_build, struct group *group)
 {
     const struct span name = SPAN_LITERAL("session_id");
     const struct batch_source *source = batch_build->source;
-    if (source->session.size && group->label_count < batch_build->limits.series_labels &&
-        !has_label(source, name))
+    if (!source->session.size || has_label(source, name))
+        return;
+    const char *refusal = refuse_session(batch_build, group, name);
+    if (refusal)
+        batch_build->notice = batch_build->notice ? batch_build->notice : refusal;
+    else
         group->labels[group->label_count++] =
             (struct batch_text_label){.name = name, .value = source->session};
 }

@@ -50,6 +50,9 @@ struct batch_source {
 
 struct batch_options {
     const struct batch_limits *limits; /* NULL: all defaults */
+    /* Limits of labels within which the session becomes one; otherwise it is left out, with a
+     * notice. NULL: limits. */
+    const struct batch_limits *session_limits;
     /* Text labels of samples that become labels of series; clean names (batch_labels.h). */
     const struct span *series_labels;
     uint32_t series_label_count;

@@ -514,6 +514,39 @@ static void snapshots_have_the_session_as_a_label(void **state)
     }
 }
 
+static void a_session_that_fits_no_label_is_left_out(void **state)
+{
+    (void)state;
+    static const struct batch_limits one_label = {.series_labels = 1},
+                                     short_values = {.value_bytes = 3};
+    const struct batch_text_label labels[] = {LABEL("service_name", "app")};
+    const struct {
+        struct span session;
+        const struct batch_limits *limits;
+        const char *notice;
+    } cases[] = {
+        {SPAN_LITERAL("s1"), &one_label, "the limits of labels have no space for it"},
+        {SPAN_LITERAL("s123"), &short_values, "the limits of labels have no space for it"},
+        {SPAN_LITERAL("s\xff"), NULL, "its value is no UTF-8"},
+        {SPAN_LITERAL("s1"), &short_values, NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct maker maker = NEW_MAKER("inuse_space/bytes");
+        ADD(&maker, "a", 2);
+        struct batch_source source = {.profile = take(&maker),
+                                      .labels = labels,
+                                      .label_count = 1,
+                                      .session = cases[i].session};
+        const struct batch_options options = {.session_limits = cases[i].limits};
+        batch_auto batch = convert(&source, &options);
+        assert_int_equal(batch->series[0].label_count, cases[i].notice ? 1 : 2);
+        if (cases[i].notice)
+            assert_non_null(strstr(batch->notice, cases[i].notice));
+        else
+            assert_null(batch->notice);
+    }
+}
+
 static void invalid_labels_are_reported(void **state)
 {
     (void)state;
@@ -770,6 +803,7 @@ int main(void)
         cmocka_unit_test(series_of_labels_are_idle_where_samples_have_them),
         cmocka_unit_test(names_and_kinds_follow_the_rules),
         cmocka_unit_test(snapshots_have_the_session_as_a_label),
+        cmocka_unit_test(a_session_that_fits_no_label_is_left_out),
         cmocka_unit_test(a_wall_type_names_the_whole_profile),
         cmocka_unit_test(the_kind_given_by_the_sender_has_precedence),
         cmocka_unit_test(invalid_labels_are_reported),
