@@ -59,7 +59,9 @@ struct scan_task {
     bool is_needed;       /* of a neighbour: read, for first <= ordinal < end */
     /* of a granule that the window cuts: profiles outside it, which are neighbours */
     uint32_t outside_count;
-    bool is_broken; /* reading it failed: it is not in the result */
+    int64_t first_ns; /* begins of the first and last profile in the window */
+    int64_t last_ns;  /* < first_ns: there is none */
+    bool is_broken;   /* reading it failed: it is not in the result */
     /* The profiles from `first` on, where the window cuts the granule and the query has reach_ns:
      * they were read to find the range. NULL: not read. */
     const struct block_profile *profiles;

@@ -85,6 +85,9 @@ static inline int64_t scan_far_back(const struct store_query *query)
 enum err_code scan_plan_block(struct scan *scan, const struct block *block,
                               const struct deletion_set_ids *deletions) MUST_USE;
 
+/* Adds the task's profiles and times to those of the scan. */
+void scan_count_task(struct scan *scan, const struct scan_task *task);
+
 /* Counts and reports damage (code) and returns ERR_NONE; any other failure is returned. */
 enum err_code scan_skip_broken(struct scan *scan, const char *object_key,
                                enum err_code code) MUST_USE;

@@ -135,10 +135,10 @@ static enum err_code find_match(struct scan *scan, const struct dictionary *dict
 
 /* ---- granules ---- */
 
-static void note_time(struct scan *scan, int64_t first_ns, int64_t last_ns)
+static void set_times(struct scan_task *task, int64_t first_ns, int64_t last_ns)
 {
-    scan->first_ns = first_ns < scan->first_ns ? first_ns : scan->first_ns;
-    scan->last_ns = last_ns > scan->last_ns ? last_ns : scan->last_ns;
+    task->first_ns = first_ns;
+    task->last_ns = last_ns;
 }
 
 /* The first ordinal whose profile begins at time_ns or later. */
@@ -295,7 +295,9 @@ static void set_task_range(struct scan *scan, const struct found_profiles *found
     task->end = end;
     task->outside_count = end - first - own_count;
     if (own_count)
-        note_time(scan, profiles[own_first].time_ns, profiles[own_end - 1].time_ns);
+        set_times(task, profiles[own_first].time_ns, profiles[own_end - 1].time_ns);
+    else
+        set_times(task, INT64_MAX, INT64_MIN);
     if (first < end)
         keep_profiles(scan, task, profiles);
 }
@@ -326,11 +328,12 @@ static enum err_code find_profiles(struct scan *scan, const struct series_state 
     task->profiles = NULL;
     task->is_neighbour = is_neighbour(scan, series, granule);
     if (task->is_neighbour) {
+        set_times(task, INT64_MAX, INT64_MIN);
         task->end = granule->profile_count;
         return ERR_NONE;
     }
     if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
-        note_time(scan, granule->begin_ns, granule->end_ns);
+        set_times(task, granule->begin_ns, granule->end_ns);
         task->end = granule->profile_count;
         return ERR_NONE;
     }
@@ -343,16 +346,25 @@ static enum err_code find_profiles(struct scan *scan, const struct series_state 
     return ERR_NONE;
 }
 
+void scan_count_task(struct scan *scan, const struct scan_task *task)
+{
+    scan->statistics.profile_count += scan_profile_count(task);
+    if (scan->state->kind == SCAN_SERIES)
+        return;
+    scan->statistics.totals_count += task->has_totals_only;
+    scan->first_ns = task->first_ns < scan->first_ns ? task->first_ns : scan->first_ns;
+    scan->last_ns = task->last_ns > scan->last_ns ? task->last_ns : scan->last_ns;
+}
+
 static void add_task(struct scan *scan, struct series_state *series, struct scan_task *task)
 {
     if (!series->has_number)
         series->number = number_series(scan, block_dictionary(task->block), series->index);
     series->has_number = true;
     task->series = series->number;
-    scan->statistics.profile_count += scan_profile_count(task);
+    scan_count_task(scan, task);
     if (scan->state->kind == SCAN_SERIES)
         return;
-    scan->statistics.totals_count += task->has_totals_only;
     vec_reserve(scan->tasks, scan->state->task_capacity, scan->task_count + 1);
     scan->tasks[scan->task_count++] = *task;
 }
@@ -427,7 +439,7 @@ static enum err_code add_totals_task(struct scan *scan, struct series_state *ser
     }
     if (is_cut)
         return add_undeleted(scan, series, task);
-    note_time(scan, granule->begin_ns, granule->end_ns);
+    set_times(task, granule->begin_ns, granule->end_ns);
     task->first = task->outside_count = 0;
     task->end = granule->profile_count;
     task->is_neighbour = false;

@@ -98,11 +98,16 @@ static void keep_types(struct scan *scan, find_types *find)
         return;
     const uint32_t *numbers = keep_series(scan, are_kept);
     uint32_t kept = 0;
+    scan->statistics.profile_count = scan->statistics.totals_count = 0;
+    scan->first_ns = INT64_MAX;
+    scan->last_ns = INT64_MIN;
     for (uint32_t i = 0; i < scan->task_count; i++) {
         struct scan_task *task = &scan->tasks[i];
         task->series = numbers[task->series];
-        if (task->series != UINT32_MAX)
-            scan->tasks[kept++] = *task;
+        if (task->series == UINT32_MAX)
+            continue;
+        scan_count_task(scan, task);
+        scan->tasks[kept++] = *task;
     }
     scan->task_count = kept;
 }

@@ -655,7 +655,7 @@ def test_a_step_of_centuries_does_not_overflow(server):
 def test_types_of_equal_names_and_different_kinds_are_queried_apart(shared_server):
     """The whole name of each is in the list of types. Five parts are the whole name of a counter,
     and name the type of another kind only where there is no counter."""
-    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read")
+    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read", "share")
     counter = b'{"depth": {"cumulative": true}}'
     gauge = b'{"depth": {"aggregation": "average"}}'
     window = {"start": BEGIN, "end": BEGIN + 10 * MINUTE, "step": "10m"}
@@ -674,6 +674,14 @@ def test_types_of_equal_names_and_different_kinds_are_queried_apart(shared_serve
     del window["step"]
     response = client.get("/api/v1/query", query={"query": "depth:depth", **window})
     assert response.status == 400 and "2 profile types match" in response.json()["detail"]
+    send_pprof(client, BEGIN + 20 * MINUTE, 100, gauge)
+    window = {"start": BEGIN, "end": BEGIN + HOUR, "query": names[0]}
+    for path in ("query", "query_range"):
+        response = client.get(f"/api/v1/{path}", query=window)
+        assert "profiles=11," in response.headers["perfolio-statistics"], (path, response)
+    response = client.get("/api/v1/query", query={**window, "report": "pprof"})
+    share = client.post("/api/v1/shares", body=response.body).json()["id"]
+    assert client.get(f"/api/v1/shares/{share}").json()["duration_ns"] == 10 * MINUTE
 
 
 def test_otlp_counters_without_a_duration_are_not_added_up(shared_server):
