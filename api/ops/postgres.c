@@ -421,8 +421,8 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
                    (int)pid);
 }
 
-/* The size of the log between two checkpoints: a quarter of the space that api/core/disk.h keeps
- * free (a 64th of the disk), from 64 to 512 MiB. */
+/* The size of the log between two checkpoints: a 64th of the disk, from 64 to 512 MiB. On disks of
+ * 2 GiB and more, this is at most half of the space that api/core/disk.h keeps free by default. */
 static void write_wal_limit(const struct postgres *postgres, char *text, size_t size)
 {
     uint64_t free_bytes, total_bytes = UINT64_MAX;
