@@ -6,7 +6,8 @@
  * series. It also has the labels of its label set and its link ("trace_id" and "span_id",
  * hexadecimal), except those whose names, normalized as names of series are, the series has. So
  * groups, filters and selectors compare the same value. A sender's spelling of a name ("k8s.pod")
- * finds the series' label, and the normalized one ("k8s_pod") the sample's.
+ * finds the series' label, and the normalized one ("k8s_pod") the sample's. If several labels of a
+ * sample have that normalized name, it has all their values, as a name that is given several times.
  *
  * Rows with equal values of the names that a query groups by are one group; group 0 has none of
  * them. Results are cached per label set of the current series, so the cost is an array access per

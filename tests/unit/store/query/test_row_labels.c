@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TENANT = 7, SAMPLES = 3, LABELS_MAX = 2, TEXT_BYTES = 100 };
+enum { TENANT = 7, SAMPLES = 4, LABELS_MAX = 2, TEXT_BYTES = 100 };
 
 static const struct batch_text_label series_labels[] = {
     {SPAN_LITERAL("ep"), SPAN_LITERAL("x")}, {SPAN_LITERAL("thread_name"), SPAN_LITERAL("main")}};
@@ -23,6 +23,7 @@ static const char *const sample_labels[SAMPLES][LABELS_MAX][2] = {
     {{"ep", "y"}, {"zone", "a"}},
     {{"ep", "x"}, {"thread.name", "worker"}},
     {{"zone", "b"}, {"zone", "c"}},
+    {{"k8s.ns", "p"}, {"k8s-ns", "q"}},
 };
 
 static struct batch *make_batch(void)
@@ -139,15 +140,17 @@ static void expect_values(const struct fixture *fixture, const char *name,
 
 static void a_label_of_the_series_hides_that_of_a_sample(void **state)
 {
-    expect_values(*state, "ep", (const char *const[]){"x", "x", "x"});
-    expect_values(*state, "zone", (const char *const[]){"a", "-", "b,c"});
-    expect_values(*state, "absent", (const char *const[]){"-", "-", "-"});
+    expect_values(*state, "ep", (const char *const[]){"x", "x", "x", "x"});
+    expect_values(*state, "zone", (const char *const[]){"a", "-", "b,c", "-"});
+    expect_values(*state, "absent", (const char *const[]){"-", "-", "-", "-"});
 }
 
 static void label_names_of_samples_are_normalized_like_those_of_series(void **state)
 {
-    expect_values(*state, "thread_name", (const char *const[]){"main", "main", "main"});
-    expect_values(*state, "thread.name", (const char *const[]){"main", "main", "main"});
+    expect_values(*state, "thread_name", (const char *const[]){"main", "main", "main", "main"});
+    expect_values(*state, "thread.name", (const char *const[]){"main", "main", "main", "main"});
+    expect_values(*state, "k8s_ns", (const char *const[]){"-", "-", "-", "p,q"});
+    expect_values(*state, "k8s.ns", (const char *const[]){"-", "-", "-", "p"});
 }
 
 /* The remaining samples, as bits. */
@@ -183,14 +186,17 @@ static void filters_and_selectors_match_the_same_rows(void **state)
         const char *selector;
         unsigned found;
     } cases[] = {
-        {"ep=x", "{ep=\"x\"}", 7},
+        {"ep=x", "{ep=\"x\"}", 15},
         {"ep=y", "{ep=\"y\"}", 0},
-        {"ep!=y", "{ep!=\"y\"}", 7},
+        {"ep!=y", "{ep!=\"y\"}", 15},
         {"zone=a", "{zone=\"a\"}", 1},
-        {"zone!=a", "{zone!=\"a\"}", 6},
+        {"zone!=a", "{zone!=\"a\"}", 14},
         {"thread.name=worker", "{thread.name=\"worker\"}", 0},
-        {"thread_name=main", "{thread_name=\"main\"}", 7},
-        {"thread.name=main", "{thread.name=\"main\"}", 7},
+        {"thread_name=main", "{thread_name=\"main\"}", 15},
+        {"thread.name=main", "{thread.name=\"main\"}", 15},
+        {"k8s_ns=p", "{k8s_ns=\"p\"}", 8},
+        {"k8s_ns=q", "{k8s_ns=\"q\"}", 8},
+        {"k8s_ns!=p", "{k8s_ns!=\"p\"}", 7},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(staying(*state, cases[i].filter, NULL), cases[i].found);
