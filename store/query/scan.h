@@ -122,7 +122,7 @@ enum err_code scan_explain_nothing(const struct scan_source *source,
                                    struct err *err) MUST_USE;
 /* ERR_TOO_LARGE when the magnitudes of all tasks add up to 2^63 or more. After ERR_NONE sums are
  * exact. Not of counters, whose values are not added: a program that has run for weeks exceeds it
- * in a minute. Nor of a single profile, which is a small part of its granule: its sums are checked
+ * in an hour. Nor of a single profile, which is a small part of its granule: its sums are checked
  * as they are added. */
 enum err_code scan_check_magnitude(const struct scan *scan) MUST_USE;
 /* Sets ERR_TOO_LARGE for such a sum. */
