@@ -492,6 +492,34 @@ def test_counters_of_programs_that_run_for_weeks_can_be_queried(server):
         assert response.status == 413 and "the increases add up to" in response.text, response
 
 
+@pytest.mark.long
+def test_counters_of_programs_that_run_for_weeks_can_be_merged(start_server):
+    """All snapshots of an hour add up to more than a granule may have, so the day keeps several
+    blocks."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    types, waited, gained = [("delay", "nanoseconds")], 50 * 10 * 86400 * 10**9, 50 * 15 * 10**9
+    for i in range(480):
+        body = make_profile(
+            types, BEGIN + i * 15 * SECOND, {("main",): [waited + i * gained]}, ("", "")
+        )
+        assert client.post("/api/v1/profiles", body).status == 200
+
+    def check():
+        for minutes in (1, 30, 59, 119):
+            window = {"start": BEGIN, "end": BEGIN + minutes * MINUTE}
+            total = minutes * 4 * gained
+            response = ask(client, **window, query="delay", step=f"{minutes}m")
+            assert one_series(response)["total"] == total
+            assert folded(client, "delay", *window.values())[1] == {("main",): total}
+
+    check()
+    compact(server)
+    check()
+    ((count,),) = server.rows("SELECT count(*) FROM block")
+    assert count > 1
+
+
 @pytest.mark.parametrize("interval", [10 * MINUTE, 50 * MINUTE])
 def test_infrequent_counters_have_values_in_short_windows(server, interval):
     client = Tenant(server).api("ingest", "read")
