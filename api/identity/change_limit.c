@@ -19,7 +19,7 @@ struct bucket {
     double burst;
 };
 
-bool change_limit_counts(const struct request *request)
+static bool is_counted(const struct request *request)
 {
     const unsigned flags = request->route->flags;
     const unsigned with_own_rate = ROUTE_AGENT | ROUTE_STORES | ROUTE_SIGN_IN | ROUTE_NO_CSRF;
@@ -78,7 +78,7 @@ static void give_back(const struct request *request, const struct bucket *bucket
 enum err_code change_limit_take(struct request *request, struct err *err)
 {
     struct bucket buckets[MAX_BUCKETS];
-    if (request->is_change_counted || !change_limit_counts(request))
+    if (request->is_change_counted || !is_counted(request))
         return ERR_NONE;
     const int count = find_buckets(request, buckets);
     for (int i = 0; i < count; i++) {

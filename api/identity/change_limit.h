@@ -25,8 +25,6 @@
 
 #include "lib/base/err_code.h"
 
-#include <stdbool.h>
-
 struct request;
 
 enum {
@@ -34,9 +32,6 @@ enum {
     CHANGE_LIMIT_SECURITY_MINUTE = 10,
     CHANGE_LIMIT_SECURITY_BURST = 30
 };
-
-/* Whether the request is a change that the rates count. */
-bool change_limit_counts(const struct request *request);
 
 /* Called before the handler of any request, after auth_check_access. A request that is handled
  * again from the start counts once. Handles: ERR_RATE_LIMITED, with retry_after_s. */

@@ -1,5 +1,6 @@
 #include "api/query/retention.h"
 
+#include "api/core/disk.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/json_body.h"
@@ -323,6 +324,18 @@ static enum err_code check_length(const struct rule_input *input, const struct k
                    input->totals_s ? "totals" : "keep", limit);
 }
 
+/* Whether the rule keeps nothing longer than the present one of its selector, and something
+ * shorter; a rule of a new selector counts as such. */
+static bool is_shorter(const struct rule_input *input, const struct known_rule *known)
+{
+    const int64_t keep_s = input->keep_s ? input->keep_s : INT64_MAX;
+    const int64_t known_keep_s = known->keep_s ? known->keep_s : INT64_MAX;
+    const int64_t all_s = input->totals_s ? input->totals_s : keep_s;
+    const int64_t known_all_s = known->totals_s ? known->totals_s : known_keep_s;
+    return !known->id || (keep_s <= known_keep_s && all_s <= known_all_s &&
+                          (keep_s < known_keep_s || all_s < known_all_s));
+}
+
 static enum err_code add_rule(struct request *request, const struct owner *owner,
                               const struct rule_input *input, int64_t *ret_id, struct err *err)
 {
@@ -385,6 +398,8 @@ static enum err_code set_rule(struct request *request, struct response *response
         return code;
     if (is_team)
         code = check_length(&input, &known, &limits, err);
+    if (!code && is_team && !is_shorter(&input, &known))
+        code = disk_check(request->server->disk, err);
     if (code)
         return code;
     code = put_rule(request, &owner, &input, known.id, &id, err);
@@ -446,7 +461,8 @@ static enum err_code remove_rule(struct request *request, struct response *respo
 
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/retention", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, list_rules},
-    {HTTP_POST, "/api/v1/retention", ACCESS_SCOPES, SCOPE_ADMIN, 0, BODY_MAX_BYTES, set_rule},
+    {HTTP_POST, "/api/v1/retention", ACCESS_SCOPES, SCOPE_ADMIN, ROUTE_NEEDS_NO_SPACE,
+     BODY_MAX_BYTES, set_rule},
     {HTTP_DELETE, "/api/v1/retention/{id}", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, remove_rule},
     {HTTP_GET, "/api/v1/admin/tenants/{id}/retention", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0,
      list_rules},

@@ -280,14 +280,18 @@ static enum err_code take_agent_slot(struct http_job *job, struct err *err)
     return ERR_BUSY;
 }
 
-/* Below the reserve of the disk only requests go on that free space or take access away: deletions,
- * sign-in, passwords and roles, and all that operators do. */
+/* Whether the request is refused below the reserve of the disk: it stores data or changes rows.
+ * Deletions, sign-in, passwords, roles and the routes of operators go on, because they free space
+ * or take access away. */
 static bool needs_space(const struct request *request)
 {
-    const unsigned flags = request->route->flags;
-    return flags & (ROUTE_STORES | ROUTE_AGENT) ||
-           (change_limit_counts(request) && request->method != HTTP_DELETE &&
-            !(flags & ROUTE_SECURITY));
+    const struct route *route = request->route;
+    const enum http_method method = request->method;
+    if (route->flags & (ROUTE_STORES | ROUTE_AGENT))
+        return true;
+    const bool may_change_rows = method == HTTP_POST || method == HTTP_PUT || method == HTTP_PATCH;
+    return may_change_rows && !(route->scopes & SCOPE_OPERATOR) &&
+           !(route->flags & (ROUTE_SECURITY | ROUTE_SIGN_IN | ROUTE_NEEDS_NO_SPACE));
 }
 
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)

@@ -192,6 +192,7 @@ static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
                                              {ROUTE_NO_IDENTITY, "no_identity"},
                                              {ROUTE_DOWNLOAD, "download"},
                                              {ROUTE_SECURITY, "security"},
+                                             {ROUTE_NEEDS_NO_SPACE, "needs_no_space"},
                                              {0, NULL}};
 
 static void print_bits(FILE *file, const struct bit_name *names, unsigned bits)

@@ -3,6 +3,7 @@
  */
 #include "api/share/share.h"
 
+#include "api/core/disk.h"
 #include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
@@ -315,6 +316,16 @@ static bool changes_access(const struct share *share, const struct share_edit *e
            edit->password_hash != share->password_hash; /* another text, even if it is equal */
 }
 
+/* Whether the edit does nothing but take access away, which is possible below the disk's reserve.
+ */
+static bool only_restricts(const struct share *share, const struct share_edit *edit)
+{
+    static const int strictness[] = {
+        [SHARE_PUBLIC] = 0, [SHARE_UNLISTED] = 1, [SHARE_TEAM] = 2, [SHARE_PASSWORD] = 2};
+    return !edit->title && !edit->description && !edit->has_expires &&
+           strictness[edit->visibility] > strictness[share->visibility];
+}
+
 /* Texts are edited often, so their edits are recorded once an hour (*ret_is_hourly), and others
  * always. */
 static enum err_code record_edit(struct request *request, struct pg_connection *connection,
@@ -366,6 +377,10 @@ static enum err_code edit_share(struct request *request, struct response *respon
     if (code)
         return code;
     code = read_edit(request, &share, &edit, err);
+    if (code)
+        return code;
+    if (!only_restricts(&share, &edit))
+        code = disk_check(request->server->disk, err);
     if (code)
         return code;
     code = write_edit(request, &share, &edit, err);
@@ -521,14 +536,14 @@ static enum err_code unlock_share(struct request *request, struct response *resp
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares", ACCESS_SCOPES, SCOPE_READ, 0, 0, share_list_handle},
     {HTTP_GET, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, READ_FLAGS, 0, show_share},
-    {HTTP_PATCH, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, json_body_bytes,
-     edit_share},
+    {HTTP_PATCH, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NEEDS_NO_SPACE,
+     json_body_bytes, edit_share},
     {HTTP_DELETE, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_SECURITY, 0,
      delete_share},
     {HTTP_GET, "/api/v1/shares/{id}/raw", ACCESS_PUBLIC, 0, DOWNLOAD_FLAGS, 0, download_share},
     {HTTP_GET, "/p/{id}/raw", ACCESS_PUBLIC, 0, DOWNLOAD_FLAGS, 0, download_share},
-    {HTTP_POST, "/api/v1/shares/{id}/unlock", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,
-     4096, unlock_share},
+    {HTTP_POST, "/api/v1/shares/{id}/unlock", ACCESS_PUBLIC, 0,
+     ROUTE_LIMIT_404 | ROUTE_NO_CSRF | ROUTE_NEEDS_NO_SPACE, 4096, unlock_share},
     {HTTP_POST, "/api/v1/shares/{id}/reports", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,
      16384, share_admin_report},
     {HTTP_GET, "/api/v1/admin/reports", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0,

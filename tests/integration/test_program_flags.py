@@ -20,7 +20,7 @@ import pytest
 import sample_profiles as samples
 from conftest import AGENT, PERFOLIOD, ROOT
 from debuginfod_stub import Stub
-from people import Browser, Tenant
+from people import PASSWORD, Browser, Tenant
 from symbol_files import (
     PRINT,
     SYMBOLIZE,
@@ -133,6 +133,71 @@ def test_min_free_bytes_refuses_uploads_on_a_full_disk(start_server):
         client.get(f"/api/v1/shares/{kept}").status == 200
         and client.delete(f"/api/v1/shares/{kept}").status == 204
     )
+
+
+@pytest.mark.skipif(
+    shutil.disk_usage("/tmp").free > 1 << 40,
+    reason="the disk has more free space than the flag can require",
+)
+def test_below_the_reserve_only_requests_that_need_no_space_succeed(start_server):
+    server = start_server()
+    tenant = Tenant(server)
+    owner, browser = tenant.user("owner"), Browser(server)
+
+    def new_share(visibility):
+        query = {"visibility": visibility}
+        made = owner.post("/api/v1/shares", samples.FOLDED, query=query)
+        return f"/api/v1/shares/{made.json()['id']}"
+
+    def retain(query, keep, **more):
+        return owner.post("/api/v1/retention", json={"query": query, "keep": keep, **more})
+
+    public, unlisted, team = (new_share(one) for one in ("public", "unlisted", "team"))
+    password = {"visibility": "password", "password": PASSWORD}
+    locked = new_share("team")
+    assert owner.patch(locked, json=password).status == 200
+    invitation = {"email": "new@example.com", "role": "member"}
+    link = owner.post("/api/v1/invitations", json=invitation).json()["url"]
+    token = {"token": link.split("#")[1]}
+    assert retain("cpu", "30d", totals="60d").status == 200
+    server.stop()
+    server.arguments = [*server.arguments, "--min-free-bytes", "1TiB"]
+    server.launch()
+    for client in (owner, browser, tenant.operator):
+        client.close()
+
+    def is_up():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return browser.get("/healthz").status == 200
+        browser.close()
+
+    wait_for(is_up, 60)
+    accept = {**token, "password": PASSWORD}
+    for refused in (
+        browser.post(f"{public}/reports", json={"reason": "abuse"}),
+        browser.post("/api/v1/invitations/accept", json=accept),
+        owner.post("/api/v1/invitations", json={**invitation, "email": "x@example.com"}),
+        owner.patch(team, json={"title": "more rows"}),
+        owner.patch(public, json={"visibility": "team", "title": "more rows"}),
+        owner.patch(public, json={"visibility": "public"}),
+        owner.patch(team, json={"visibility": "unlisted"}),
+        owner.patch(team, json=password),
+        owner.post("/api/v1/merge", json={"shares": [public.rsplit("/", 1)[1]]}),
+        retain("cpu", "30d", totals="60d"),
+        retain("cpu", "29d", totals="61d"),
+        retain("cpu", "forever"),
+    ):
+        problem(refused, 503, "disk is full")
+        assert int(refused.headers["retry-after"]) > 0
+    for path, visibility in ((public, "unlisted"), (public, "team"), (unlisted, "team")):
+        response = owner.patch(path, json={"visibility": visibility})
+        assert response.status == 200 and response.json()["visibility"] == visibility
+    assert retain("cpu", "29d", totals="60d").status == retain("memory", "1h").status == 200
+    assert browser.post("/api/v1/invitations/look", json=token).status == 200
+    assert browser.post(f"{locked}/unlock", json={"password": PASSWORD}).status == 204
+    admin = f"/api/v1/admin/tenants/{tenant.id}"
+    assert tenant.operator.patch(admin, json={"max_upload_bytes": 1 << 20}).status == 200
+    assert owner.delete(team).status == 204
 
 
 def test_sessions_and_invitations_expire_after_their_lifetime(start_server):
