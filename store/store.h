@@ -41,6 +41,7 @@ struct frame_query {
     struct span file;
     const uint64_t *addresses;
     uint32_t address_count;
+    bool *is_incomplete; /* the resolver sets it if it left out names that it may have soon */
 };
 
 /*
@@ -71,6 +72,7 @@ struct store_symbolization {
     uint64_t generation;    /* before the first lookup: a later generation may know more */
     uint32_t address_count; /* looked up: per result of a merge, per block of a filter */
     uint32_t unknown_count; /* addresses of address_count without a name: shown as binary+offset */
+    bool is_incomplete;     /* names were left out that the resolver may have soon */
 };
 
 /* A block that a query could not read. */

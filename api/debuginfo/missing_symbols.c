@@ -195,13 +195,13 @@ enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
 
 /* ---- status ---- */
 
-/* is_behind: this process has not used the present tables yet. A table is then not reported as
- * ready, because the client would take a response without its names for complete. */
-static void fill_status(const struct pg_result *rows, int row, bool is_behind,
+/* is_unused: this process has not used the present table yet, or cannot use it now. It is then not
+ * reported as ready, because the client would take a response without its names for complete. */
+static void fill_status(const struct pg_result *rows, int row, bool is_unused,
                         struct symbol_tables_status *state)
 {
     const bool is_ready = pg_get_bool(rows, row, 1), is_working = pg_get_bool(rows, row, 2);
-    state->state = is_ready && !is_behind   ? SYMBOL_TABLES_READY
+    state->state = is_ready && !is_unused   ? SYMBOL_TABLES_READY
                    : is_ready || is_working ? SYMBOL_TABLES_PENDING
                                             : SYMBOL_TABLES_MISSING;
     if (state->state != SYMBOL_TABLES_MISSING)
@@ -291,8 +291,12 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
         symbol_tables_learn_generation(server, tenant_id, (uint64_t)pg_get_i64(rows, 0, 5));
     if (code)
         return code;
-    for (int row = 0; !code && queried && row < pg_row_count(rows); row++)
-        fill_status(rows, row, is_behind, &states[pg_get_i64(rows, row, 0)]);
+    for (int row = 0; !code && queried && row < pg_row_count(rows); row++) {
+        struct symbol_tables_status *state = &states[pg_get_i64(rows, row, 0)];
+        fill_status(rows, row,
+                    is_behind || symbol_tables_is_refused(server, tenant_id, state->build_id),
+                    state);
+    }
     if (code)
         return code;
     *ret_states = states;

@@ -35,6 +35,7 @@ enum {
     OPENED_MIN_BYTES = 256 << 10, /* so that at most 16,384 tables are open */
     KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
     DAMAGED_RETRY_S = 300,         /* a damaged object may be restored while the server runs */
+    REFUSED_RETRY_S = 5,           /* the disk may have space again */
     LIGHT_UNPACK_BYTES = 16 << 20, /* the size that each thread may unpack at any time */
 };
 
@@ -49,7 +50,8 @@ struct found {
 
 struct opened {
     char key[OBJECT_KEY_MAX_BYTES + 1];
-    struct symbol_table *table; /* NULL: damaged or lost */
+    struct symbol_table *table; /* NULL: damaged, lost or refused */
+    bool is_refused;            /* the disk had no space for it */
     int64_t failed_ns;          /* set when it failed, monotonic */
 };
 
@@ -59,14 +61,21 @@ struct generation {
     int64_t queried_ns; /* monotonic; 0: query again */
 };
 
+/* A time in which a team's requests do without tables because the disk had no space for them. */
+struct shortage {
+    uint64_t count; /* of shortages, with the present one */
+    int64_t end_ns; /* of the latest, monotonic */
+};
+
 struct symbol_tables {
     struct flight_cache *found;
     struct flight_cache *opened;
     struct missing_symbols *needs;
     struct public_tables *public_tables;
-    pthread_mutex_t mutex; /* guards generations */
+    pthread_mutex_t mutex; /* guards generations and shortages */
     struct generation generations[GENERATION_SLOTS];
-    pthread_mutex_t unpacking; /* held while a large table is unpacked */
+    struct shortage shortages[GENERATION_SLOTS]; /* teams that share a slot share its shortages */
+    pthread_mutex_t unpacking;                   /* held while a large table is unpacked */
 };
 
 static void destroy_found(void *value)
@@ -219,6 +228,40 @@ void symbol_tables_forget(struct server *server, int64_t tenant_id)
     if (slot->tenant_id == tenant_id)
         slot->queried_ns = 0;
     pthread_mutex_unlock(&tables->mutex);
+}
+
+/* ---- shortages of space ---- */
+
+static struct shortage *shortage_of(struct symbol_tables *tables, int64_t tenant_id)
+{
+    return &tables->shortages[(uint64_t)tenant_id % GENERATION_SLOTS];
+}
+
+/* Called for each use of a refused table. */
+static void note_shortage(struct symbol_tables *tables, int64_t tenant_id)
+{
+    struct shortage *shortage = shortage_of(tables, tenant_id);
+    const int64_t now_ns = clock_monotonic_ns();
+    pthread_mutex_lock(&tables->mutex);
+    if (now_ns >= shortage->end_ns)
+        *shortage = (struct shortage){.count = shortage->count + 1,
+                                      .end_ns = now_ns + REFUSED_RETRY_S * CLOCK_NS_PER_S};
+    pthread_mutex_unlock(&tables->mutex);
+}
+
+/* A shortage changes the version when it begins and when it ends. A result that lacks names
+ * therefore has a version that ends with the shortage, or has ended when it began. */
+uint64_t symbol_tables_version(struct server *server, int64_t tenant_id)
+{
+    enum { SHORTAGE_BITS = 24 };
+    struct symbol_tables *tables = server->symbol_tables;
+    const struct shortage *shortage = shortage_of(tables, tenant_id);
+    const uint64_t generation = symbol_tables_generation(server, tenant_id);
+    const int64_t now_ns = clock_monotonic_ns();
+    pthread_mutex_lock(&tables->mutex);
+    const uint64_t changes = 2 * shortage->count - (now_ns < shortage->end_ns);
+    pthread_mutex_unlock(&tables->mutex);
+    return (generation << SHORTAGE_BITS) + changes;
 }
 
 /* ---- tables ---- */
@@ -392,6 +435,7 @@ static enum err_code open_table(void *context, void **ret_value, size_t *ret_byt
     struct opened *opened = mem_new(struct opened, 1);
     snprintf(opened->key, sizeof(opened->key), "%s", opening->object.key);
     opened->table = table;
+    opened->is_refused = code == ERR_LIMIT;
     opened->failed_ns = code ? clock_monotonic_ns() : 0;
     *ret_value = opened;
     /* An open table is a mapping, of which a process may have 65,530 (vm.max_map_count), so a small
@@ -403,8 +447,8 @@ static enum err_code open_table(void *context, void **ret_value, size_t *ret_byt
 
 static bool is_retried(const struct opened *opened)
 {
-    return !opened->table &&
-           clock_monotonic_ns() - opened->failed_ns > DAMAGED_RETRY_S * CLOCK_NS_PER_S;
+    const int64_t retry_s = opened->is_refused ? REFUSED_RETRY_S : DAMAGED_RETRY_S;
+    return !opened->table && clock_monotonic_ns() - opened->failed_ns > retry_s * CLOCK_NS_PER_S;
 }
 
 static enum err_code ref_opened(const struct opening *opening, struct flight_entry **ret_entry,
@@ -440,8 +484,13 @@ static enum err_code ref_object(struct server *server, const struct search *sear
     const struct opened *opened = flight_cache_get(entry);
     if (found->is_public)
         public_tables_note_use(server->symbol_tables->public_tables, search->id);
-    *ret_ref = (struct symbol_tables_ref){
-        .table = opened->table, .key = opened->key, .is_public = found->is_public, .entry = entry};
+    if (opened->is_refused)
+        note_shortage(server->symbol_tables, search->tenant_id);
+    *ret_ref = (struct symbol_tables_ref){.table = opened->table,
+                                          .key = opened->key,
+                                          .is_public = found->is_public,
+                                          .is_refused = opened->is_refused,
+                                          .entry = entry};
     return ERR_NONE;
 }
 
@@ -504,6 +553,26 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
     if (code == ERR_NOT_FOUND)
         code = ref_found(server, &search, key, ret_ref, err);
     return code == ERR_NOT_FOUND ? ERR_NONE : code;
+}
+
+bool symbol_tables_is_refused(struct server *server, int64_t tenant_id, const char *id)
+{
+    struct symbol_tables *tables = server->symbol_tables;
+    char key[KEY_BYTES];
+    struct err full;
+    bool is_refused = false;
+    found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
+    struct flight_entry *row = flight_cache_try(tables->found, key);
+    const struct found *found = row ? flight_cache_get(row) : NULL;
+    struct flight_entry *entry = found ? flight_cache_try(tables->opened, found->object_key) : NULL;
+    if (entry) {
+        const struct opened *opened = flight_cache_get(entry);
+        is_refused = opened->is_refused &&
+                     (!is_retried(opened) || disk_check(server->disk, &full) != ERR_NONE);
+    }
+    flight_cache_unref(entry);
+    flight_cache_unref(row);
+    return is_refused;
 }
 
 /* Appends the ids from *at on that are not cached yet: {…,…}, SYMBOL_TABLES_PREPARE_MAX at most.

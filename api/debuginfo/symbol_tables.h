@@ -66,6 +66,7 @@ struct symbol_tables_ref {
     const struct symbol_table *table; /* NULL: the team may see none */
     const char *key; /* identifies the bytes of this table, for caches; lives as long as the ref */
     bool is_public;
+    bool is_refused; /* there is one, but the disk has no space for it now; table is NULL */
     struct flight_entry *entry;
 };
 
@@ -84,6 +85,9 @@ enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct
 enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
                                     const struct symbol_tables_binary *binaries, uint32_t count,
                                     struct err *err) MUST_USE;
+/* Whether the table of a build id, in the form of symbol_tables_id, was refused because the disk
+ * had no space for it, and another try would probably fail, too. */
+bool symbol_tables_is_refused(struct server *server, int64_t tenant_id, const char *id);
 /* The file of this table has become unreadable: the next look-up opens it again. */
 void symbol_tables_forget_opened(struct server *server, const struct symbol_tables_ref *ref);
 /* A zeroed ref is a no-op. */
@@ -93,6 +97,9 @@ void symbol_tables_unref(struct symbol_tables_ref *ref);
  * from the database at most once a second, so it may be that much behind, and does not change while
  * the database is away. Never 0, which is the generation of results without names. */
 uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id);
+/* For keys of cached names in this process: grows with the generation, and some seconds after names
+ * were left out because the disk had no space for a table. Read it before names are looked up. */
+uint64_t symbol_tables_version(struct server *server, int64_t tenant_id);
 /* Records a generation that the caller read from the database together with other data. Returns
  * true if it is later than the one that responses of this process used so far. */
 bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number);
@@ -110,8 +117,9 @@ uint32_t symbol_tables_need(struct server *server, int64_t tenant_id,
 
 enum symbol_tables_state {
     SYMBOL_TABLES_READY,   /* there is a table, and no better one is being made */
-    SYMBOL_TABLES_PENDING, /* a table is being fetched or built or is about to be, or this process
-                              has just learned of one that its response may lack */
+    SYMBOL_TABLES_PENDING, /* a table is being fetched or built or is about to be, or there is one
+                              that the response may lack: this process has just learned of it, or
+                              the disk has no space to unpack it */
     SYMBOL_TABLES_MISSING
 };
 

@@ -409,6 +409,20 @@ bool request_if_match(const struct request *request, const char *etag)
     return wanted.size == 0 || matches_etag(wanted, span_text(etag));
 }
 
+void response_forbid_storing(struct response *response)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < response->field_count; i++) {
+        struct http_field field = response->fields[i];
+        if (span_equal_text(field.name, "etag"))
+            continue;
+        if (span_equal_text(field.name, "cache-control"))
+            field.value = span_text("no-store");
+        response->fields[kept++] = field;
+    }
+    response->field_count = kept;
+}
+
 bool response_is_cached(struct request *request, struct response *response, const char *etag,
                         const char *cache_control)
 {

@@ -189,6 +189,8 @@ enum err_code response_buf(struct request *request, struct response *response, i
  * complete 304, and the handler must return ERR_NONE. */
 bool response_is_cached(struct request *request, struct response *response, const char *etag,
                         const char *cache_control);
+/* Takes back what response_is_cached added: the response has no ETag, and nobody may store it. */
+void response_forbid_storing(struct response *response);
 /* Whether If-Match names that version, in a list or as "*". True without If-Match. */
 bool request_if_match(const struct request *request, const char *etag);
 /* Sets the file from offset 0 as the body; takes ownership of fd, even if the request fails later.

@@ -161,6 +161,15 @@ static void add_warning(struct request *request, struct response *response,
     response_add(request, response, "perfolio-warning", text);
 }
 
+static bool is_incomplete(const struct sides *sides)
+{
+    bool lacks_names = false;
+    for (size_t i = 0; i < SIDES; i++)
+        lacks_names |= sides->merged[i].statistics.names.is_incomplete ||
+                       (sides->entries[i] && profile_cache_is_incomplete(sides->entries[i]));
+    return lacks_names;
+}
+
 /* The names that both sides still lack; NULL if that cannot be determined now. */
 static const char *describe_names(struct request *request, const struct query_diff *diff,
                                   const struct sides *sides)
@@ -179,6 +188,8 @@ static const char *describe_names(struct request *request, const struct query_di
         code = symbolization_status_add(request, diff->pair.shares[i].tenant_id, binaries, count,
                                         &status, &ignored);
     }
+    if (is_incomplete(sides))
+        symbolization_status_note_incomplete(&status);
     return code ? NULL : symbolization_status_write(request, &status);
 }
 
@@ -210,10 +221,10 @@ struct writing {
     struct response *response;
     const struct query_diff *diff;
     struct buf *body;
+    bool is_incomplete; /* set by write_report: names were left out */
 };
 
-static enum err_code write_report(const struct writing *writing, struct sides *sides,
-                                  struct err *err)
+static enum err_code write_report(struct writing *writing, struct sides *sides, struct err *err)
 {
     struct request *request = writing->request;
     const struct query_diff *diff = writing->diff;
@@ -225,6 +236,7 @@ static enum err_code write_report(const struct writing *writing, struct sides *s
     }
     struct report counted = diff->pair.report;
     memcpy(counted.left_out, sides->left_out, sizeof(counted.left_out));
+    writing->is_incomplete = is_incomplete(sides);
     if (!code)
         counted.symbolization = describe_names(request, diff, sides);
     if (!code)
@@ -240,7 +252,7 @@ static enum err_code write_report(const struct writing *writing, struct sides *s
 static enum err_code write_sides(void *context, struct profile_cache_memory *memory,
                                  struct err *err)
 {
-    const struct writing *writing = context;
+    struct writing *writing = context;
     struct sides sides = {0};
     enum err_code code = ref_share(writing->diff, memory, &sides, err);
     if (!code && !memory->needs_names && !memory->wanted_bytes)
@@ -302,7 +314,8 @@ static enum err_code respond_with_query(struct request *request, struct response
                                     view_bytes, share_count, write_sides, &writing, err);
     if (code)
         return code;
-    response_add(request, response, "cache-control", "private, no-cache");
+    response_add(request, response, "cache-control",
+                 writing.is_incomplete ? "no-store" : "private, no-cache");
     response->may_compress = report->kind->compresses;
     return response_buf(request, response, 200, report->kind->content_type, &body, err);
 }

@@ -130,6 +130,8 @@ static const char *describe_names(const struct report_request *wanted)
     if (symbolization_status_add_profile(request, request->principal.tenant_id,
                                          wanted->result->profile, &status, &ignored))
         return NULL;
+    if (wanted->result->statistics.names.is_incomplete)
+        symbolization_status_note_incomplete(&status);
     return symbolization_status_write(request, &status);
 }
 
@@ -179,13 +181,15 @@ static enum err_code make_finished(void *context, void **ret_value, size_t *ret_
     return ERR_NONE;
 }
 
-static void send_bytes(struct report_request *wanted, struct response *response, struct span body)
+static void send_bytes(struct report_request *wanted, struct response *response,
+                       const struct store_result *result, struct span body)
 {
     if (wanted->is_zstd) {
         response_add(wanted->request, response, "content-encoding", "zstd");
         response_add(wanted->request, response, "vary", "accept-encoding");
     }
-    response_add(wanted->request, response, "cache-control", "private, no-cache");
+    response_add(wanted->request, response, "cache-control",
+                 result->statistics.names.is_incomplete ? "no-store" : "private, no-cache");
     response->may_compress = wanted->report->kind->compresses && !wanted->is_zstd;
     response_bytes(response, 200, wanted->report->kind->content_type, body);
 }
@@ -200,7 +204,7 @@ static enum err_code respond_once(struct report_request *wanted, struct response
     enum err_code code = write_body(wanted, &body, err);
     if (code)
         return code;
-    send_bytes(wanted, response, (struct span){0});
+    send_bytes(wanted, response, result, (struct span){0});
     return response_buf(wanted->request, response, 200, wanted->report->kind->content_type, &body,
                         err);
 }
@@ -232,7 +236,7 @@ enum err_code report_request_respond(struct report_request *wanted, struct respo
         return respond_once(wanted, response, result, begin_ns, err);
     struct finished *finished = flight_cache_get(wanted->entry);
     query_add_fields(wanted->request, response, &finished->result, begin_ns);
-    send_bytes(wanted, response, buf_span(&finished->body));
+    send_bytes(wanted, response, &finished->result, buf_span(&finished->body));
     response->reader_count = &finished->reader_count;
     return ERR_NONE;
 }

@@ -156,6 +156,7 @@ struct resolver_context {
     bool has_process_mappings; /* queries contain the mapping of a process (shares) */
     uint64_t max_bytes;        /* the limit of memory for the names of a share */
     atomic_uint noted;         /* binaries of a share without a table that were noted */
+    bool is_incomplete;        /* a table was refused */
 };
 
 struct resolution {
@@ -362,7 +363,9 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
                                  &resolution->ref, err);
     /* Ignores a table that cannot be read. ERR_DATABASE and ERR_BUSY may be over in a moment and
      * are returned. */
-    if (code && code != ERR_DATABASE && code != ERR_BUSY)
+    if (resolution->ref.is_refused)
+        resolver_context->is_incomplete = true;
+    else if (code && code != ERR_DATABASE && code != ERR_BUSY)
         code = ERR_NONE;
     else if (!code && resolution->ref.table)
         code = resolve_from_table(resolution, query, ret_frames, err);
@@ -395,8 +398,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
 static uint64_t store_generation(void *context, int64_t tenant_id)
 {
     const struct store_resolver *store_resolver = context;
-    return symbol_tables_generation(store_resolver->symbol_resolver->server, tenant_id) *
-               MODE_COUNT +
+    return symbol_tables_version(store_resolver->symbol_resolver->server, tenant_id) * MODE_COUNT +
            store_resolver->mode;
 }
 
@@ -422,7 +424,9 @@ static enum err_code store_resolve(void *context, const struct frame_query *quer
                                                    .file = query->file,
                                                    .addresses = query->addresses,
                                                    .address_count = query->address_count};
-    return resolve(&resolver_context, &unmapped_query, arena, ret_frames, err);
+    const enum err_code code = resolve(&resolver_context, &unmapped_query, arena, ret_frames, err);
+    *query->is_incomplete |= resolver_context.is_incomplete;
+    return code;
 }
 
 struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes)
@@ -472,7 +476,8 @@ static enum err_code check_memory(void *context, size_t bytes, struct err *err)
 enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                                       enum symbol_name_mode mode, const struct profile *profile,
                                       uint64_t max_bytes, struct arena *arena,
-                                      struct profile *ret_named, struct err *err)
+                                      struct profile *ret_named, bool *ret_is_incomplete,
+                                      struct err *err)
 {
     struct resolver_context resolver_context = {.symbol_resolver = symbol_resolver,
                                                 .tenant_id = tenant_id,
@@ -484,8 +489,10 @@ enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, i
                                                 .resolve = resolve,
                                                 .check_memory = check_memory};
     struct symbolize_counts counts = {0};
-    return symbolize_profile(&resolver, SYMBOLIZE_WITHOUT_LINES, profile, arena, ret_named, &counts,
-                             err);
+    const enum err_code code = symbolize_profile(&resolver, SYMBOLIZE_WITHOUT_LINES, profile, arena,
+                                                 ret_named, &counts, err);
+    *ret_is_incomplete = resolver_context.is_incomplete;
+    return code;
 }
 
 static bool was_seen(struct symbol_resolver *symbol_resolver, int64_t tenant_id,

@@ -44,11 +44,13 @@ const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolv
 
 /* Adds names to a tenant's profile: *ret_named has its new parts in arena and borrows the rest from
  * profile. Names with lines that came with the profile stay; names without lines are replaced.
+ * *ret_is_incomplete: names were left out because the disk has no space for a table now.
  * Handles: ERR_DATABASE, ERR_BUSY, ERR_TOO_LARGE (more than max_bytes in arena and for a query). */
 enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                                       enum symbol_name_mode mode, const struct profile *profile,
                                       uint64_t max_bytes, struct arena *arena,
-                                      struct profile *ret_named, struct err *err) MUST_USE;
+                                      struct profile *ret_named, bool *ret_is_incomplete,
+                                      struct err *err) MUST_USE;
 
 /* Notes which of a profile's binaries need a table, so that the tables are looked for before
  * anybody views the profile. A binary that was noted in the last ten minutes costs one look-up in

@@ -57,6 +57,14 @@ enum err_code symbolization_status_add_profile(struct request *request, int64_t 
     return symbolization_status_add(request, tenant_id, binaries, count, status, err);
 }
 
+void symbolization_status_note_incomplete(struct symbolization_status *status)
+{
+    bool is_complete = !status->unlisted_count;
+    for (uint32_t i = 0; i < status->count; i++)
+        is_complete &= status->states[i].state == SYMBOL_TABLES_READY;
+    status->unlisted_count += is_complete;
+}
+
 const char *symbolization_status_write(struct request *request,
                                        const struct symbolization_status *status)
 {

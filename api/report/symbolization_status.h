@@ -31,6 +31,10 @@ enum err_code symbolization_status_add_profile(struct request *request, int64_t 
                                                struct symbolization_status *status,
                                                struct err *err) MUST_USE;
 
+/* For a profile from which names were left out because the disk has no space for a symbol table
+ * now: the status is not complete, even if there is space meanwhile. */
+void symbolization_status_note_incomplete(struct symbolization_status *status);
+
 /* Writes {"pending","missing","complete"}, and "unlisted" if some binaries are not listed, as JSON
  * in the request's arena. NULL: the text would be too long. */
 const char *symbolization_status_write(struct request *request,

@@ -31,7 +31,8 @@ struct cached {
     struct profile *profile;                 /* NULL: its names need more memory than was allowed */
     const struct symbolize_binary *binaries; /* with addresses without names */
     uint32_t binary_count;
-    bool wants_names; /* some have no name from a table, or no lines */
+    bool is_incomplete; /* names were left out because the disk has no space for a table */
+    bool wants_names;   /* some have no name from a table, or no lines */
     struct flight_entry
         *raw; /* from which a profile with names borrows; NULL: it is itself the raw one */
 };
@@ -184,9 +185,10 @@ static enum err_code name_profile(void *context, void **ret_value, size_t *ret_b
     const struct cached *raw = flight_cache_get(*job->raw);
     struct arena *arena = arena_create();
     struct profile *named = arena_new(arena, struct profile, 1);
+    bool is_incomplete = false;
     enum err_code code =
         symbol_resolver_profile(job->server->symbol_resolver, job->share->tenant_id, job->mode,
-                                raw->profile, job->names_bytes, arena, named, err);
+                                raw->profile, job->names_bytes, arena, named, &is_incomplete, err);
     const bool needs_more =
         code == ERR_TOO_LARGE ||
         (!code && memory_of_names(raw->profile, named, arena) > job->names_bytes);
@@ -204,6 +206,7 @@ static enum err_code name_profile(void *context, void **ret_value, size_t *ret_b
     *cached = (struct cached){.profile = named,
                               .binaries = raw->binaries,
                               .binary_count = raw->binary_count,
+                              .is_incomplete = is_incomplete,
                               .raw = *job->raw};
     *job->raw = NULL;
     *ret_value = cached;
@@ -227,7 +230,7 @@ enum err_code profile_cache_ref_named(struct server *server, const struct share 
     }
     char key[128];
     snprintf(key, sizeof(key), "%s names %d %" PRIu64 " %" PRIu64, share->id, (int)mode,
-             symbol_tables_generation(server, share->tenant_id), names_bytes);
+             symbol_tables_version(server, share->tenant_id), names_bytes);
     struct name_job job = {
         .server = server, .share = share, .mode = mode, .names_bytes = names_bytes, .raw = &raw};
     code = flight_cache_ref(server->profiles->flights, key, name_profile, &job, ret_entry, err);
@@ -309,6 +312,12 @@ const struct profile *profile_cache_get(const struct flight_entry *entry)
 {
     const struct cached *cached = flight_cache_get(entry);
     return cached->profile;
+}
+
+bool profile_cache_is_incomplete(const struct flight_entry *entry)
+{
+    const struct cached *cached = flight_cache_get(entry);
+    return cached->is_incomplete;
 }
 
 const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,

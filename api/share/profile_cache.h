@@ -37,7 +37,7 @@ void profile_cache_destroy(struct profile_cache *cache);
 enum err_code profile_cache_ref(struct server *server, const struct share *share,
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
 /* As profile_cache_ref, with names for its addresses (api/report/symbol_resolver.h): made once per
- * generation of the team's symbol tables. *ret_entry is NULL, without an error, if the names and
+ * version of the team's symbol tables. *ret_entry is NULL, without an error, if the names and
  * the frames of inlined calls that they add to reports need more than names_bytes. The number
  * is known only afterwards; use profile_cache_with_names. Handles also: ERR_DATABASE. */
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
@@ -73,6 +73,9 @@ enum err_code profile_cache_with_names(struct server *server, int64_t client, ui
                                        uint64_t report_bytes, size_t profile_count,
                                        profile_cache_work *work, void *context,
                                        struct err *err) MUST_USE;
+/* Whether names were left out because the disk has no space for a symbol table now. Such a profile
+ * is kept for some seconds (symbol_tables_version). */
+bool profile_cache_is_incomplete(const struct flight_entry *entry);
 /* The binaries with addresses that came without names. */
 const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
                                                       uint32_t *ret_count);

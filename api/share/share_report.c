@@ -10,6 +10,7 @@
 
 #include "api/core/memory_gate.h"
 #include "api/core/server.h"
+#include "api/debuginfo/symbol_tables.h"
 #include "api/http/concurrency_limit.h"
 #include "api/http/rate_limiter.h"
 #include "api/share/profile_cache.h"
@@ -71,13 +72,17 @@ enum err_code share_report_read(struct request *request, const struct report_kin
 static const char *report_key(struct arena *arena, const struct share_report *share_report,
                               bool is_zstd)
 {
+    const struct report *report = &share_report->report;
     buf_auto key;
     buf_init(&key, 1 << 20);
-    for (size_t i = 0; i < share_report->report.side_count; i++)
+    for (size_t i = 0; i < report->side_count; i++)
         buf_printf(&key, "%s%s", i ? ".." : "", share_report->shares[i].id);
+    for (size_t i = 0; report->generation && i < report->side_count; i++)
+        buf_printf(&key, " %" PRIu64,
+                   symbol_tables_version(report->server, share_report->shares[i].tenant_id));
     buf_append_text(&key, is_zstd ? " zstd " : " plain ");
     char hex[DIGEST_HEX_BYTES];
-    report_hash_parameters(&share_report->report, hex);
+    report_hash_parameters(report, hex);
     buf_append_text(&key, hex);
     return arena_strndup(arena, key.data, key.size);
 }
@@ -144,16 +149,32 @@ uint64_t share_report_view_memory(const struct report *report, const struct shar
     return bytes;
 }
 
-struct writing {
+struct making {
+    struct request *request;
     const struct share_report *share_report;
-    struct buf *body;
+    bool is_zstd;
+    struct cached_response *cached; /* being written */
+    enum err_code code;
+    struct err *err;
 };
+
+/* Describes the names again: the profiles lack some that were expected when the request began. */
+static enum err_code write_incomplete(const struct making *making,
+                                      const struct profile *const profiles[2], struct err *err)
+{
+    struct report report = making->share_report->report;
+    uint64_t generation;
+    const enum err_code code = share_symbolization_describe(
+        making->request, making->share_report->shares, report.side_count, true, &generation,
+        &report.symbolization, err);
+    return code ? code : report_write_profiles(&report, profiles, &making->cached->body, err);
+}
 
 static enum err_code write_from_cache(void *context, struct profile_cache_memory *memory,
                                       struct err *err)
 {
-    const struct writing *writing = context;
-    const struct share_report *share_report = writing->share_report;
+    const struct making *making = context;
+    const struct share_report *share_report = making->share_report;
     const struct report *report = &share_report->report;
     profile_cache_auto first = NULL;
     profile_cache_auto second = NULL;
@@ -170,33 +191,27 @@ static enum err_code write_from_cache(void *context, struct profile_cache_memory
         if (memory->needs_names)
             return ERR_NONE;
         profiles[i] = profile_cache_get(*entries[i]);
+        making->cached->is_incomplete |= profile_cache_is_incomplete(*entries[i]);
         table_bytes += report_memory(report, profiles[i]);
     }
     if (!profile_cache_take(memory, table_bytes))
         return ERR_NONE;
-    return report_write_profiles(report, profiles, writing->body, err);
+    return making->cached->is_incomplete
+               ? write_incomplete(making, profiles, err)
+               : report_write_profiles(report, profiles, &making->cached->body, err);
 }
 
 /* Takes the memory before the profile is decoded: no request waits while it holds memory. */
-static enum err_code write_gated(const struct share_report *share_report, struct buf *body,
-                                 struct err *err)
+static enum err_code write_gated(struct making *making, struct err *err)
 {
+    const struct share_report *share_report = making->share_report;
     const struct report *report = &share_report->report;
     const struct share *const shares[] = {&share_report->shares[0], &share_report->shares[1]};
-    struct writing writing = {.share_report = share_report, .body = body};
     return profile_cache_with_names(report->server, report->client,
                                     share_report_memory(report, shares, report->side_count),
                                     share_report_view_memory(report, shares, report->side_count),
-                                    report->side_count, write_from_cache, &writing, err);
+                                    report->side_count, write_from_cache, making, err);
 }
-
-struct making {
-    const struct share_report *share_report;
-    bool is_zstd;
-    struct cached_response *cached; /* being written */
-    enum err_code code;
-    struct err *err;
-};
 
 /* Compressors reserve for the worst case; a cached body must take only its size. */
 static void shrink_body(struct buf *body)
@@ -214,7 +229,7 @@ static void write_response(void *context)
 {
     struct making *making = context;
     struct cached_response *cached = making->cached;
-    making->code = write_gated(making->share_report, &cached->body, making->err);
+    making->code = write_gated(making, making->err);
     cached->plain_bytes = cached->body.size;
     if (making->code || !making->is_zstd)
         return;
@@ -303,7 +318,7 @@ enum err_code share_report_respond(struct request *request, struct response *res
 {
     struct report *report = &share_report->report;
     enum err_code code =
-        share_symbolization_describe(request, share_report->shares, report->side_count,
+        share_symbolization_describe(request, share_report->shares, report->side_count, false,
                                      &report->generation, &report->symbolization, err);
     if (code)
         return code;
@@ -321,7 +336,8 @@ enum err_code share_report_respond(struct request *request, struct response *res
     if (response_is_cached(request, response, report_etag(request->arena, share_report),
                            cache_control))
         return ERR_NONE;
-    struct making making = {.share_report = share_report,
+    struct making making = {.request = request,
+                            .share_report = share_report,
                             .is_zstd = report->kind->compresses && accepts_zstd(request)};
     struct flight_cache *responses = request->server->shares->responses;
     const char *key = report_key(request->arena, share_report, making.is_zstd);
@@ -343,6 +359,8 @@ enum err_code share_report_respond(struct request *request, struct response *res
     struct cached_response *cached = flight_cache_get(entry);
     if (cached->plain_bytes > report->max_bytes)
         return report_too_large(report, err);
+    if (cached->is_incomplete)
+        response_forbid_storing(response);
     if (cached->is_zstd) {
         response_add(request, response, "content-encoding", "zstd");
         response_add(request, response, "vary", "accept-encoding");

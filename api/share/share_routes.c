@@ -84,7 +84,7 @@ static enum err_code respond_share(struct request *request, struct share *share,
     enum err_code code = count_comments(request, share, err);
     if (code)
         return code;
-    code = share_symbolization_describe(request, share, 1, &generation, &symbolization, err);
+    code = share_symbolization_describe(request, share, 1, false, &generation, &symbolization, err);
     if (code)
         return code;
     bool is_editor = share_access_check_edit(request, share, err) == ERR_NONE;

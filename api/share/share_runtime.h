@@ -38,7 +38,8 @@ void share_runtime_forget(struct server *server, const char *share_id);
 struct cached_response {
     struct buf body;
     bool is_zstd;
-    size_t plain_bytes;            /* before compression */
+    bool is_incomplete; /* names were left out because the disk has no space for a symbol table */
+    size_t plain_bytes; /* before compression */
     _Atomic uint32_t reader_count; /* responses that are sending it, for api/server/job.c */
 };
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
-                                           size_t count, uint64_t *ret_generation,
+                                           size_t count, bool lacks_names, uint64_t *ret_generation,
                                            const char **ret_json, struct err *err)
 {
     struct symbolization_status states = {0};
@@ -38,6 +38,8 @@ enum err_code share_symbolization_describe(struct request *request, const struct
         if (code)
             return code;
     }
+    if (lacks_names)
+        symbolization_status_note_incomplete(&states);
     *ret_json = symbolization_status_write(request, &states);
     return ERR_NONE;
 }
@@ -83,7 +85,7 @@ enum err_code share_symbolization_handle(struct request *request, struct respons
     code = share_access_find(request, request->path_params[0], &share, err);
     if (code)
         return code;
-    code = share_symbolization_describe(request, &share, 1, &generation, &json, err);
+    code = share_symbolization_describe(request, &share, 1, false, &generation, &json, err);
     if (code)
         return code;
     if (!json)

@@ -15,9 +15,10 @@ struct share;
 /* *ret_generation is the sum of the generations of the symbol tables of these shares, which changes
  * when their names may have changed; 0 if no symbol table can matter. *ret_json is
  * {"complete","pending","missing"} of all shares together, in the request's arena; NULL: it would
- * be too long. Handles: ERR_DATABASE, ERR_BUSY. */
+ * be too long. lacks_names: some were left out of the profiles (profile_cache_is_incomplete), so
+ * "complete" is false. Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
-                                           size_t count, uint64_t *ret_generation,
+                                           size_t count, bool lacks_names, uint64_t *ret_generation,
                                            const char **ret_json, struct err *err) MUST_USE;
 
 /* As profile_cache_ref, for a request that needs the decoded profile and makes no report: takes a

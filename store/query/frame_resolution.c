@@ -7,18 +7,20 @@ struct resolution {
     const struct frame_resolver *resolver;
     int64_t tenant_id;
     const struct names_memory *memory;
+    bool is_incomplete;
 };
 
 static enum err_code query_resolver(void *context, const struct symbolize_query *query,
                                     struct arena *arena, struct symbolize_frames *ret_frames,
                                     struct err *err)
 {
-    const struct resolution *resolution = context;
+    struct resolution *resolution = context;
     const struct frame_query of_tenant = {.tenant_id = resolution->tenant_id,
                                           .build_id = query->build_id,
                                           .file = query->file,
                                           .addresses = query->addresses,
-                                          .address_count = query->address_count};
+                                          .address_count = query->address_count,
+                                          .is_incomplete = &resolution->is_incomplete};
     return resolution->resolver->resolve(resolution->resolver->context, &of_tenant, arena,
                                          ret_frames, err);
 }
@@ -56,5 +58,6 @@ enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, in
                                            tables, arena, ret_named, &counts, err);
     names->address_count += counts.address_count;
     names->unknown_count += counts.unknown_count;
+    names->is_incomplete |= resolution.is_incomplete;
     return code;
 }

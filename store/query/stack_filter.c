@@ -161,6 +161,7 @@ enum err_code stack_filters_ref(struct stack_filters *filters,
     const struct kept *kept = flight_cache_get(entry);
     names->address_count += kept->names.address_count;
     names->unknown_count += kept->names.unknown_count;
+    names->is_incomplete |= kept->names.is_incomplete;
     *ret_keeps = kept->keeps;
     *ret_entry = entry;
     return ERR_NONE;

@@ -11,7 +11,10 @@ import sample_profiles as samples
 from conftest import Server, copy_template, make_folder
 from people import Tenant
 from test_ingest_wire import OTLP, PUSH, X_PROTO
+from test_shares import share as new_share
 from test_shares import wait_for
+from test_store import BEGIN, CPU_NAMES, HOUR
+from test_symbol_names import C_SOURCE, Program, needs_compiler, send_table
 
 pytestmark = [
     pytest.mark.long,
@@ -117,6 +120,47 @@ def test_a_full_disk_refuses_uploads_and_allows_deletions(server, disk):
     wait_for(lambda: is_ready(server))
     assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+
+
+@needs_compiler
+def test_names_return_when_the_disk_has_space_again(server, disk, tmp_path):
+    """A table that the disk has no space for is left out of responses, and of those only."""
+    api = Tenant(server).api("ingest", "read", "share", "debuginfo")
+    program = Program(tmp_path, "ae" * 20, C_SOURCE)
+    send_table(api, program.build_id, program.table)
+    top = f"/api/v1/shares/{new_share(api, program.profile())['id']}/top"
+    assert api.post("/api/v1/profiles", program.profile()).status == 200
+    window = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR}
+    query = {**window, "report": "top"}
+    diff = {f"b_{name}": value for name, value in window.items()}
+    requests = (
+        lambda **fields: api.get(top, **fields),
+        lambda **fields: api.get("/api/v1/query", query=query, **fields),
+        lambda **fields: api.get(
+            "/api/v1/diff/top", query={**diff, "a": top.split("/")[4]}, **fields
+        ),
+    )
+    filler = fill(disk, 40)
+    wait_for(lambda: not is_ready(server))
+    for send in requests * 2:
+        response = send()
+        names = [one["name"] for one in response.json()["functions"]]
+        assert response.status == 200 and all(name.startswith("program+") for name in names)
+        assert response.headers["cache-control"] == "no-store" and "etag" not in response.headers
+        assert not response.json()["symbolization"]["complete"], response
+    focused = api.get("/api/v1/query", query={**query, "focus": "^inner$"})
+    assert focused.json()["kept"] == 0 and not focused.json()["symbolization"]["complete"]
+    filler.unlink()
+    for send in requests:
+        wait_for(lambda send=send: send().json()["symbolization"]["complete"])
+        response = send()
+        names = {one["name"] for one in response.json()["functions"]}
+        assert {"inner", "middle", "main"} <= names, names
+        assert response.headers["cache-control"] != "no-store"
+    etag = api.get(top).headers["etag"]
+    assert api.get(top, headers={"If-None-Match": etag}).status == 304
+    focused = api.get("/api/v1/query", query={**query, "focus": "^inner$"})
+    assert focused.json()["kept"] and focused.json()["symbolization"]["complete"]
 
 
 def test_deletions_succeed_after_another_program_fills_the_disk(server, disk):

@@ -34,6 +34,7 @@ struct knowing {
     size_t count;
     uint32_t questions;
     bool fails;
+    bool is_incomplete;
 };
 
 static enum err_code resolve(void *context, const struct frame_query *query, struct arena *arena,
@@ -41,6 +42,7 @@ static enum err_code resolve(void *context, const struct frame_query *query, str
 {
     struct knowing *knowing = context;
     knowing->questions++;
+    *query->is_incomplete = knowing->is_incomplete;
     assert_int_equal(query->tenant_id, TENANT);
     assert_true(span_equal_text(query->build_id, "abc1"));
     assert_true(span_equal_text(query->file, "/usr/bin/app"));
@@ -319,6 +321,19 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "^gamma$"), 8);
 }
 
+static void a_result_tells_that_names_are_left_out_for_a_moment(void **state)
+{
+    (void)state;
+    struct knowing knowing = {.places = places, .count = 3};
+    const struct frame_resolver resolver = {.context = &knowing, .resolve = resolve};
+    for (int i = 0; i < 2; i++) {
+        struct store_symbolization names = {0};
+        knowing.is_incomplete = i;
+        profile_destroy(merge(&resolver, &names));
+        assert_int_equal(names.is_incomplete, i);
+    }
+}
+
 /* ---- filters that several queries compute ---- */
 
 /* Two queries: while the first waits for names, the other looks for the same filter. */
@@ -413,6 +428,7 @@ int main(void)
         cmocka_unit_test(without_a_resolver_binary_and_offset_stay),
         cmocka_unit_test(later_names_appear_in_old_profiles),
         cmocka_unit_test(filters_match_resolved_names),
+        cmocka_unit_test(a_result_tells_that_names_are_left_out_for_a_moment),
         cmocka_unit_test(no_filter_loses_a_frame_whose_name_is_not_known),
         cmocka_unit_test(waiting_for_a_filter_ends_with_the_query),
         cmocka_unit_test(errors_of_the_resolver_are_returned),
