@@ -333,17 +333,19 @@ struct opening {
     struct integrity_object object;
 };
 
-/* Unnamed files of unpacked tables take at most this part of the disk, and half of what they take
- * when the disk has no space for another one. */
+/* Unnamed files of unpacked tables take at most this part of the disk. When the disk has no space
+ * for another one, the limit is half of what they take, but a quarter of the usual one at least:
+ * tables that are used often stay open. */
 static void limit_opened(const struct opening *opening, bool is_full)
 {
-    enum { DISK_SHARE = 8 };
+    enum { DISK_SHARE = 8, LEAST_SHARE = 4, LEAST_BYTES = 16 << 20 };
     struct flight_cache *opened = opening->server->symbol_tables->opened;
     const uint64_t share = disk_total_bytes(opening->server->disk) / DISK_SHARE;
     uint64_t most = share < SYMBOL_TABLES_MAPPED_BYTES ? share : SYMBOL_TABLES_MAPPED_BYTES;
+    const uint64_t least = most / LEAST_SHARE > LEAST_BYTES ? most / LEAST_SHARE : LEAST_BYTES;
     if (is_full && flight_cache_bytes(opened) / 2 < most)
         most = flight_cache_bytes(opened) / 2;
-    flight_cache_set_max_bytes(opened, (size_t)most);
+    flight_cache_set_max_bytes(opened, (size_t)(most > least ? most : least));
 }
 
 /* Readers of profiles must not use up the reserve of the disk, which deletions need. */
@@ -356,7 +358,6 @@ static enum err_code unpack(const struct opening *opening, int packed_fd, int ta
     if (code)
         return code;
     code = disk_allocate(opening->server->disk, table_fd, table.size, err);
-    limit_opened(opening, code == ERR_LIMIT);
     if (!code && os_write_all(table_fd, table.data, table.size) != 0)
         code = err_set_errno(err, ERR_IO, "writing an unpacked symbol table");
     return code;
@@ -377,16 +378,36 @@ static enum err_code unpack_large(const struct opening *opening, int packed_fd, 
     return code;
 }
 
+static enum err_code create_file(const struct opening *opening, int *ret_fd, struct err *err)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s/objects", opening->server->settings->data_dir);
+    *ret_fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
+    return *ret_fd < 0 ? err_set_errno(err, ERR_IO, "creating a file in the objects folder")
+                       : ERR_NONE;
+}
+
+/* An object of a bucket is copied to the disk. Its space is allocated until the copy is there. */
+static enum err_code open_object(const struct opening *opening, int *ret_fd, struct err *err)
+{
+    struct server *server = opening->server;
+    fd_auto space_fd = -1;
+    enum err_code code = ERR_NONE;
+    if (object_store_makes_copies(server->objects))
+        code = create_file(opening, &space_fd, err);
+    if (!code && space_fd >= 0)
+        code = disk_allocate(server->disk, space_fd, opening->object.bytes, err);
+    return code ? code : integrity_open(server, &opening->object, ret_fd, err);
+}
+
 /* Unpacks a stored table into an unnamed file of this server, so that pages which are not read need
  * no memory. */
 static enum err_code unpack_object(const struct opening *opening, int *fd, struct err *err)
 {
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof(folder), "%s/objects", opening->server->settings->data_dir);
-    fd_auto table_fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
-    if (table_fd < 0)
-        return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
-    const enum err_code code = unpack_large(opening, *fd, table_fd, err);
+    fd_auto table_fd = -1;
+    enum err_code code = create_file(opening, &table_fd, err);
+    if (!code)
+        code = unpack_large(opening, *fd, table_fd, err);
     if (code)
         return code;
     os_close(*fd);
@@ -406,7 +427,7 @@ static enum err_code read_table(const struct opening *opening, struct symbol_tab
                                 struct err *err)
 {
     fd_auto fd = -1;
-    enum err_code code = integrity_open(opening->server, &opening->object, &fd, err);
+    enum err_code code = open_object(opening, &fd, err);
     if (code)
         return code;
     code = integrity_verify(opening->server, &opening->object, fd, err);
@@ -430,6 +451,7 @@ static enum err_code open_table(void *context, void **ret_value, size_t *ret_byt
     const struct opening *opening = context;
     struct symbol_table *table = NULL;
     const enum err_code code = read_table(opening, &table, err);
+    limit_opened(opening, code == ERR_LIMIT);
     if (code && code != ERR_CORRUPT && code != ERR_LOST && code != ERR_LIMIT)
         return code;
     struct opened *opened = mem_new(struct opened, 1);
@@ -441,7 +463,7 @@ static enum err_code open_table(void *context, void **ret_value, size_t *ret_byt
     /* An open table is a mapping, of which a process may have 65,530 (vm.max_map_count), so a small
      * table counts as a larger one. */
     const size_t bytes = table ? (size_t)symbol_table_sizes(table).bytes : 0;
-    *ret_bytes = bytes > OPENED_MIN_BYTES ? bytes : OPENED_MIN_BYTES;
+    *ret_bytes = table && bytes < OPENED_MIN_BYTES ? OPENED_MIN_BYTES : bytes + sizeof(*opened);
     return ERR_NONE;
 }
 

@@ -14,7 +14,7 @@ from test_ingest_wire import OTLP, PUSH, X_PROTO
 from test_shares import share as new_share
 from test_shares import wait_for
 from test_store import BEGIN, CPU_NAMES, HOUR
-from test_symbol_names import C_SOURCE, Program, needs_compiler, send_table
+from test_symbol_names import BASE, C_SOURCE, Program, needs_compiler, open_tables, send_table
 
 pytestmark = [
     pytest.mark.long,
@@ -147,9 +147,13 @@ def test_names_return_when_the_disk_has_space_again(server, disk, tmp_path):
         names = [one["name"] for one in response.json()["functions"]]
         assert response.status == 200 and all(name.startswith("program+") for name in names)
         assert response.headers["cache-control"] == "no-store" and "etag" not in response.headers
-        assert not response.json()["symbolization"]["complete"], response
+        symbolization = response.json()["symbolization"]
+        assert not symbolization["complete"], symbolization
+        assert [one["build_id"] for one in symbolization["pending"]] == [program.build_id]
     focused = api.get("/api/v1/query", query={**query, "focus": "^inner$"})
     assert focused.json()["kept"] == 0 and not focused.json()["symbolization"]["complete"]
+    status = api.get(top.replace("/top", "/symbolization")).json()
+    assert not status["complete"] and len(status["pending"]) == 1
     filler.unlink()
     for send in requests:
         wait_for(lambda send=send: send().json()["symbolization"]["complete"])
@@ -161,6 +165,31 @@ def test_names_return_when_the_disk_has_space_again(server, disk, tmp_path):
     assert api.get(top, headers={"If-None-Match": etag}).status == 304
     focused = api.get("/api/v1/query", query={**query, "focus": "^inner$"})
     assert focused.json()["kept"] and focused.json()["symbolization"]["complete"]
+
+
+@needs_compiler
+def test_unpacked_tables_stay_when_others_are_refused(server, disk, tmp_path):
+    api = Tenant(server).api("read", "share", "debuginfo")
+    programs, links = [], []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        programs.append(Program(folder, f"a{number}" * 20, C_SOURCE))
+        send_table(api, programs[-1].build_id, programs[-1].table)
+        links.append(new_share(api, programs[-1].profile())["id"])
+    programs[0].check(api.get(f"/p/{links[0]}.pb.gz").body, BASE)
+    assert open_tables(server) == 1
+    filler = fill(disk, 40)
+    wait_for(lambda: not is_ready(server))
+    for number in range(4):
+        response = api.get(f"/api/v1/shares/{links[1]}/top", query={"limit": 10 + number})
+        assert not response.json()["symbolization"]["complete"], response
+        # An answer of its own for each request, so that the table is looked for.
+        query = {"limit": 10 + number}
+        response = api.get(f"/api/v1/shares/{links[0]}/top", query=query)
+        assert response.json()["symbolization"]["complete"], response
+        assert open_tables(server) == 1
+    filler.unlink()
 
 
 def test_deletions_succeed_after_another_program_fills_the_disk(server, disk):

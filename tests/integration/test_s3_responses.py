@@ -4,6 +4,7 @@ The bucket is that of s3_stub.py; make test-s3 uses real S3 servers.
 """
 
 import contextlib
+import os
 import re
 import threading
 import time
@@ -12,11 +13,13 @@ import pytest
 
 import sample_profiles as samples
 from conftest import rest_long
+from people import Tenant
 from s3_stub import BucketServer, Handler, serve
 from s3_stub import server as server  # the fixture
 from test_database_hang import Asking, assert_refused
 from test_integrity import metric
-from test_shares import wait_for
+from test_shares import share, wait_for
+from test_symbol_names import C_SOURCE, Program, needs_compiler, responds, send_table
 from test_uploads import large_pprof
 
 pytestmark = pytest.mark.long
@@ -512,3 +515,32 @@ def test_no_object_is_counted_as_lost_while_the_bucket_is_missing(server, bucket
     assert anonymous.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
     wait_for(lambda: api.get("/api/v1/admin/scrub").json()["last_pass"], 90)
     assert api.get("/api/v1/admin/scrub").json()["problems"] == []
+
+
+@needs_compiler
+def test_no_symbol_table_is_copied_below_the_reserve_of_the_disk(server, bucket, tmp_path):
+    api = Tenant(server).api("read", "share", "debuginfo")
+    program = Program(tmp_path, "af" * 20, C_SOURCE)
+    send_table(api, program.build_id, program.table)
+    top = f"/api/v1/shares/{share(api, program.profile())['id']}/top"
+
+    def count_copies():
+        return sum(method == "GET" and "symbols/" in key for method, key in bucket.requests)
+
+    status = os.statvfs(server.data_dir)
+    reserve = 2 * status.f_bavail * status.f_frsize
+    if reserve > 1 << 40:
+        pytest.skip("--min-free-bytes is at most 1 TiB")
+    server.arguments += ["--min-free-bytes", str(reserve)]
+    server.stop()
+    server.launch()  # it is not ready, since nothing can be stored
+    api.close()
+    wait_for(lambda: responds(api, "/healthz"))
+    before = count_copies()
+    assert not api.get(top).json()["symbolization"]["complete"]
+    assert count_copies() == before
+    del server.arguments[-2:]
+    server.restart()
+    api.close()
+    assert api.get(top).json()["symbolization"]["complete"]
+    assert count_copies() == before + 1
