@@ -13,6 +13,7 @@ struct debuginfo_fetch;
 struct debuginfo_jobs;
 struct debuginfod_client;
 struct disk;
+struct export_space;
 struct gauges;
 struct integrity;
 struct http_server;
@@ -67,6 +68,7 @@ struct server {
     struct scrub *scrub;                     /* api/ops/scrub.h; NULL: disabled */
     struct sources *sources;           /* api/ingest/sources.h: services and agents that send */
     struct query_memory *query_memory; /* api/core/query_memory.h: budget of all queries */
+    struct export_space *exports;      /* api/query/export_space.h: disk space of exports */
     struct object_readiness *object_readiness;      /* api/ops/object_readiness.h: for /readyz */
     struct concurrency_limit *concurrency;          /* api/http/concurrency_limit.h */
     struct concurrency_limit *agent_concurrency;    /* the same for requests of agents */

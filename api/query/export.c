@@ -2,6 +2,7 @@
 
 #include "api/core/server.h"
 #include "api/core/settings.h"
+#include "api/query/export_space.h"
 #include "api/query/query.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -11,60 +12,51 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Free space that exports leave on the disk for durable data. */
-#define DISK_RESERVE_BYTES ((uint64_t)1 << 30)
+/* What an export allocates at a time; an export smaller than that allocates what it takes. */
+#define STEP_BYTES ((uint64_t)16 << 20)
 
 struct spool {
-    int fd;
+    struct export_file file;
     uint64_t bytes;
-    uint64_t looked_at_bytes; /* the size when free space was last checked */
 };
-
-static enum err_code check_disk(struct spool *spool, struct err *err)
-{
-    enum { STEP_BYTES = 16 << 20 };
-    struct statvfs disk;
-    if (spool->looked_at_bytes && spool->bytes < spool->looked_at_bytes + STEP_BYTES)
-        return ERR_NONE;
-    spool->looked_at_bytes = spool->bytes ? spool->bytes : 1;
-    if (fstatvfs(spool->fd, &disk) != 0)
-        return err_set_errno(err, ERR_IO, "reading the free space of the objects folder");
-    if ((uint64_t)disk.f_bavail * disk.f_frsize < DISK_RESERVE_BYTES)
-        return err_set(err, ERR_BUSY,
-                       "the server's disk has no space for an export now: select fewer series or a "
-                       "shorter time, or try again later");
-    return ERR_NONE;
-}
 
 static enum err_code append_bytes(void *context, struct span bytes, struct err *err)
 {
     struct spool *spool = context;
-    if (spool->bytes + bytes.size > EXPORT_MAX_BYTES)
+    const uint64_t end = spool->bytes + bytes.size;
+    if (end > EXPORT_MAX_BYTES)
         return err_set(
             err, ERR_TOO_LARGE,
             "the export has more than %" PRIu64
             " bytes: select fewer series or a shorter time, and export the rest separately",
             EXPORT_MAX_BYTES);
-    enum err_code code = check_disk(spool, err);
-    if (!code && os_write_all(spool->fd, bytes.data, bytes.size) != 0)
+    enum err_code code = ERR_NONE;
+    if (end > spool->file.bytes)
+        code = export_space_extend(&spool->file, end < STEP_BYTES ? end : end + STEP_BYTES, err);
+    if (!code && os_write_all(spool->file.fd, bytes.data, bytes.size) != 0)
         code = err_set_errno(err, ERR_IO, "writing an export");
-    spool->bytes += bytes.size;
+    spool->bytes = end;
     return code;
 }
 
 static enum err_code begin_attempt(void *context, struct err *err)
 {
     struct spool *spool = context;
-    if (ftruncate(spool->fd, 0) != 0 || lseek(spool->fd, 0, SEEK_SET) != 0)
-        return err_set_errno(err, ERR_IO, "truncating the file of an export");
-    spool->bytes = spool->looked_at_bytes = 0;
-    return ERR_NONE;
+    if (lseek(spool->file.fd, 0, SEEK_SET) != 0)
+        return err_set_errno(err, ERR_IO, "the beginning of the file of an export");
+    spool->bytes = 0;
+    return export_space_trim(&spool->file, 0, err);
 }
 
-static enum err_code open_spool(const struct request *request, struct spool *ret_spool,
+static void end_spool(void *spool)
+{
+    export_space_end(&((struct spool *)spool)->file);
+}
+
+/* The space is given back with the request: after the client has read the response, or has left. */
+static enum err_code open_spool(const struct request *request, struct spool **ret_spool,
                                 struct err *err)
 {
     const char *folder =
@@ -72,7 +64,12 @@ static enum err_code open_spool(const struct request *request, struct spool *ret
     const int fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
-    *ret_spool = (struct spool){.fd = fd};
+    struct spool *spool = arena_new(request->arena, struct spool, 1);
+    spool->file = (struct export_file){
+        .space = request->server->exports, .tenant_id = request->principal.tenant_id, .fd = fd};
+    export_space_begin(&spool->file);
+    arena_on_destroy(request->arena, end_spool, spool);
+    *ret_spool = spool;
     return ERR_NONE;
 }
 
@@ -97,7 +94,7 @@ static enum err_code get_export(struct request *request, struct response *respon
     const int64_t begin_ns = clock_monotonic_ns();
     struct store_query query;
     struct store_statistics statistics;
-    struct spool spool;
+    struct spool *spool = NULL;
     enum err_code code = read_request(request, &query, err);
     if (code)
         return code;
@@ -105,17 +102,19 @@ static enum err_code get_export(struct request *request, struct response *respon
     if (code)
         return code;
     const struct store_export_sink sink = {
-        .begin = begin_attempt, .append = append_bytes, .context = &spool};
+        .begin = begin_attempt, .append = append_bytes, .context = spool};
     code = store_export(request->server->store, request->arena, &query, &sink, &statistics, err);
+    if (!code)
+        code = export_space_trim(&spool->file, spool->bytes, err);
     if (code) {
-        os_close(spool.fd);
+        os_close(spool->file.fd);
         return code;
     }
     query_add_statistics(request, response, &statistics, begin_ns);
     response_add(request, response, "cache-control", "private, no-cache");
     response_add(request, response, "content-disposition",
                  "attachment; filename=\"profiles.parquet\"");
-    response_file(response, 200, "application/vnd.apache.parquet", spool.fd, spool.bytes);
+    response_file(response, 200, "application/vnd.apache.parquet", spool->file.fd, spool->bytes);
     return ERR_NONE;
 }
 

@@ -7,8 +7,8 @@
  * The file is written to an unnamed file in the data folder and sent from there: memory is bounded
  * whatever its size, its size is known before its first byte, and a failure (a limit, a merge of
  * blocks that deletes an object) is a problem document or a second attempt, never a truncated file.
- * An export of more than EXPORT_MAX_BYTES is refused, and so is every export while too little of
- * the disk is free. It has the limits of other queries; a tenant's exports run one after the other
+ * An export of more than EXPORT_MAX_BYTES is refused, and so is one for which export_space has no
+ * space. It has the limits of other queries; a tenant's exports are computed one after the other
  * (api/http/concurrency_limit.h).
  */
 #ifndef API_QUERY_EXPORT_H

@@ -26,6 +26,7 @@
 #include "api/ingest/sources.h"
 #include "api/ops/object_readiness.h"
 #include "api/ops/scrub.h"
+#include "api/query/export_space.h"
 #include "api/query/report_cache.h"
 #include "api/report/symbol_resolver.h"
 #include "api/server/gauges.h"
@@ -376,6 +377,7 @@ static enum err_code build_parts(struct server *server, const struct server_star
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_runtime_create();
     server->query_memory = query_memory_create(settings->max_query_memory);
+    server->exports = export_space_create(server->disk);
     server->report_cache = report_cache_create((size_t)settings->query_cache_bytes / 2);
     server->concurrency =
         concurrency_limit_create(settings->worker_threads, settings->worker_queue);
@@ -404,6 +406,7 @@ static void destroy_parts(struct server *server)
     store_close(server->store);
     gauges_destroy(server->gauges);
     report_cache_destroy(server->report_cache);
+    export_space_destroy(server->exports);
     share_runtime_destroy(server->shares);
     profile_cache_destroy(server->profiles);
     symbol_resolver_destroy(server->symbol_resolver);

@@ -230,6 +230,50 @@ def test_uploads_do_not_use_the_reserve_of_the_disk(server, disk):
     assert "PANIC" not in server.database_log()
 
 
+def test_exports_that_are_read_slowly_leave_space_for_others(server, disk):
+    """An export is kept until its client has read it."""
+    api, other = Tenant(server).api("ingest", "read", "share"), Tenant(server).api("ingest", "read")
+    body = b"".join(b"main;%s 1\n" % os.urandom(500).hex().encode() for _ in range(8000))
+    for client in (api, other):
+        assert client.post("/ingest", body, query={"name": "app"}).status == 200
+    open_exports = []
+
+    def begin_export(client):
+        connection = server.connect()
+        connection.request(
+            "GET",
+            "/api/v1/export?query=%7Bservice_name%3D%22app%22%7D",
+            headers={"Authorization": "Bearer " + client.token},
+        )
+        response = connection.getresponse()
+        assert response.status in (200, 503), response.read()
+        if response.status == 200:
+            open_exports.append((connection, response))
+        else:
+            assert int(response.headers["retry-after"]) > 0
+            assert b"select fewer series" in response.read()
+            connection.close()
+        return response.status == 200
+
+    before = free_mib(disk)
+    while begin_export(api):
+        assert len(open_exports) < 50
+    assert 1 <= len(open_exports) and free_mib(disk) >= before - DISK_MIB / 16 - 1
+    assert begin_export(other)
+    assert is_ready(server)
+    for connection, _ in open_exports:
+        connection.close()
+    wait_for(lambda: free_mib(disk) >= before - 8)
+    wait_for(lambda: begin_export(api))
+    sent = open_exports[-1][1].read()
+    assert sent[:4] == sent[-4:] == b"PAR1"
+    filler = fill(disk, 100)  # the reserve is 64 MiB
+    assert not begin_export(api)
+    assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+    filler.unlink()
+    wait_for(lambda: begin_export(api))
+
+
 def test_a_read_only_disk_refuses_uploads(disk, cluster_template):
     """Only the objects are on that disk, because PostgreSQL cannot run on a read-only disk."""
     copy_template(cluster_template, disk / "data")
