@@ -80,6 +80,30 @@ def make_export(rng, oracle, way, time_ns, is_packed=True):
     return otlp_maker.Request(resources, is_packed)
 
 
+def test_counts_beside_cpu_time_stay_counts(server):
+    """The OpenTelemetry Collector makes two profiles of a CPU profile of Go. Each sample of the
+    first counts 10 ms, which the second contains."""
+    client = Tenant(server).api("ingest", "read")
+    period = (10_000_000, ("cpu", "nanoseconds"), MINUTE)
+    both = [
+        otlp_maker.Profile(("samples", "count"), BEGIN, {("leaf", "main"): 35}, *period),
+        otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("leaf", "main"): 350_000_000}, *period),
+    ]
+    later = [otlp_maker.Profile(("samples", "count"), END, {("main",): 7}, *period)]
+    for profiles in (both[:], both[::-1]):
+        request = otlp_maker.Request(
+            [({"service.name": f"go{len(profiles)}{profiles is both}"}, profiles + later)]
+        )
+        response = client.post(OTLP, request.protobuf("1.10"), headers={"Content-Type": X_PROTO})
+        assert (response.status, response.body) == (200, b""), response
+    for (query, start), rows in {
+        (OTLP_CPU, BEGIN): {("leaf", "main"): 2 * 350_000_000},
+        (OTLP_CPU, END): {("main",): 2 * 70_000_000},
+        ("process_cpu:samples:count:cpu:nanoseconds", BEGIN): {("leaf", "main"): 70},
+    }.items():
+        assert folded(client, query, start, start + MINUTE)[1] == rows, query
+
+
 @pytest.mark.parametrize("layout", ["1.9", "1.10"])
 def test_otlp_repeated_fields_need_not_be_packed(server, layout):
     """async-profiler sends unpacked fields."""

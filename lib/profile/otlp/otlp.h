@@ -25,10 +25,11 @@
  * process.executable.name if it has one. All other attributes of samples stay with them.
  *
  * Types: "samples:count" with a period of "cpu:nanoseconds" becomes
- * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type. The
- * name is off_cpu for "off_cpu:nanoseconds"; all other names, and the kind of values, follow
- * lib/profile/batch/batch_type.h. The values of one sample are added; without values each timestamp
- * counts 1. Samples whose value is 0 are dropped.
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period, unless the request has a
+ * profile of cpu:nanoseconds of the same resource, time and duration: those count the same samples.
+ * All others keep their type. The name is off_cpu for "off_cpu:nanoseconds"; all other names, and
+ * the kind of values, follow lib/profile/batch/batch_type.h. The values of one sample are added;
+ * without values each timestamp counts 1. Samples whose value is 0 are dropped.
  *
  * A profile with an error of its own (an index out of range, a truncated message, sums past 2^63, a
  * label name or value that is not UTF-8, an attribute that is given twice) is dropped, counted and

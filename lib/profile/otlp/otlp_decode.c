@@ -93,6 +93,7 @@ static enum err_code decode_wire(struct span raw, bool is_newest,
     map_bytes_fini(&decoder.variant_map);
     map_u64_fini(&decoder.parts);
     map_u64_fini(&decoder.type_names);
+    map_u64_fini(&decoder.cpu_times);
     map_u64_fini(&decoder.sorted_labels);
     for (size_t i = 0; i < sizeof(decoder.joined) / sizeof(decoder.joined[0]); i++)
         buf_fini(&decoder.joined[i]);

@@ -197,6 +197,7 @@ struct otlp_decoder {
     /* what profiles, scopes and samples share: each is computed once */
     struct map_u64 parts;         /* by string: the string of its part (batch_type.h) */
     struct map_u64 type_names;    /* by sample type, and whether the period's is "wall" */
+    struct map_u64 cpu_times;     /* hashes of resource, time and duration of CPU time profiles */
     struct map_u64 sorted_labels; /* by context and variant: index of sorted */
     struct otlp_array sorted;     /* struct otlp_sorted_labels */
     struct otlp_context resource; /* the last resource, without a scope */
@@ -255,6 +256,8 @@ enum otlp_role otlp_role_of(const struct otlp_decoder *decoder, struct span key)
 bool otlp_read_value(struct otlp_decoder *decoder, struct span bytes,
                      struct otlp_attribute *attribute);
 
+/* Finds the profiles of CPU time, for otlp_take_type. */
+void otlp_find_cpu_times(struct otlp_decoder *decoder);
 /* These fail with the decoder's problem. *ret_factor is the factor for values. */
 enum err_code otlp_take_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
                              struct batch_type *ret_type, int64_t *ret_factor) MUST_USE;

@@ -380,6 +380,7 @@ void otlp_fill_profiles(struct otlp_decoder *decoder)
     struct batch *batch = decoder->batch;
     struct otlp_result *result = decoder->result;
     uint32_t named = 0;
+    otlp_find_cpu_times(decoder);
     for (uint32_t i = 0; i < decoder->profile_count && otlp_charge(decoder, 0); i++) {
         const uint32_t sample_count = decoder->sample_count;
         const uint32_t profile_count = decoder->batch_profiles.count;

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 /* ---- attributes of resource and scope ---- */
 
 static bool read_key_value(struct otlp_decoder *decoder, struct span bytes,
@@ -452,6 +455,36 @@ static bool is_type(const struct otlp_decoder *decoder, struct profile_value_typ
            span_equal_text(decoder->strings[type.unit], unit);
 }
 
+static uint64_t time_hash(const struct otlp_decoder *decoder, const struct otlp_profile *profile)
+{
+    const uint64_t words[] = {profile->resource, profile->time_ns, profile->duration_ns};
+    return XXH3_64bits_withSeed(words, sizeof(words), decoder->seed);
+}
+
+void otlp_find_cpu_times(struct otlp_decoder *decoder)
+{
+    for (uint64_t i = 0; i < decoder->profile_count; i++) {
+        const struct otlp_profile *profile = &decoder->profiles[i];
+        struct profile_value_type type;
+        if (find_type(decoder, &profile->sample_type, &type) &&
+            is_type(decoder, type, "cpu", "nanoseconds"))
+            map_u64_add(&decoder->cpu_times, time_hash(decoder, profile), 0);
+    }
+}
+
+/*
+ * The OpenTelemetry eBPF profiler sends samples:count with a period of cpu:nanoseconds, which
+ * becomes CPU time. The Collector's translator of pprof makes two profiles of a Go CPU profile,
+ * which has both counts and CPU time: then the counts stay counts, or the time would count twice.
+ */
+static bool is_only_count_of_cpu(const struct otlp_decoder *decoder,
+                                 const struct otlp_profile *profile, const struct batch_type *type)
+{
+    return profile->period > 0 && is_type(decoder, type->sample_type, "samples", "count") &&
+           is_type(decoder, type->period_type, "cpu", "nanoseconds") &&
+           map_u64_find(&decoder->cpu_times, time_hash(decoder, profile)) == MAP_ABSENT;
+}
+
 enum err_code otlp_take_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
                              struct batch_type *ret_type, int64_t *ret_factor)
 {
@@ -463,8 +496,7 @@ enum err_code otlp_take_type(struct otlp_decoder *decoder, const struct otlp_pro
     if (type.sample_type.type == 0)
         return err_set(decoder->problem, ERR_INVALID, "it has no sample type");
     *ret_factor = 1;
-    if (profile->period > 0 && is_type(decoder, type.sample_type, "samples", "count") &&
-        is_type(decoder, type.period_type, "cpu", "nanoseconds")) {
+    if (is_only_count_of_cpu(decoder, profile, &type)) {
         type.sample_type = type.period_type;
         *ret_factor = profile->period;
     }
