@@ -6,11 +6,13 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <ctype.h>
+#include <limits.h>
+#include <math.h>
 #include <pcre2.h>
 #include <stdio.h>
 
 /* CLOCK_EVERY: matches between two reads of the CPU clock, which is a system call. */
-enum { CLOCK_EVERY = 64, REPEAT_MAX = 1000, NEST_MAX = 100, WEIGHT_MAX = 1 << 24 };
+enum { CLOCK_EVERY = 64, REPEAT_MAX = 1000, NEST_MAX = 100 };
 
 /* DFA_AFTER_STEPS: backtracking steps after which the DFA matcher takes over. WORKSPACE_*:
  * memory for its states. */
@@ -24,7 +26,7 @@ struct regex {
     bool has_dfa_fallback;
     bool is_whole;
     uint32_t group_count;
-    uint32_t repeated; /* see regex_repeated_states */
+    uint32_t states; /* see regex_states */
     pcre2_match_data *match_data;
     pcre2_match_context *context;
     int64_t used_ns;
@@ -40,13 +42,6 @@ struct scanner {
     size_t at;
     bool has_atom; /* the previous item can be repeated */
     const char *problem;
-    uint32_t weights[NEST_MAX + 1]; /* states in each open group, with its repeats written out */
-    size_t depth;
-    uint32_t last;    /* states of the item that a repeat would apply to */
-    uint32_t counted; /* those of them that are in repeated */
-    uint32_t repeated;
-    uint32_t repeated_before[NEST_MAX + 1]; /* at the begin of each open group */
-    bool is_spread; /* items after a repeat begin at any place of the subject, all at once */
 };
 
 static uint8_t peek(const struct scanner *scanner, size_t ahead)
@@ -129,6 +124,8 @@ static bool scan_group(struct scanner *scanner)
                            "only (?:…) is");
 }
 
+enum { MANY = INT_MAX }; /* the most repeats of *, + and {2,} */
+
 static bool read_count(const struct scanner *scanner, size_t *at, unsigned *ret_count)
 {
     size_t start = *at;
@@ -140,30 +137,28 @@ static bool read_count(const struct scanner *scanner, size_t *at, unsigned *ret_
 }
 
 /*
- * At "{": returns the end of the repeat {2}, {2,} or {2,5}. Returns 0 when it is not a repeat; then
- * the brace is literal, as in {{closure}}.
+ * At "{": returns the end of the repeat {2}, {2,} or {2,5}; *ret_most is MANY for {2,}. Returns 0
+ * when it is not a repeat; then the brace is literal, as in {{closure}}.
  */
-static size_t braces_end(const struct scanner *scanner, unsigned *ret_most)
+static size_t braces_end(const struct scanner *scanner, unsigned *ret_least, unsigned *ret_most)
 {
     size_t at = scanner->at + 1;
-    unsigned least;
-    if (!read_count(scanner, &at, &least))
+    if (!read_count(scanner, &at, ret_least))
         return 0;
-    *ret_most = least;
+    *ret_most = *ret_least;
     if (at < scanner->pattern.size && scanner->pattern.data[at] == ',') {
         at++;
-        unsigned most;
-        if (read_count(scanner, &at, &most) && most > least)
-            *ret_most = most;
+        if (!read_count(scanner, &at, ret_most))
+            *ret_most = MANY;
     }
     return at < scanner->pattern.size && scanner->pattern.data[at] == '}' ? at + 1 : 0;
 }
 
 static bool scan_braces(struct scanner *scanner)
 {
-    unsigned most;
-    size_t end = braces_end(scanner, &most);
-    if (most > REPEAT_MAX)
+    unsigned least, most;
+    size_t end = braces_end(scanner, &least, &most);
+    if (least > REPEAT_MAX || (most > REPEAT_MAX && most != MANY))
         return refuse(scanner, "repeats more than 1000 times");
     scanner->at = end;
     return true;
@@ -195,7 +190,7 @@ static bool scan_literal(struct scanner *scanner)
 
 static bool scan_one(struct scanner *scanner)
 {
-    unsigned most;
+    unsigned least, most;
     switch (peek(scanner, 0)) {
     case '\\':
         scanner->has_atom = peek(scanner, 1) != 'b' && peek(scanner, 1) != 'B';
@@ -211,7 +206,7 @@ static bool scan_one(struct scanner *scanner)
     case '{':
         if (peek(scanner, 1) == ',')
             return refuse(scanner, "has {,n}, which is read differently elsewhere; write {0,n}");
-        return braces_end(scanner, &most) ? scan_repeat(scanner) : scan_literal(scanner);
+        return braces_end(scanner, &least, &most) ? scan_repeat(scanner) : scan_literal(scanner);
     case '^':
     case '$':
     case '|':
@@ -223,6 +218,188 @@ static bool scan_one(struct scanner *scanner)
     }
 }
 
+/* ---- how many states can be active at once ---- */
+
+/*
+ * The DFA matcher keeps one state for each item of the pattern that may be next at a place of the
+ * subject. An item can only be next after as many characters as the items before it match:
+ * after 0 to 2 for "b" in "a{0,2}b", and after any number from 3 on for "d" in "abc.*d". So each
+ * item has a range of places, alternatives have the same range, and the items whose ranges contain
+ * a place can be active there together. A repeat widens the ranges of what it repeats; {n,m} also
+ * makes m copies of it. Copies that begin at one place each are active one after the other.
+ */
+struct item {
+    uint32_t first; /* characters before it: at least, … */
+    uint32_t last;  /* … and at most */
+    uint32_t copies;
+    uint32_t most_copies; /* if what contains it can begin at many places */
+};
+
+/* Lengths of a subject, in characters. */
+struct extent {
+    uint32_t least, most; /* PLACES_MAX: any number */
+};
+
+struct group {
+    size_t first_item;
+    struct extent begin; /* before the group */
+    struct extent ends;  /* after the alternatives so far; least PLACES_MAX: none */
+};
+
+struct layout {
+    struct item *items;
+    size_t count;
+    struct extent at; /* after the items so far of the alternative */
+    struct group groups[NEST_MAX + 1];
+    size_t depth;
+    size_t last_item;         /* where the item begins that a repeat would apply to, … */
+    struct extent last_begin; /* … and the extent before it */
+};
+
+/* Longer subjects do not add to what is counted. */
+enum { PLACES = 2048, PLACES_MAX = 1 << 24 };
+
+static uint32_t limit(uint64_t number)
+{
+    return number > PLACES_MAX ? PLACES_MAX : (uint32_t)number;
+}
+
+static struct extent extent_plus(struct extent extent, uint64_t least, uint64_t most)
+{
+    return (struct extent){limit(extent.least + least), limit(extent.most + most)};
+}
+
+static void end_alternative(struct layout *layout)
+{
+    struct extent *ends = &layout->groups[layout->depth].ends;
+    if (layout->at.least < ends->least)
+        ends->least = layout->at.least;
+    if (layout->at.most > ends->most)
+        ends->most = layout->at.most;
+}
+
+static void begin_group(struct layout *layout)
+{
+    layout->groups[++layout->depth] = (struct group){
+        .first_item = layout->count, .begin = layout->at, .ends = {.least = PLACES_MAX}};
+    layout->items[layout->count++] = (struct item){layout->at.least, layout->at.most, 1, 1};
+}
+
+static void end_group(struct layout *layout)
+{
+    const struct group *group = &layout->groups[layout->depth];
+    end_alternative(layout);
+    layout->at = group->ends;
+    layout->last_item = group->first_item;
+    layout->last_begin = group->begin;
+    layout->depth--;
+}
+
+static void add_item(struct layout *layout)
+{
+    layout->last_item = layout->count;
+    layout->last_begin = layout->at;
+    layout->items[layout->count++] = (struct item){layout->at.least, layout->at.most, 1, 1};
+    layout->at = extent_plus(layout->at, 1, 1);
+}
+
+/* The copies that can be active together. Those of a fixed length that begin at few places are
+ * active one after the other. */
+static uint32_t copies_together(const struct layout *layout, struct extent length, uint32_t repeats)
+{
+    const uint64_t begins = (uint64_t)layout->last_begin.most - layout->last_begin.least;
+    if (length.least != length.most || length.least == 0 || begins / length.least >= repeats)
+        return repeats;
+    return (uint32_t)(begins / length.least) + 1;
+}
+
+/* Of the last item or group: least to most times. MANY is a loop after the least number of copies.
+ */
+static void repeat_last(struct layout *layout, uint32_t least, uint32_t most)
+{
+    const struct extent begin = layout->last_begin;
+    const struct extent length = {layout->at.least - begin.least, layout->at.most - begin.most};
+    const bool is_loop = most == MANY;
+    const uint32_t repeats = is_loop ? (least ? least : 1) : most;
+    const uint32_t together = copies_together(layout, length, repeats);
+    const bool is_at_one_place = length.least == length.most && begin.least == begin.most;
+    const uint64_t widened = is_loop       ? PLACES_MAX
+                             : repeats > 1 ? (uint64_t)length.most * (repeats - 1)
+                                           : 0;
+    for (size_t i = layout->last_item; i < layout->count; i++) {
+        struct item *item = &layout->items[i];
+        if (!is_at_one_place)
+            item->copies = limit((uint64_t)item->most_copies * together);
+        item->most_copies = limit((uint64_t)item->most_copies * repeats);
+        item->last = limit(item->last + widened);
+    }
+    layout->at = extent_plus(begin, (uint64_t)length.least * least,
+                             is_loop ? PLACES_MAX : (uint64_t)length.most * most);
+}
+
+static void next_alternative(struct layout *layout)
+{
+    end_alternative(layout);
+    layout->at = layout->groups[layout->depth].begin;
+}
+
+/* Whether the item that was accepted last, which begins with byte, matches one character: no
+ * assertion, and no more than the first byte of a character outside ASCII. */
+static bool is_character(const struct scanner *scanner, uint8_t byte)
+{
+    if (byte == '\\')
+        return scanner->has_atom; /* not for \b */
+    return byte != '^' && byte != '$' && byte != ')' && (byte & 0xc0) != 0x80;
+}
+
+/* Adds the accepted item that began at start. */
+static void lay_out(struct layout *layout, const struct scanner *scanner, size_t start)
+{
+    struct scanner item = *scanner;
+    item.at = start;
+    const uint8_t byte = peek(&item, 0);
+    unsigned least, most;
+    if (byte == '*' || byte == '+')
+        repeat_last(layout, byte == '+', MANY);
+    else if (byte == '?')
+        repeat_last(layout, 0, 1);
+    else if (byte == '{' && braces_end(&item, &least, &most))
+        repeat_last(layout, least, most);
+    else if (byte == '(' && scanner->pattern.data[scanner->at - 1] == ')') /* (?i) */
+        return;
+    else if (byte == '(' && layout->depth < NEST_MAX) /* deeper ones are refused later */
+        begin_group(layout);
+    else if (byte == ')' && layout->depth)
+        end_group(layout);
+    else if (byte == '|')
+        next_alternative(layout);
+    else if (is_character(scanner, byte))
+        add_item(layout);
+}
+
+/* The root of the mean square of the items that can be active at each place: the matcher's time is
+ * proportional to the sum of their squares. */
+static uint32_t mean_states(const struct layout *layout)
+{
+    double *change = mem_new(double, PLACES + 1);
+    double active = 0, squares = 0;
+    for (size_t i = 0; i < layout->count; i++) {
+        const struct item *item = &layout->items[i];
+        if (item->first >= PLACES)
+            continue;
+        change[item->first] += item->copies;
+        change[item->last < PLACES ? item->last + 1 : PLACES] -= item->copies;
+    }
+    for (size_t place = 0; place < PLACES; place++) {
+        active += change[place];
+        squares += active * active;
+    }
+    mem_free(change);
+    return limit((uint64_t)lround(sqrt(squares / PLACES)));
+}
+
+/* ---- the subset ---- */
+
 static enum err_code refuse_pattern(struct span pattern, size_t at, const char *problem,
                                     struct err *err)
 {
@@ -231,63 +408,11 @@ static enum err_code refuse_pattern(struct span pattern, size_t at, const char *
                    (const char *)pattern.data, problem, at + 1);
 }
 
-static uint32_t limit_weight(uint64_t weight)
-{
-    return weight > WEIGHT_MAX ? WEIGHT_MAX : (uint32_t)weight;
-}
-
-static void add_weight(struct scanner *scanner, uint64_t weight)
-{
-    uint32_t *sum = &scanner->weights[scanner->depth];
-    *sum = limit_weight(*sum + weight);
-}
-
-static void add_repeated(struct scanner *scanner, uint64_t states)
-{
-    const uint64_t more = states > scanner->counted ? states - scanner->counted : 0;
-    scanner->repeated = limit_weight(scanner->repeated + more);
-}
-
-/* Adds the states of the accepted item that began at start. Groups nested deeper than NEST_MAX
- * are refused later. In ".*(abc|abd)" all states of the group can be active at once: one for each
- * place where ".*" may end. */
-static void add_item_weight(struct scanner *scanner, size_t start)
-{
-    struct scanner before = *scanner;
-    before.at = start;
-    const uint8_t byte = peek(&before, 0);
-    unsigned most;
-    if (byte == '*' || byte == '+' || byte == '?') {
-        add_repeated(scanner, scanner->last);
-        scanner->is_spread |= byte != '?';
-        return;
-    }
-    if (byte == '{' && braces_end(&before, &most)) {
-        const uint64_t more = most ? (uint64_t)scanner->last * most : 0;
-        add_repeated(scanner, more);
-        add_weight(scanner, more);
-        scanner->is_spread = true;
-        return;
-    }
-    scanner->last = 1;
-    scanner->counted = 0;
-    if (byte == '(' && scanner->depth < NEST_MAX) {
-        scanner->weights[++scanner->depth] = 0;
-        scanner->repeated_before[scanner->depth] = scanner->repeated;
-    } else if (byte == ')' && scanner->depth) {
-        scanner->counted = scanner->repeated - scanner->repeated_before[scanner->depth];
-        scanner->last = limit_weight(scanner->weights[scanner->depth--] + UINT64_C(1));
-        add_weight(scanner, scanner->last);
-    } else {
-        add_weight(scanner, 1);
-        add_repeated(scanner, scanner->is_spread);
-        scanner->counted = scanner->is_spread;
-    }
-}
-
-static enum err_code check_subset(struct span pattern, uint32_t *ret_repeated, struct err *err)
+static enum err_code check_subset(struct span pattern, uint32_t *ret_states, struct err *err)
 {
     struct scanner scanner = {.pattern = pattern};
+    struct layout layout = {.groups = {{.ends = {.least = PLACES_MAX}}}};
+    enum err_code code = ERR_NONE;
     if (pattern.size > REGEX_PATTERN_BYTES)
         return refuse_pattern(pattern, REGEX_PATTERN_BYTES, "is longer than 8192 bytes", err);
     const uint8_t *zero = pattern.size ? memchr(pattern.data, 0, pattern.size) : NULL;
@@ -295,14 +420,17 @@ static enum err_code check_subset(struct span pattern, uint32_t *ret_repeated, s
         return refuse_pattern(pattern, (size_t)(zero - pattern.data), "has a byte that is 0", err);
     if (!span_is_utf8(pattern))
         return err_set(err, ERR_INVALID, "a regular expression is not UTF-8 text");
-    while (scanner.at < pattern.size) {
+    layout.items = mem_new(struct item, pattern.size + 1);
+    while (scanner.at < pattern.size && !code) {
         size_t start = scanner.at;
-        if (!scan_one(&scanner))
-            return refuse_pattern(pattern, start, scanner.problem, err);
-        add_item_weight(&scanner, start);
+        if (scan_one(&scanner))
+            lay_out(&layout, &scanner, start);
+        else
+            code = refuse_pattern(pattern, start, scanner.problem, err);
     }
-    *ret_repeated = scanner.repeated;
-    return ERR_NONE;
+    *ret_states = mean_states(&layout);
+    mem_free(layout.items);
+    return code;
 }
 
 /* ---- compiling and matching ---- */
@@ -352,12 +480,12 @@ static enum err_code compile_regex(struct regex *regex, struct span pattern, str
 static enum err_code create_regex(struct span pattern, bool is_whole, struct regex **ret_regex,
                                   struct err *err)
 {
-    uint32_t repeated;
-    enum err_code code = check_subset(pattern, &repeated, err);
+    uint32_t states;
+    enum err_code code = check_subset(pattern, &states, err);
     if (code)
         return code;
     struct regex *regex = mem_new(struct regex, 1);
-    regex->repeated = repeated;
+    regex->states = states;
     regex->is_whole = is_whole;
     regex->pattern = mem_new(char, pattern.size + 1);
     if (pattern.size)
@@ -418,9 +546,9 @@ void regex_use_dfa_fallback(struct regex *regex)
     pcre2_set_match_limit(regex->context, DFA_AFTER_STEPS);
 }
 
-uint32_t regex_repeated_states(const struct regex *regex)
+uint32_t regex_states(const struct regex *regex)
 {
-    return regex->repeated;
+    return regex->states;
 }
 
 static bool grow_dfa_workspace(struct regex *regex)
@@ -477,9 +605,9 @@ static void write_dfa_pattern(struct span pattern, struct buf *text)
     while (scanner.at < pattern.size) {
         const size_t start = scanner.at;
         const uint8_t byte = pattern.data[start];
-        unsigned most;
+        unsigned least, most;
         const bool is_repeat = byte == '*' || byte == '+' || byte == '?' ||
-                               (byte == '{' && braces_end(&scanner, &most));
+                               (byte == '{' && braces_end(&scanner, &least, &most));
         if (!scan_one(&scanner)) /* the pattern was accepted before */
             return;
         const struct span piece = span_of(pattern.data + start, scanner.at - start);

@@ -21,7 +21,7 @@
  * subjects that others than the author of the pattern choose: a match that takes too many steps is
  * repeated with PCRE2's DFA matcher, which tracks the set of all states at once. It cannot be
  * interrupted. A match takes at most about 0.6 ns times the length of the subject times the square
- * of regex_repeated_states: 5 ms for a subject of 2 KB and 64 states, 1.3 s for 1,000. The
+ * of regex_states: 5 ms for a subject of 2 KB and 64 states, 1.3 s for 1,000. The
  * interpreter is used instead of the JIT compiler: its limits count the same on all machines, and
  * the server needs no memory that is writable and executable.
  *
@@ -65,10 +65,11 @@ enum err_code regex_match_groups(struct regex *regex, struct span subject,
 
 /* Turns the DFA fallback on; call it before the first match. */
 void regex_use_dfa_fallback(struct regex *regex);
-/* The states of the pattern that can be active at once, approximately: those of all items that are
- * repeated, each as often as {2,5} repeats it, and of all items after one that *, + or {} repeats.
- * 1 + 3 + 1 for ".*foo.*", 1 + 3 for "x?(ab)*", 0 for "foo|bar", 1 for "(foo|bar).*". */
-uint32_t regex_repeated_states(const struct regex *regex);
+/* How many items of the pattern (characters, classes, groups) the DFA matcher may have to track at
+ * once, on average over the places of a subject of 2 KB: 5 for ".*foo.*", because "f" may be next
+ * at any place and so may all others, 1 for "foo.*", and 0 for "foo|bar", where each item has one
+ * place near the begin. An upper bound that knows nothing of the subject. */
+uint32_t regex_states(const struct regex *regex);
 
 /* Whether subject, which need not be UTF-8, contains a match. Handles: ERR_INVALID (a limit was
  * exceeded because of the pattern). */

@@ -19,13 +19,12 @@ enum {
     TYPE_MAX_BYTES = 1 << 24,
     POINTER_BYTES = 24,
     KNOWN_MAX_BYTES = 8 << 20,
-    /* See regex_repeated_states: a match with a value of 2 KB takes at most 1.3 s in a query, which
-     * its team waits for, and 5 ms in a merge, which all teams wait for. */
-    MAX_REPEATED = 1000,
-    /* A value for which a match could take MATCH_MAX_MS is not compared. */
+    /* In a query, a value for which a match could take MATCH_MAX_MS is not compared. */
     MATCH_MAX_MS = 2000,
     CHECK_MS = 50,
-    MAX_REPEATED_STORED = 64
+    /* See regex_states: in a merge, which all teams wait for, a match with a value of 2 KB takes at
+     * most 5 ms. */
+    MAX_STATES_STORED = 64
 };
 
 enum comparison { EQUALS, DIFFERS, MATCHES, MATCHES_NOT };
@@ -49,6 +48,7 @@ struct selector {
     struct matcher matchers[SELECTOR_MAX_MATCHERS + 1]; /* the type and the labels */
     size_t matcher_count;
     bool has_type;   /* one of them is the type's */
+    bool was_kept;   /* an earlier version may have stored it: no value is left uncompared */
     struct buf type; /* the name of the current type, for expressions */
     selector_check *check;
     void *check_context;
@@ -217,14 +217,6 @@ static enum err_code compile_matcher(struct parser *parser, struct matcher *matc
         return err_set(parser->err, ERR_INVALID, "%s: the expression at character %zu: %s",
                        parser->name, at + 1, err.message);
     regex_use_dfa_fallback(matcher->regex);
-    if (regex_repeated_states(matcher->regex) > MAX_REPEATED) {
-        regex_destroy(matcher->regex);
-        return err_set(
-            parser->err, ERR_INVALID,
-            "%s: the expression at character %zu repeats too much: what its *, +, ? and {} "
-            "repeat, and what follows, has more than %d characters and classes",
-            parser->name, at + 1, MAX_REPEATED);
-    }
     arena_on_destroy(parser->arena, destroy_regex, matcher->regex);
     return ERR_NONE;
 }
@@ -426,6 +418,7 @@ static enum err_code parse_text(struct parser *parser, struct selector **ret_sel
 {
     struct selector *selector = arena_new(parser->arena, struct selector, 1);
     selector->arena = parser->arena;
+    selector->was_kept = parser->was_kept;
     buf_init(&selector->type, TYPE_MAX_BYTES);
     arena_on_destroy(parser->arena, destroy_buf, &selector->type);
     parser->selector = selector;
@@ -539,13 +532,14 @@ enum err_code selector_check_bounded(const struct selector *selector, struct err
     uint32_t states = 0;
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];
-        states += matcher->regex ? regex_repeated_states(matcher->regex) : 0;
-        if (states > MAX_REPEATED_STORED)
+        states += matcher->regex ? regex_states(matcher->regex) : 0;
+        if (states > MAX_STATES_STORED)
             return err_set(err, ERR_INVALID,
-                           "query: the expression of %.*s repeats too much to be matched with all "
-                           "data that is ever stored: what the *, +, ? and {} of the selector "
-                           "repeat, and what follows, has more than %d characters and classes",
-                           SPAN_PRINT(matcher->name), MAX_REPEATED_STORED);
+                           "query: the expression of %.*s is too expensive to be matched with all "
+                           "data that is ever stored: the expressions of the selector have more "
+                           "than %d characters and classes that are repeated by *, + or {}, or "
+                           "follow such a repeat",
+                           SPAN_PRINT(matcher->name), MAX_STATES_STORED);
     }
     return ERR_NONE;
 }
@@ -659,7 +653,7 @@ static bool find_label(const struct dictionary *dictionary, const struct batch_s
 static int64_t most_ns(const struct matcher *matcher, struct span value)
 {
     enum { STEP_NS = 10 };
-    const int64_t states = regex_repeated_states(matcher->regex);
+    const int64_t states = regex_states(matcher->regex);
     return REGEX_MATCH_STEPS * STEP_NS + (int64_t)value.size * states * states * 3 / 5;
 }
 
@@ -667,9 +661,9 @@ static enum err_code check_time(struct selector *selector, const struct matcher 
                                 struct span value, struct err *err)
 {
     const int64_t ns = most_ns(matcher, value);
-    if (ns > MATCH_MAX_MS * CLOCK_NS_PER_MS)
+    if (ns > MATCH_MAX_MS * CLOCK_NS_PER_MS && !selector->was_kept)
         return err_set(err, ERR_INVALID,
-                       "the expression for %.*s repeats too much to be compared with a value of "
+                       "the expression for %.*s is too expensive to be compared with a value of "
                        "%zu bytes",
                        SPAN_PRINT(matcher->name), value.size);
     selector->unchecked_ns += ns;

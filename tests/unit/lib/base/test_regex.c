@@ -176,36 +176,61 @@ static bool matches_by_dfa(const char *pattern, struct span subject)
     return is_match;
 }
 
-static uint32_t repeated_states(const char *pattern)
+static uint32_t states(const char *pattern)
 {
     struct regex *regex;
     struct err err = {0};
     assert_int_equal(regex_create(span_text(pattern), &regex, &err), ERR_NONE);
-    const uint32_t states = regex_repeated_states(regex);
+    const uint32_t found = regex_states(regex);
     regex_destroy(regex);
-    return states;
+    return found;
 }
 
-static void states_of_repeated_items_are_counted(void **state)
+/* "a?" in front of 115 alternatives of 60 characters, which may then begin at many places. */
+static uint32_t states_after(const char *begin, int count)
+{
+    static char pattern[REGEX_PATTERN_BYTES + 1];
+    size_t size = 0;
+    for (int i = 0; i < count; i++)
+        size += (size_t)sprintf(pattern + size, "%s", begin);
+    for (int i = 0; i < 115; i++)
+        size += (size_t)sprintf(pattern + size, "%c%060d", i ? '|' : '(', i);
+    sprintf(pattern + size, ")");
+    return states(pattern);
+}
+
+static void states_that_can_be_active_together_are_counted(void **state)
 {
     (void)state;
-    assert_int_equal(repeated_states("abc|def"), 0);
-    assert_int_equal(repeated_states(".*foo.*"), 1 + 3 + 1);
-    assert_int_equal(repeated_states("(foo|bar).*"), 1);
-    assert_int_equal(repeated_states("https?://(foo|bar)"), 1);
+    assert_int_equal(states("abc|def"), 0);
+    assert_int_equal(states("(foo|bar).*"), 1);
+    assert_int_equal(states(".*"), 1);
+    assert_int_equal(states(".*foo.*"), 1 + 3 + 1);
+    assert_int_equal(states("\\b.*\\bfoo$|^.*"), 1 + 3 + 1);
+    assert_int_equal(states(".*[xy]\\d\\x41"), 1 + 3);
+    assert_int_equal(states(".*\xc3\xa9"), 1 + 1);
+    assert_int_equal(states("https?://(foo|bar)"), 0);
     /* After ".*" each place of the subject may be the begin of "foo". */
-    assert_in_range(repeated_states(".*(foo|bar|foz)"), 10, 12);
-    assert_in_range(repeated_states("(.*(foo|bar|foz))+"), 12, 16);
-    assert_int_equal(repeated_states("x?(ab)*"), 1 + 3);
-    assert_int_equal(repeated_states("a{3}b{2,}c{1,5}?"), 3 + 2 + 5);
-    assert_in_range(repeated_states("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"), 30, 64);
-    assert_in_range(repeated_states("((a{1,100}){1,100})"), 10000, 1 << 24);
-    assert_in_range(repeated_states("(.{1,50}){1,50}"), 2500, 1 << 24);
-    assert_in_range(repeated_states("(((((((((a+)+)+)+)+)+)+)+)+)+"), 10, 100);
+    assert_int_equal(states(".*(foo|bar|foz)"), 1 + 1 + 9);
+    assert_int_equal(states("(.*(foo|bar|foz))+"), 1 + 1 + 1 + 9);
+    assert_int_equal(states("(?i)x?(ab)*"), 1 + 2);
+    assert_int_equal(states("a{3}b{2,}c*"), 1 + 1);
+    assert_int_equal(states("a{1000}"), 1);
+    assert_int_equal(states("(a{10}b)*"), 3);
+    assert_int_equal(states(".*a{1000}"), 1001);
+    assert_in_range(states(".{1,1000}x{1,1000}"), 900, 1000);
+    assert_int_equal(states("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"), 0);
+    assert_int_equal(states("web-.*|api-.*|cron-worker-.*|database-.*"), 4);
+    assert_in_range(states("((a{1,100}){1,100})"), 10000, 10300);
+    assert_in_range(states("(.{1,50}){1,50}"), 2500, 2600);
+    assert_int_equal(states("(((((((((a+)+)+)+)+)+)+)+)+)+"), 10);
+    assert_in_range(states_after("", 1), 0, 30);
+    assert_in_range(states_after("a?", 64), 600, 3000);
+    assert_in_range(states_after("(|a|aa|aaa|aaaa|aaaaa|aaaaaa|aaaaaaa)", 4), 300, 3000);
     char stars[2 * 4000 + 1] = "";
     for (size_t i = 0; i < sizeof(stars) - 1; i++)
         stars[i] = ".*"[i % 2];
-    assert_int_equal(repeated_states(stars), 4000);
+    assert_int_equal(states(stars), 4000);
 }
 
 /* Patterns that need exponential or cubic time to find that nothing matches. */
@@ -337,7 +362,7 @@ int main(void)
         cmocka_unit_test(an_error_contains_the_position),
         cmocka_unit_test(refuses_a_pattern_that_is_too_long),
         cmocka_unit_test(nested_repeats_cannot_grow_without_bound),
-        cmocka_unit_test(states_of_repeated_items_are_counted),
+        cmocka_unit_test(states_that_can_be_active_together_are_counted),
         cmocka_unit_test(an_expensive_match_is_aborted),
         cmocka_unit_test(with_the_dfa_fallback_no_match_is_aborted),
         cmocka_unit_test(the_dfa_fallback_is_linear_in_the_subject),
