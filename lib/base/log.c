@@ -2,7 +2,12 @@
 
 #include "lib/base/plain_text.h"
 
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +17,13 @@ enum { LINE_BYTES = 4096, PLAIN_BYTES = 4 /* the longest UTF-8 character */ };
 
 /* The level is process-wide by nature: it is set once at start and only read afterwards. */
 static enum log_level current_level = LOG_INFO;
+
+/* Standard error, which all threads share. */
+static struct {
+    pthread_mutex_t mutex;
+    bool is_stalled; /* the last line was dropped */
+    uint64_t dropped_count;
+} output = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
@@ -65,6 +77,51 @@ static size_t write_prefix(char *line, enum log_level level, const char *message
     return size;
 }
 
+/*
+ * A pipe or a terminal whose reader has stopped would block each thread that logs, so a line that
+ * cannot be written within STALL_MS is dropped, and further lines are dropped at once until there
+ * is space again. poll reports a pipe as writable when it has space for 4,096 bytes, a whole line.
+ */
+static void write_line(const char *line, size_t size)
+{
+    enum { STALL_MS = 200 };
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    pthread_mutex_lock(&output.mutex);
+    output.is_stalled = poll(&ready, 1, output.is_stalled ? 0 : STALL_MS) == 0;
+    output.dropped_count += output.is_stalled;
+    if (!output.is_stalled) {
+        /* If standard error is closed there is nowhere to report it. */
+        ssize_t written = write(STDERR_FILENO, line, size);
+        (void)written;
+    }
+    pthread_mutex_unlock(&output.mutex);
+}
+
+static uint64_t take_dropped_count(void)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    pthread_mutex_lock(&output.mutex);
+    uint64_t count = 0;
+    if (output.is_stalled && poll(&ready, 1, 0) != 0) {
+        count = output.dropped_count;
+        output.dropped_count = 0;
+        output.is_stalled = false;
+    }
+    pthread_mutex_unlock(&output.mutex);
+    return count;
+}
+
+static void report_dropped(void)
+{
+    char line[LINE_BYTES];
+    const uint64_t count = take_dropped_count();
+    if (!count)
+        return;
+    size_t size = write_prefix(line, LOG_WARN, "standard error was not read: lines were dropped");
+    size += (size_t)snprintf(line + size, sizeof(line) - size, " count=%" PRIu64 "\n", count);
+    write_line(line, size);
+}
+
 void log_event(enum log_level level, const char *message, const char *fields, ...)
 {
     if (level < current_level)
@@ -84,7 +141,6 @@ void log_event(enum log_level level, const char *message, const char *fields, ..
      * character. */
     size = plain_text_clean(line, size);
     line[size++] = '\n';
-    /* If standard error is closed there is nowhere to report it. */
-    ssize_t written = write(STDERR_FILENO, line, size);
-    (void)written;
+    report_dropped();
+    write_line(line, size);
 }

@@ -8,8 +8,8 @@
  *
  * Fields are a printf format of key=value pairs; pass values that may contain blanks or quotes
  * through log_quote. Characters that are not plain (lib/base/plain_text.h) are replaced. Never log
- * a secret: no token, password, cookie or delete token. Threads: any; each line is one write(2).
- * The level is the only global of this file.
+ * a secret: no token, password, cookie or delete token. When nobody reads standard error, lines are
+ * dropped, and the first line after that states how many. Threads: any; each line is one write(2).
  */
 #ifndef LIB_BASE_LOG_H
 #define LIB_BASE_LOG_H

@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,6 +90,38 @@ static void terminal_controls_are_quoted_or_replaced(void **state)
         assert_true((unsigned char)line[i] >= ' ' && line[i] != 0x7f);
 }
 
+static void lines_that_nobody_reads_are_dropped_and_counted(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const int saved = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    for (int i = 0; i < 2000; i++) /* a pipe has space for some 600 of them */
+        log_event(LOG_WARN, "unread", "number=%d", i);
+    static char text[1 << 20];
+    ssize_t size = read(ends[0], text, sizeof(text) - 1);
+    assert_true(size > 0);
+    text[size] = '\0';
+    unsigned lines = 0, dropped = 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    log_event(LOG_WARN, "read", "number=%d", 2000);
+    size = read(ends[0], text, sizeof(text) - 1);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[0]);
+    assert_true(size > 0);
+    text[size] = '\0';
+    const char *count = strstr(text, "dropped\" count=");
+    assert_non_null(count);
+    assert_int_equal(sscanf(count, "dropped\" count=%u", &dropped), 1);
+    assert_int_equal(lines + dropped, 2000);
+    assert_true(dropped > 0);
+    assert_non_null(strstr(text, "msg=\"read\""));
+}
+
 static void formats_time(void **state)
 {
     (void)state;
@@ -108,6 +141,7 @@ int main(void)
         cmocka_unit_test(a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(quotes_control_characters),
         cmocka_unit_test(terminal_controls_are_quoted_or_replaced),
+        cmocka_unit_test(lines_that_nobody_reads_are_dropped_and_counted),
         cmocka_unit_test(formats_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
