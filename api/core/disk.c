@@ -24,7 +24,7 @@ enum {
     RETRY_S = 30,
     MIN_FREE_SHARE = 16,
     MIN_FREE_MOST_SHARE = 4, /* for a disk below 256 MiB */
-    HELD_SHARE = 4,          /* of the reserve */
+    HELD_SHARE = 2,          /* of the reserve: PostgreSQL needs 16 MiB to start */
     GIVE_UP_SHARE = 8,
 };
 
@@ -112,6 +112,9 @@ static void release_reserve(struct disk *disk)
 /* Holds the file only while there is plenty of room, so holding it never makes the disk full. */
 static void hold_or_release_reserve(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
+    /* The supervisor deletes the file when PostgreSQL needs the space for its restart. */
+    if (faccessat(AT_FDCWD, disk->held_path, F_OK, 0) != 0)
+        atomic_store(&disk->held_bytes, 0);
     const bool is_held = atomic_load(&disk->held_bytes) > 0;
     if (is_held && free_bytes < reserve_bytes / GIVE_UP_SHARE)
         release_reserve(disk);

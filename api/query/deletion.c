@@ -1,5 +1,6 @@
 #include "api/query/deletion.h"
 
+#include "api/core/disk.h"
 #include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
@@ -108,6 +109,25 @@ static enum err_code add_deletion(struct request *request, const struct deletion
     return pg_commit(connection, err);
 }
 
+/* Deletions free space, but each takes a row and space in PostgreSQL's log first: below the reserve
+ * of the disk a team may make a few. */
+static enum err_code check_disk(struct request *request, struct err *err)
+{
+    enum { FULL_MAX = 20 };
+    struct pg_result *result;
+    struct err ignored;
+    pg_auto connection = NULL;
+    if (disk_check(request->server->disk, err) == ERR_NONE)
+        return ERR_NONE;
+    enum err_code code = pg_take(request->server->database, &connection, &ignored);
+    if (!code)
+        code = pg_query_values(connection, request->principal.tenant_id,
+                               "SELECT count(*) FROM store_deletion"
+                               " WHERE requested_at > now() - interval '1 hour'",
+                               request->arena, &result, &ignored);
+    return !code && pg_get_i64(result, 0, 0) < FULL_MAX ? ERR_NONE : err->code;
+}
+
 /* It locks everything that the team has, and may deadlock with transactions that lock some of it in
  * another order. */
 static enum err_code delete_profiles(struct request *request, struct response *response,
@@ -116,6 +136,8 @@ static enum err_code delete_profiles(struct request *request, struct response *r
     struct deletion_input input;
     struct pg_result *row;
     enum err_code code = read_input(request, &input, err);
+    if (!code)
+        code = check_disk(request, err);
     if (!code)
         code = add_deletion(request, &input, &row, err);
     for (int i = 1; i < DELETE_TRIES && code && err->is_rolled_back; i++)

@@ -346,9 +346,11 @@ static void notice_ends(struct supervisor *supervisor)
 static void restart_what_ended(struct supervisor *supervisor)
 {
     struct err err;
-    if (supervisor->has_cluster && supervisor->postgres.pid == 0 &&
-        postgres_start(&supervisor->postgres, &err))
-        log_failure("the database does not start", &err);
+    if (supervisor->has_cluster && supervisor->postgres.pid == 0) {
+        make_room(&supervisor->folder);
+        if (postgres_start(&supervisor->postgres, &err))
+            log_failure("the database does not start", &err);
+    }
     if (supervisor->server_pid == 0 && clock_monotonic_ns() >= supervisor->restart_at_ns &&
         start_server(supervisor, -1, &err)) {
         log_failure("the server does not start", &err);

@@ -146,7 +146,7 @@ enum err_code catalogue_load_rules(struct pg_connection *connection, struct aren
  * Adds a deletion, in a transaction of the tenant, whose row-level security keeps other tenants'
  * rows out of reach. From the commit on no query reads the stored profiles that it matches, and a
  * merge of them has lost its lease. Sets deletion->id. Handles: ERR_NOT_FOUND (no such tenant),
- * ERR_RATE_LIMITED (too many of the tenant's deletions are not done yet).
+ * ERR_RATE_LIMITED (too many of the tenant's deletions are not done yet, or are of this day).
  */
 enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,
                                      int64_t tenant_id, struct catalogue_deletion *deletion,

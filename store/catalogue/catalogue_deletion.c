@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { IDS_MAX_BYTES = 1 << 24, DONE_DAYS = 30, OPEN_MAX = 100, RETRY_S = 60 };
+enum { IDS_MAX_BYTES = 1 << 24, DONE_DAYS = 30, OPEN_MAX = 100, DAY_MAX = 1000, RETRY_S = 60 };
 
 enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct arena *arena,
                                    int64_t tenant_id, bool is_shared, struct err *err)
@@ -50,24 +50,33 @@ static enum err_code add_deletion_to_rows(struct pg_connection *connection, stru
 
 /* Limits open deletions: each deletion ends the leases of the tenant's merges, so with an endless
  * series of deletions no merge would finish. Deletions older than an hour do not count, since a
- * marked part keeps a deletion open for days. */
-static enum err_code check_open(struct pg_connection *connection, struct arena *arena,
-                                int64_t tenant_id, struct err *err)
+ * marked part keeps a deletion open for days. Limits all deletions of a day, since their rows are
+ * kept for DONE_DAYS and count towards no quota. */
+static enum err_code check_count(struct pg_connection *connection, struct arena *arena,
+                                 int64_t tenant_id, struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
         connection, tenant_id,
-        "SELECT count(*) FROM store_deletion WHERE tenant_id = $1 AND done_at IS NULL"
-        " AND requested_at > now() - interval '1 hour'",
+        "SELECT count(*) FILTER (WHERE done_at IS NULL"
+        "   AND requested_at > now() - interval '1 hour'), count(*) FROM store_deletion"
+        " WHERE tenant_id = $1 AND requested_at > now() - interval '1 day'",
         arena, &result, err, PG_I64(tenant_id));
-    if (code || pg_get_i64(result, 0, 0) < OPEN_MAX)
+    if (code)
         return code;
-    err_set(err, ERR_RATE_LIMITED,
-            "%d deletions of this team's profiles, the most at once, are not done yet: wait until "
-            "some are, or delete more with one selector",
-            OPEN_MAX);
-    err->retry_after_s = RETRY_S;
-    return ERR_RATE_LIMITED;
+    if (pg_get_i64(result, 0, 0) >= OPEN_MAX)
+        code = err_set(err, ERR_RATE_LIMITED,
+                       "%d deletions of this team's profiles, the most at once, are not done yet: "
+                       "wait until some are, or delete more with one selector",
+                       OPEN_MAX);
+    else if (pg_get_i64(result, 0, 1) >= DAY_MAX)
+        code = err_set(err, ERR_RATE_LIMITED,
+                       "this team has deleted profiles %d times, the most in 24 hours: delete more "
+                       "with one selector",
+                       DAY_MAX);
+    if (code)
+        err->retry_after_s = RETRY_S;
+    return code;
 }
 
 enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,
@@ -83,7 +92,7 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
     if (!code)
         code = catalogue_lock_swaps(connection, arena, tenant_id, false, err);
     if (!code)
-        code = check_open(connection, arena, tenant_id, err);
+        code = check_count(connection, arena, tenant_id, err);
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "

@@ -108,6 +108,13 @@ def test_a_full_disk_refuses_uploads_and_allows_deletions(server, disk):
     filler = fill(disk, 40)
     wait_for(lambda: not is_ready(server))
     assert_refuses(server, upload, "disk is full")
+    # A deletion of profiles takes space before it frees any.
+    deletions = [
+        api.request("DELETE", "/api/v1/profiles", query={"query": f'{{pod="{i}"}}'})
+        for i in range(22)
+    ]
+    assert [response.status for response in deletions] == [202] * 20 + [503] * 2
+    assert "disk is full" in deletions[-1].text and int(deletions[-1].headers["retry-after"]) > 0
     assert api.get(f"/api/v1/shares/{share}").status == 200
     assert api.get("/api/v1/query", query={"query": "process_cpu:cpu"}).status == 200
     kept = pathlib.Path(server.data_dir, "objects", "share", share)
