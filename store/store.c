@@ -25,6 +25,8 @@
 
 enum { BLOCK_MAX_BYTES = 256 << 20, FILTERS_PART = 4 /* of the memory for cached results */ };
 
+static_assert((int)STORE_BATCH_ID_S == (int)CATALOGUE_BATCH_ID_S, "the same");
+
 struct store {
     struct store_options options;
     struct block_cache *blocks;

@@ -116,7 +116,10 @@ void store_close(struct store *store);
 
 /* ---- ingest ---- */
 
-enum { STORE_BATCH_ID_BYTES = 32 };
+enum {
+    STORE_BATCH_ID_BYTES = 32,
+    STORE_BATCH_ID_S = 24 * 3600 /* how long ids are kept */
+};
 
 struct store_receipt {
     uint64_t row_count;

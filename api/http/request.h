@@ -80,6 +80,8 @@ struct request {
     struct span named_service;
     /* Describes the data that were refused or dropped although the request succeeds; NULL: none. */
     const char *partial_error;
+    /* A batch of the request is so old that it may have been sent before its id was forgotten. */
+    bool may_repeat;
     /* Before slow work, a handler takes the slot with request_take_slot. If it gets none, it
      * returns ERR_BUSY at once; a GET is then put aside, and handled again from the start when a
      * slot is free. A handler of another method sets may_run_again if it has changed nothing yet:

@@ -74,7 +74,7 @@ enum err_code batch_id_find(const struct request *request, const struct batch_id
     if (given.size > BATCH_ID_FIELD_MAX_BYTES)
         return err_set(err, ERR_INVALID, "Perfolio-Batch-Id is longer than %d bytes",
                        BATCH_ID_FIELD_MAX_BYTES);
-    *ret_has_id = given.size || source->time_ns;
+    *ret_has_id = given.size || (source->time_ns && !source->is_ambiguous);
     struct digest_stream *stream = digest_stream_create();
     append_sized(stream, given);
     if (given.size) {

@@ -3,12 +3,15 @@
  * (store/store.h).
  *
  * The id is a hash of the header field Perfolio-Batch-Id, if the request has one. Otherwise it is a
- * hash of labels, types and period, the agent's session, times and content; a batch without a time
- * from the client then has no id, because two such profiles may be equal by chance. The content is
- * the bytes as sent, for single profiles in their compressed form: a retry sends the same bytes,
- * and hashing them takes less time than hashing the expanded profile. The types are hashed as
- * decoded, because a protocol may state them outside of the content: in /ingest the same stacks may
- * be numbers of allocations in one request and bytes in the next. Threads: any.
+ * hash of labels, types and period, the agent's session, times and content. A batch without a time
+ * from the client then has no id, because two such profiles may be equal by chance; nor has one
+ * which /ingest receives without a session and whose window begins at a multiple of ten seconds, as
+ * those of older Pyroscope SDKs for Python, Ruby and Rust: the workers of a service send equal
+ * profiles of the same window when each has a sample or two, and these SDKs do not send again. The
+ * content is the bytes as sent, for single profiles in their compressed form: a retry sends the
+ * same bytes, and hashing them takes less time than hashing the expanded profile. The types are
+ * hashed as decoded, because a protocol may state them outside of the content: in /ingest the same
+ * stacks may be numbers of allocations in one request and bytes in the next. Threads: any.
  */
 #ifndef API_INGEST_BATCH_ID_H
 #define API_INGEST_BATCH_ID_H
@@ -25,13 +28,14 @@ enum { BATCH_ID_FIELD_MAX_BYTES = 200 };
 struct batch_id_source {
     const struct batch_source *decoded; /* before batch_from_profile; NULL: content has it all */
     int64_t time_ns;                    /* 0: the client sent none */
+    bool is_ambiguous;                  /* equal batches may be of several processes */
     int64_t end_ns;                     /* likewise */
     struct span content;
     uint32_t number; /* of the batch in its request: one field names all of them */
 };
 
-/* *ret_has_id is false if the batch has neither the field nor a time: it cannot be distinguished
- * from another, equal batch. Handles: ERR_INVALID (the field is too long). */
+/* *ret_has_id is false if the batch has neither the field nor a time of its own: it cannot be
+ * distinguished from another, equal batch. Handles: ERR_INVALID (the field is too long). */
 enum err_code batch_id_find(const struct request *request, const struct batch_id_source *source,
                             uint8_t ret_id[STORE_BATCH_ID_BYTES], bool *ret_has_id,
                             struct err *err) MUST_USE;

@@ -137,18 +137,33 @@ static enum err_code find_id(const struct request *request,
 {
     const struct batch_id_source id_source = {.decoded = profile->source,
                                               .time_ns = profile->time_ns,
+                                              .is_ambiguous = profile->is_ambiguous,
                                               .end_ns = profile->end_ns,
                                               .content = profile->content,
                                               .number = profile->number};
     return batch_id_find(request, &id_source, ret_id, ret_has_id, err);
 }
 
+static const char age_warning[] =
+    "it is older than 24 hours, after which batches are forgotten: if it was sent before that, it "
+    "counts twice";
+
+void ingest_body_add_age_warning(struct request *request, struct response *response)
+{
+    if (request->may_repeat)
+        response_add(request, response, "perfolio-warning", age_warning);
+}
+
 void ingest_body_add_warning(struct request *request, struct response *response)
 {
-    if (!request->partial_error)
+    if (!request->partial_error) {
+        ingest_body_add_age_warning(request, response);
         return;
+    }
     /* It quotes text of the client, and header fields have no control characters. */
-    char *text = arena_strdup(request->arena, request->partial_error);
+    char *text =
+        arena_printf(request->arena, "%s%s%s", request->partial_error,
+                     request->may_repeat ? "; " : "", request->may_repeat ? age_warning : "");
     for (char *at = text; *at; at++)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
     response_add(request, response, "perfolio-warning", text);

@@ -50,6 +50,7 @@ struct ingest_body_profile {
     struct batch_source *source;
     int64_t time_ns; /* sent by the client, otherwise 0; see api/ingest/batch_id.h */
     int64_t end_ns;
+    bool is_ambiguous; /* equal profiles may be of several processes; see api/ingest/batch_id.h */
     struct span content;
     uint32_t number; /* in its request */
 };
@@ -60,7 +61,10 @@ struct ingest_body_profile {
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
                               struct ingest_limits *ingest_limits, struct err *err) MUST_USE;
 
-/* Adds the field Perfolio-Warning to a response of 200, with request->partial_error. */
+/* Adds the field Perfolio-Warning to a response of 200 if batches may repeat others that were
+ * forgotten (request->may_repeat). */
+void ingest_body_add_age_warning(struct request *request, struct response *response);
+/* The same, with request->partial_error in front. */
 void ingest_body_add_warning(struct request *request, struct response *response);
 
 #endif

@@ -100,6 +100,7 @@ static enum err_code post_export(struct request *request, struct response *respo
         return code;
     if (export.result.message[0])
         request->partial_error = arena_strdup(request->arena, export.result.message);
+    ingest_body_add_age_warning(request, response);
     buf_auto body;
     buf_init(&body, JSON_RESPONSE_MAX_BYTES);
     otlp_write_response(export.encoding, &export.result, &body);

@@ -93,6 +93,14 @@ struct ingest {
     struct ingest_limits *ingest_limits;
 };
 
+/* The SDKs for Python, Ruby and Rust that use this API align their windows to ten seconds of the
+ * clock, so that all processes have them in common. */
+static bool is_ambiguous(struct span session, int64_t time_ns)
+{
+    enum { WINDOW_S = 10 };
+    return session.size == 0 && time_ns % (WINDOW_S * CLOCK_NS_PER_S) == 0;
+}
+
 static enum err_code read_ingest(struct request *request, void *context, struct span body,
                                  const struct profile_limits *limits, struct err *err)
 {
@@ -104,9 +112,12 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
     if (code || !source.profile)
         return code;
     source.session = ingest->query.session;
+    const int64_t time_ns =
+        ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile);
     const struct ingest_body_profile profile = {
         .source = &source,
-        .time_ns = ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile),
+        .time_ns = time_ns,
+        .is_ambiguous = is_ambiguous(source.session, time_ns),
         .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
         .content = body};
     return ingest_body_put(request, &profile, ingest->ingest_limits, err);

@@ -74,6 +74,9 @@ enum err_code catalogue_queue_usage(struct pg_connection *connection, struct are
                                     const struct catalogue_part *parts, uint32_t count,
                                     struct err *err) MUST_USE;
 
+/* How long the ids of batches are kept: a batch that is sent again later counts again. */
+enum { CATALOGUE_BATCH_ID_S = 24 * 3600 };
+
 /* The place of a block: a range of an object. */
 struct catalogue_place {
     const char *object_key;

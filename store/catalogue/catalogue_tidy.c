@@ -50,9 +50,10 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
                            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
     if (code)
         return code;
-    code = pg_query(connection, PG_NO_TENANT,
-                    "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'", NULL,
-                    0, arena, &result, err);
+    code =
+        pg_query_values(connection, PG_NO_TENANT,
+                        "DELETE FROM ingest_batch WHERE received_at < now() - $1 * interval '1 s'",
+                        arena, &result, err, PG_I64(CATALOGUE_BATCH_ID_S));
     /* Clocks of servers differ, so the previous day is kept too. */
     if (code)
         return code;

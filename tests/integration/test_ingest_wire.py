@@ -28,6 +28,7 @@ OTLP = "/v1development/profiles"
 PUSH = "/push.v1.PusherService/Push"
 MINUTE = 60 * 10**9
 END = BEGIN + 60 * MINUTE
+S = BEGIN // 10**9
 PROTO, X_PROTO, JSON = "application/proto", "application/x-protobuf", "application/json"
 OTLP_CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
 OFF_CPU = "off_cpu:off_cpu:nanoseconds:::delta"
@@ -221,8 +222,8 @@ def test_each_omission_is_reported_once(server):
         ),
         headers={"Content-Type": PROTO},
     )
-    first, second = response.headers["perfolio-warning"].split("; ")
-    assert "a_b" in first and "c_d" in second, response.headers
+    first, second, age = response.headers["perfolio-warning"].split("; ")
+    assert "a_b" in first and "c_d" in second and "older than 24 hours" in age, response.headers
 
 
 @pytest.mark.parametrize("timed, counted", [(1, 1), (0, 3)])
@@ -420,7 +421,7 @@ def test_ingest_accepts_folded_stacks_and_lines(server, path, encoding):
         "packed form": (form(profile=gzip.compress(STACKS)), FORM),
     }
     for pod, (body, headers) in bodies.items():
-        query = {"name": f"app.cpu{{pod={pod}}}", "from": BEGIN // 10**9, "until": END // 10**9}
+        query = {"name": f"app.cpu{{pod={pod}}}", "from": S + 1, "until": END // 10**9}
         if pod == "lines":
             query["format"] = "lines"
         for is_known in (False, True):
@@ -432,7 +433,7 @@ def test_ingest_accepts_folded_stacks_and_lines(server, path, encoding):
             )
             assert response.status == 200 and response.json()["duplicate"] is is_known, response
         labels = {"service_name": "app", "pod": pod, "pyroscope_spy": "unknown"}
-        oracle.add(labels, OTLP_CPU, BEGIN, COUNTED)
+        oracle.add(labels, OTLP_CPU, BEGIN + 10**9, COUNTED)
         check(client, oracle, [OTLP_CPU], {"pod": pod})
 
 
@@ -455,7 +456,7 @@ def test_equal_stacks_that_count_something_else_are_no_duplicates(
     """The address states what the stacks count, how often they were sampled, and whether they are
     a gauge."""
     client = Tenant(shared_server()).api("ingest", "read")
-    window = {"from": BEGIN // 10**9, "until": BEGIN // 10**9 + 10}
+    window = {"from": S + 1, "until": S + 11}
     for query, is_known in ((first, False), (second, False), (first, True), (second, True)):
         response = client.post("/ingest", body, query={**window, **query})
         assert response.status == 200 and response.json()["duplicate"] is is_known, (
@@ -467,7 +468,7 @@ def test_equal_stacks_that_count_something_else_are_no_duplicates(
 def test_equal_profiles_with_another_configuration_are_no_duplicates(shared_server):
     client = Tenant(shared_server()).api("ingest", "read")
     profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"))
-    query = {"name": "app", "from": BEGIN // 10**9, "until": BEGIN // 10**9 + 10}
+    query = {"name": "app", "from": S + 1, "until": S + 11}
     average = b'{"cpu": {"aggregation": "average"}}'
     for config, is_known in ((b"{}", False), (average, False), (b"{}", True), (average, True)):
         response = client.post(
@@ -732,6 +733,54 @@ def test_profiles_with_a_batch_id_are_counted_once(server):
     }  # 2 series; 2 requests without an ID, 1 counted with an ID
 
 
+def test_equal_profiles_of_several_processes_all_count(server):
+    """SDKs without sessions align their windows to the clock and state times by the second, so the
+    workers of a service with a sample or two each send equal requests."""
+    client = Tenant(server).api("ingest", "read")
+    start_s = S // 10 * 10
+    body = make_profile(
+        [("cpu", "nanoseconds")], start_s * 10**9, {("poll",): [10**7]}, ("", "")
+    )
+    times = {"from": start_s, "until": start_s + 10}
+    for _ in range(8):
+        for response in (
+            client.post("/ingest", b"poll 1\n", query={"name": "text", **times}),
+            client.post("/ingest", body, query={"name": "pprof", **times, "format": "pprof"}),
+            client.post("/ingest", b"poll 1\n", query={"name": "one{__session_id__=a}", **times}),
+        ):
+            assert response.status == 200, response
+    for service, value in (("text", 8), ("pprof", 8), ("one", 1)):
+        query = f'process_cpu:cpu{{service_name="{service}"}}'
+        rows = folded(client, query, start_s * 10**9, (start_s + 10) * 10**9)[1]
+        assert rows == {("poll",): value * 10**7}, service
+
+
+def test_a_profile_that_may_have_been_forgotten_has_a_warning(server):
+    client = Tenant(server).api("ingest", "read")
+    now_ns = time.time_ns()
+    for hours, is_warned in ((30, True), (20, False)):
+        time_ns = now_ns - hours * 3600 * 10**9
+        body = make_profile([("cpu", "nanoseconds")], time_ns, {("main",): [5]}, ("", ""))
+        export = otlp_maker.Request(
+            [
+                (
+                    {"service.name": "a"},
+                    [otlp_maker.Profile(("samples", "count"), time_ns, {("m",): 1})],
+                )
+            ]
+        ).protobuf("1.10")
+        for send in (
+            lambda body=body: client.post("/api/v1/profiles", body),
+            lambda export=export: client.post(OTLP, export, headers={"Content-Type": X_PROTO}),
+        ):
+            response = send()
+            assert response.status == 200, response
+            warning = response.headers.get("perfolio-warning", "")
+            assert ("counts twice" in warning) == is_warned, (hours, response)
+        again = client.post("/api/v1/profiles", body)
+        assert again.json()["duplicate"] and "perfolio-warning" not in again.headers, again
+
+
 # ---- credentials ----
 
 REQUESTS = {
@@ -859,12 +908,13 @@ def send_labels(client, way, pairs, number):
 
 
 def label_message(way, response):
-    """Returns the omission or error that the response reports, or an empty string."""
+    """Returns the omission or error that the response reports, or an empty string. The age of the
+    profiles does not count."""
     if way == "otlp":
         assert response.status == 200, response
         return response.json().get("partialSuccess", {}).get("errorMessage", "")
     if response.status == 200:
-        return response.headers.get("perfolio-warning", "")
+        return response.headers.get("perfolio-warning", "").partition("it is older")[0].rstrip("; ")
     assert response.status == 400, response
     return reason(response)
 
@@ -875,8 +925,8 @@ def test_labels_with_one_normalized_name_are_handled_equally_everywhere(server, 
     client = tenant.api("ingest", "read", "admin")
     response = send_labels(client, way, TWO_NAMES, 1)
     message = label_message(way, response)
-    assert (
-        message == "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts"
+    assert message.startswith(
+        "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts"
     ), response
     window = {"start": BEGIN, "end": END}
     assert client.get("/api/v1/label/k8s_pod/values", query=window).json()["data"] == ["dot"]
@@ -912,7 +962,6 @@ def test_attribute_names_that_are_not_utf_8_are_reported(server):
     assert "good_name" in names and not [name for name in names if name.startswith("bad")], names
 
 
-S = BEGIN // 10**9
 ODD = [
     # Parameters added to name=app.cpu, status, and words of the message or, for 200, (start of the
     # profile, total).
