@@ -76,6 +76,8 @@ enum err_code store_open(const struct store_options *options, struct store **ret
         .max_open_bytes = options->merge_bytes,
         .report = options->report,
         .report_context = options->report_context,
+        .has_space = options->has_space,
+        .has_space_context = options->has_space_context,
     };
     enum err_code code = flusher_create(&flush, &store->flusher, err);
     if (!code)

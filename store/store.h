@@ -100,6 +100,10 @@ struct store_options {
     /* Called when background work failed; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;
+    /* Whether a merge may write now; is_needed: it removes deleted or expired profiles. On the
+     * thread of the merge. NULL: always. */
+    bool (*has_space)(void *context, bool is_needed);
+    void *has_space_context;
     /* Called for each block or granule that a query could not read and left out. Any thread. May be
      * NULL. */
     void (*damaged)(void *context, const struct store_damage *damage);

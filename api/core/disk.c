@@ -300,6 +300,12 @@ enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, str
     return err_set(err, ERR_LIMIT, "the server's disk has no space for it beside its reserve");
 }
 
+uint64_t disk_look_free_bytes(const struct disk *disk)
+{
+    uint64_t free_bytes, total_bytes;
+    return os_free_bytes(disk->folder, &free_bytes, &total_bytes) == 0 ? free_bytes : 0;
+}
+
 uint64_t disk_free_bytes(const struct disk *disk)
 {
     return atomic_load(&disk->free_bytes);

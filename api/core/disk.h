@@ -42,6 +42,10 @@ enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes,
                             struct err *err) MUST_USE;
 
+/* The bytes that are free at this moment: a system call, which waits for a disk that hangs. 0 if
+ * the disk does not tell. */
+uint64_t disk_look_free_bytes(const struct disk *disk);
+
 /* The size of the file system. */
 uint64_t disk_total_bytes(const struct disk *disk);
 /* For metrics: the free bytes, and the number below which nothing is stored. */

@@ -239,6 +239,15 @@ static size_t merge_bytes(const struct settings *settings)
                         : memory_info_share_bytes(PART, 128 * mib, 512 * mib));
 }
 
+/* Merges write their outputs before their inputs are deleted. Below the reserve only those that
+ * free space go on, and none uses the half of it that PostgreSQL's log needs. */
+static bool has_space_to_merge(void *context, bool is_needed)
+{
+    const struct disk *disk = ((const struct server *)context)->disk;
+    const uint64_t reserve = disk_min_free_bytes(disk);
+    return disk_look_free_bytes(disk) >= (is_needed ? reserve / 2 : reserve);
+}
+
 static enum err_code open_store(struct server *server, struct err *err)
 {
     char host[HOST_NAME_MAX + 1] = "";
@@ -257,6 +266,8 @@ static enum err_code open_store(struct server *server, struct err *err)
         .retention_s = server->settings->tenant_profile_retention_s,
         .query_time_s = (int64_t)server->settings->tenant_limits[TENANT_LIMIT_QUERY_TIME_S],
         .report = report_store,
+        .has_space = object_store_setup_are_in_s3(server->settings) ? NULL : has_space_to_merge,
+        .has_space_context = server,
         .damaged = note_damage,
         .damaged_context = server->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,

@@ -237,6 +237,7 @@ struct catalogue_turn {
     uint64_t rotation;
     const int64_t *costly; /* ids of tenants */
     uint32_t costly_count;
+    bool only_needed; /* only merges that remove deleted or expired profiles */
 };
 
 /*
@@ -251,7 +252,8 @@ struct catalogue_turn {
  * turn->rotation counts the caller's claims. In CATALOGUE_CLAIM_ROTATION consecutive claims each
  * kind, including segments that a deletion waits for, is tried first at least once, so that no kind
  * starves another. In kinds 1 to 3 tenants of turn->costly come after all others, so that a tenant
- * whose merges take long does not starve the rest. retention_s applies to tenants without a
+ * whose merges take long does not starve the rest. With turn->only_needed only kinds 2 and 4, and
+ * of kind 1 segments that a deletion waits for, are tried. retention_s applies to tenants without a
  * retention of their own. *ret_claim is in arena; its count is 0 when nothing is due.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,

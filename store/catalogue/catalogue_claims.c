@@ -213,6 +213,18 @@ static enum err_code claim_kind(struct claim_request *claim_request, enum kind k
     return ERR_INTERNAL;
 }
 
+static enum err_code claim_needed(struct claim_request *claim_request, struct err *err)
+{
+    static const enum kind needed[] = {KIND_DELETED_BLOCKS, KIND_DELETED_SEGMENTS, KIND_EXPIRY};
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && !code; i++) {
+        code = claim_kind(claim_request, needed[i], err);
+        if (!code && pg_row_count(claim_request->result) > 0)
+            break;
+    }
+    return code;
+}
+
 static enum err_code claim_any(struct claim_request *claim_request, uint64_t rotation,
                                struct err *err)
 {
@@ -249,7 +261,8 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                                           .costly = write_costly(arena, turn),
                                           .mark = {.reason = CATALOGUE_NOT_MARKED}};
     if (!code)
-        code = claim_any(&claim_request, turn->rotation, err);
+        code = turn->only_needed ? claim_needed(&claim_request, err)
+                                 : claim_any(&claim_request, turn->rotation, err);
     if (code)
         return code;
     read_claim(arena, claim_request.result, ret_claim);

@@ -314,6 +314,8 @@ struct output {
 static enum err_code append_to_object(void *context, struct span bytes, struct err *err)
 {
     const struct output *output = context;
+    if (!maintenance_has_space(output->compaction->options, true))
+        return err_set(err, ERR_IO, "the disk has no space for a merge");
     enum err_code code = renew_lease(output->compaction);
     return code ? code : object_writer_append(output->object, bytes, err);
 }

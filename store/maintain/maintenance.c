@@ -69,6 +69,11 @@ static void run_timed_work(struct maintenance *maintenance)
         report_failure(maintenance, "retention", &err);
 }
 
+bool maintenance_has_space(const struct maintenance_options *options, bool is_needed)
+{
+    return !options->has_space || options->has_space(options->has_space_context, is_needed);
+}
+
 /* ---- the thread ---- */
 
 /* Runs one merge; *ret_did false: none was due. */
@@ -81,7 +86,8 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
     const struct catalogue_turn turn = {
         .rotation = maintenance->rotation++,
         .costly = costly,
-        .costly_count = tenant_costs_list(&maintenance->costs, begin_ns, costly)};
+        .costly_count = tenant_costs_list(&maintenance->costs, begin_ns, costly),
+        .only_needed = !maintenance_has_space(options, false)};
     struct catalogue_claim claim;
     int64_t writer_id;
     *ret_did = false;

@@ -13,6 +13,7 @@
 #include "lib/base/err_code.h"
 #include "store/catalogue/reachability.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,12 +34,16 @@ struct maintenance_options {
     /* Called when work failed; it is tried again later. On the thread of the work. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;
+    bool (*has_space)(void *context, bool is_needed); /* see struct store_options; NULL: always */
+    void *has_space_context;
 };
 
 /*
  * The reachability check for background work: whether objects other than a failed one can be read.
  */
 struct reachability maintenance_reachability(const struct maintenance_options *options);
+
+bool maintenance_has_space(const struct maintenance_options *options, bool is_needed);
 
 enum err_code maintenance_create(const struct maintenance_options *options,
                                  struct maintenance **ret_maintenance, struct err *err) MUST_USE;

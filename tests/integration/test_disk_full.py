@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -108,6 +109,12 @@ def test_a_full_disk_refuses_uploads_and_allows_deletions(server, disk):
     filler = fill(disk, 40)
     wait_for(lambda: not is_ready(server))
     assert_refuses(server, upload, "disk is full")
+    # The only segment is old enough to be merged, but merges that free no space wait.
+    with server.cursor() as cursor:
+        cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
+    merged = "SELECT count(*) FROM segment WHERE swapped_at IS NOT NULL"
+    time.sleep(3)
+    assert server.rows(merged) == [(0,)]
     # A deletion of profiles takes space before it frees any.
     deletions = [
         api.request("DELETE", "/api/v1/profiles", query={"query": f'{{pod="{i}"}}'})
@@ -115,6 +122,7 @@ def test_a_full_disk_refuses_uploads_and_allows_deletions(server, disk):
     ]
     assert [response.status for response in deletions] == [202] * 20 + [503] * 2
     assert "disk is full" in deletions[-1].text and int(deletions[-1].headers["retry-after"]) > 0
+    wait_for(lambda: server.rows(merged) == [(1,)])
     assert api.get(f"/api/v1/shares/{share}").status == 200
     assert api.get("/api/v1/query", query={"query": "process_cpu:cpu"}).status == 200
     kept = pathlib.Path(server.data_dir, "objects", "share", share)
