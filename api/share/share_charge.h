@@ -2,9 +2,10 @@
  * share_charge: charges the texts in the rows of a share to its tenant.
  *
  * The column row_bytes counts the bytes of title, description, file name, labels and both summaries
- * of a share, and those of its comments, whoever wrote them. They count towards the quota as
- * raw_bytes do: share_create charges both, a change of a text charges or gives back the difference
- * here, and share_jobs gives everything back when the share becomes a tombstone. Threads: any.
+ * of a share, and those of its comments and short links, whoever wrote them. They count towards the
+ * quota as raw_bytes do: share_create charges both, a change of a text charges or gives back the
+ * difference here, and share_jobs gives everything back when the share becomes a tombstone.
+ * Threads: any.
  */
 #ifndef API_SHARE_SHARE_CHARGE_H
 #define API_SHARE_SHARE_CHARGE_H

@@ -6,8 +6,11 @@
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/rate_limiter.h"
+#include "api/identity/quota.h"
+#include "api/identity/tenant.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
+#include "api/share/share_charge.h"
 #include "api/share/viewer_path.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
@@ -93,27 +96,37 @@ static enum err_code take_rate(const struct request *request, struct err *err)
                              SHORT_LINK_TENANT_MINUTE, SHORT_LINK_TENANT_MINUTE, err);
 }
 
-/* Writes nothing if the id exists or the share has as many links as it may have. */
+/* Writes nothing if the id exists or the share has as many links as it may have. The path counts
+ * towards the quota of the share's tenant. */
 static enum err_code insert_link(struct request *request, struct pg_connection *connection,
                                  const struct link *link, struct err *err)
 {
-    int64_t part = share_access_is_editor(request, &link->share) ? 1 : 2;
+    const struct share *share = &link->share;
+    int64_t part = share_access_is_editor(request, share) ? 1 : 2;
     struct pg_result *result;
-    enum err_code code = pg_query_values(
-        connection, link->share.tenant_id,
+    enum err_code code = tenant_begin(connection, share->tenant_id, request->arena, err);
+    if (!code)
+        code = share_charge_lock(request, connection, share, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, share->tenant_id,
         "INSERT INTO short_link (id, tenant_id, share_id, base_id, path)"
         " SELECT $1::text, $2::bigint, $3::text, $4::text, $5::text"
         " FROM (SELECT count(*) AS n, coalesce(sum(octet_length(path)), 0) AS bytes"
         "  FROM short_link WHERE share_id = $3::text) AS there"
         " WHERE n < $6::bigint AND bytes < $7::bigint ON CONFLICT (id) DO NOTHING",
-        request->arena, &result, err, PG_TEXT(link->id), PG_I64(link->share.tenant_id),
-        PG_TEXT(link->share.id), link->base_id ? PG_TEXT(link->base_id) : PG_NULL,
-        PG_SPAN(link->path), PG_I64(SHORT_LINK_MAX_PER_SHARE / part),
-        PG_I64(SHORT_LINK_MAX_BYTES_PER_SHARE / part));
+        request->arena, &result, err, PG_TEXT(link->id), PG_I64(share->tenant_id),
+        PG_TEXT(share->id), link->base_id ? PG_TEXT(link->base_id) : PG_NULL, PG_SPAN(link->path),
+        PG_I64(SHORT_LINK_MAX_PER_SHARE / part), PG_I64(SHORT_LINK_MAX_BYTES_PER_SHARE / part));
     if (code == ERR_CONFLICT)
         return err_set(err, ERR_GONE,
                        "this share has just been deleted: ask its creator for another link");
-    return code;
+    if (!code && pg_affected(result))
+        code = share_charge_change(request, connection, share, (int64_t)link->path.size, err);
+    if (code)
+        return code;
+    return quota_refuse(request, share->tenant_id, pg_commit(connection, err), err);
 }
 
 /* Whether the link exists; *ret_is_ours: it is the one for our path. */

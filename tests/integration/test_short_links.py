@@ -12,6 +12,8 @@ import pytest
 from conftest import until_refused
 from people import Tenant
 from test_http_raw import folded
+from test_shares import wait_for
+from test_uploads import expected_bytes, stored_bytes
 
 STATE = "sv=1&v=both&st=cpu&x=focus%3Amain%7Ehide%3Aa%7Cb&z=0123456789abcdef"
 
@@ -234,6 +236,22 @@ def test_anonymous_clients_cannot_use_up_the_links_of_a_share(server, admin, ano
         assert response.status == 429 and "short links" in response.json()["detail"]
         assert link(admin, f"/p/{made}?q=x").status == 201
         cursor.execute("DELETE FROM short_link WHERE share_id = %s", [made])
+
+
+def test_links_count_towards_the_quota_of_the_team(server):
+    team = Tenant(server)
+    client = team.api("share")
+    made = share(client)
+    before, path = stored_bytes(server, team.id), f"/p/{made['id']}?q=" + "x" * 5000
+    for _ in range(2):  # the second request finds the link
+        assert link(client, path).status == 201
+        assert stored_bytes(server, team.id) == before + len(path)
+    assert stored_bytes(server, team.id) == expected_bytes(server, team.id)
+    team.limit(max_bytes_stored=before + 6000)
+    wait_for(lambda: link(client, path + "y").status == 429)
+    assert stored_bytes(server, team.id) == before + len(path)
+    assert client.delete(f"/api/v1/shares/{made['id']}").status == 204
+    wait_for(lambda: stored_bytes(server, team.id) == 0)
 
 
 def test_concurrent_requests_for_the_same_link_create_one(server, admin):

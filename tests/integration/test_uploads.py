@@ -65,11 +65,12 @@ TEXTS = (
     " + (SELECT coalesce(sum(octet_length(author) + octet_length(text)"
     " + coalesce(octet_length(pin_function), 0) + coalesce(octet_length(view), 0)), 0)"
     " FROM share_comment WHERE share_id = share.id)"
+    " + (SELECT coalesce(sum(octet_length(path)), 0) FROM short_link WHERE share_id = share.id)"
 )
 
 
 def expected_bytes(server, tenant_id):
-    """What a tenant's live shares add to its stored bytes: their objects and texts."""
+    """What a tenant's live shares add to its stored bytes: their objects, texts and links."""
     return query_one(
         server,
         f"SELECT coalesce(sum(raw_bytes + {TEXTS}), 0)::bigint FROM share"
