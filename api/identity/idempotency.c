@@ -7,6 +7,7 @@
 #include "lib/base/err.h"
 #include "lib/io/pg.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 static enum err_code check_key(struct span key, struct err *err)
@@ -23,8 +24,11 @@ static enum err_code check_key(struct span key, struct err *err)
 
 static void hash_key(const struct request *request, struct span key, uint8_t ret_hash[DIGEST_BYTES])
 {
-    bool is_anonymous = request->principal.kind == PRINCIPAL_ANONYMOUS;
-    const char *owner = is_anonymous ? request->address : "";
+    const struct principal *principal = &request->principal;
+    const char *owner = principal->kind == PRINCIPAL_ANONYMOUS
+                            ? request->address
+                            : arena_printf(request->arena, "user %" PRId64 " token %" PRId64,
+                                           principal->user_id, principal->token_id);
     digest_sha256(span_text(arena_printf(request->arena, "%s %.*s", owner, SPAN_PRINT(key))),
                   ret_hash);
 }

@@ -2,7 +2,8 @@
  * idempotency: a request that creates something and is sent again with the same Idempotency-Key (1
  * to 64 visible ASCII characters) creates nothing more and gets the same response, for a day.
  *
- * A key belongs to its tenant, or for anonymous requests to the address. It is bound to path, query
+ * A key belongs to a user or a token, or for anonymous requests to the address: the response
+ * contains a delete token, which others of the team must not get. It is bound to path, query
  * and body: another request with the same key is refused. The row of the key is written in the
  * transaction that creates the object (a share, an upload), so either both exist or neither. One of
  * two concurrent requests fails there with ERR_CONFLICT and then finds the object that the other

@@ -317,6 +317,16 @@ def test_passwords_and_tokens_are_not_stored_or_logged_in_plain_text(server, adm
 # ---- idempotency keys ----
 
 
+def test_a_key_belongs_to_the_token(server):
+    """The response contains the delete token, which other tokens of the team must not get."""
+    team = Tenant(server)
+    made = [
+        client.post("/api/v1/shares", samples.FOLDED, headers=key("same")).json()
+        for client in (team.api("share"), team.api("share"))
+    ]
+    assert made[0]["id"] != made[1]["id"] and made[0]["delete_token"] != made[1]["delete_token"]
+
+
 def key(text):
     return {"Idempotency-Key": text}
 
