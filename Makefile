@@ -158,10 +158,13 @@ web/node_modules/.done: web/package.json web/package-lock.json
 web/dist/.done: web/node_modules/.done $(WEB_SOURCES) deploy/licenses/DejaVuSans.txt lib/profile/formats/format_list.h
 	cd web && npm run --silent build
 	@touch $@
-$(GEN)/assets.S: api/embed.sh web/dist/.done api/migrations $(wildcard api/migrations/*.sql) \
-                 api/openapi.yaml
+$(GEN)/openapi.yaml.gz: api/openapi.yaml
 	@mkdir -p $(@D)
-	$(Q)sh api/embed.sh > $@
+	$(Q)libdeflate-gzip -12 -c $< > $@
+$(GEN)/assets.S: api/embed.sh web/dist/.done api/migrations $(wildcard api/migrations/*.sql) \
+                 $(GEN)/openapi.yaml.gz
+	@mkdir -p $(@D)
+	$(Q)sh api/embed.sh $(GEN)/openapi.yaml.gz > $@
 $(OUT)/assets.o: $(GEN)/assets.S
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

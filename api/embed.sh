@@ -2,6 +2,7 @@
 # Writes assembler that puts files into the server (see api/core/assets.h): web/dist, the SQL migrations,
 # the OpenAPI description and the font of preview pictures. Run from the root of the source tree;
 # the table is sorted by name in byte order, since assets.c searches it by halves.
+# $1: the OpenAPI description, compressed by gzip.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -17,7 +18,7 @@ list_files() {
     for path in api/migrations/*.sql; do
         [ -f "$path" ] && printf 'migrations/%s\t%s\n' "$(basename "$path")" "$path"
     done
-    [ -f api/openapi.yaml ] && printf 'openapi.yaml\tapi/openapi.yaml\n'
+    printf 'openapi.yaml\tapi/openapi.yaml\nopenapi.yaml.gz\t%s\n' "$1"
     if [ ! -f "$font" ]; then
         echo "embed.sh: the font $font is missing (Debian: fonts-dejavu-core)" >&2
         exit 1
@@ -26,7 +27,7 @@ list_files() {
 }
 
 tab=$(printf '\t')
-files=$(list_files | sort -t "$tab" -k 1,1)
+files=$(list_files "$1" | sort -t "$tab" -k 1,1)
 
 echo '    .section .note.GNU-stack,"",%progbits'
 echo '    .section .rodata'

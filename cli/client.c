@@ -288,7 +288,8 @@ static int retries_for(const struct client *client, const struct client_request 
     return code == ERR_TIMEOUT && !response->status ? 0 : 1;
 }
 
-/* If no connection can be made, the server is usually not running, or the address is wrong. */
+/* If no connection can be made, the server is usually not running, or the address is wrong. The
+ * server aborts a response when it finds that the stored file is damaged. */
 static enum err_code add_advice(const struct client *client,
                                 const struct http_client_response *response, enum err_code code,
                                 struct err *err)
@@ -301,6 +302,11 @@ static enum err_code add_advice(const struct client *client,
     if (!response->was_sent && (code == ERR_NETWORK || code == ERR_TIMEOUT))
         snprintf(err->message + length, sizeof(err->message) - length,
                  " (is the server running, and is %s right?)", right);
+    else if (response->status == 200 && code == ERR_NETWORK)
+        snprintf(
+            err->message + length, sizeof(err->message) - length,
+            " (the connection broke, or the stored file is damaged: then the server's log says "
+            "so)");
     return code;
 }
 

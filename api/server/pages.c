@@ -384,7 +384,7 @@ static enum err_code get_problem_page(struct request *request, struct response *
 }
 
 /* The compressed variant that the client accepts and the build made beside the file, or the file
- * itself. */
+ * itself, which is compressed for the response only if there is no variant. */
 static const struct asset *choose_variant(struct request *request, struct response *response,
                                           const struct asset *asset)
 {
@@ -405,6 +405,7 @@ static const struct asset *choose_variant(struct request *request, struct respon
         response_add(request, response, "content-encoding", variants[i].coding);
         return variant;
     }
+    response->may_compress = !has_variant;
     return asset;
 }
 
@@ -418,7 +419,6 @@ static enum err_code respond_asset(struct request *request, struct response *res
     const char *content_type = asset_content_type(span_text(name));
     const struct asset *chosen = choose_variant(request, response, asset);
     response_bytes(response, 200, content_type, chosen->bytes);
-    response->may_compress = chosen == asset;
     return ERR_NONE;
 }
 
