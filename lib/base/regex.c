@@ -26,7 +26,9 @@ struct regex {
     bool has_dfa_fallback;
     bool is_whole;
     uint32_t group_count;
-    uint32_t states; /* see regex_states */
+    struct states {
+        uint32_t mean, most;
+    } states; /* see regex_states */
     pcre2_match_data *match_data;
     pcre2_match_context *context;
     int64_t used_ns;
@@ -256,8 +258,8 @@ struct layout {
     struct extent last_begin; /* … and the extent before it */
 };
 
-/* Longer subjects do not add to what is counted. */
-enum { PLACES = 2048, PLACES_MAX = 1 << 24 };
+/* The places that are counted: the mean is that of the first, the most that of all. */
+enum { MEAN_PLACES = REGEX_MEAN_BYTES, PLACES = 1 << 15, PLACES_MAX = 1 << 24 };
 
 static uint32_t limit(uint64_t number)
 {
@@ -377,12 +379,12 @@ static void lay_out(struct layout *layout, const struct scanner *scanner, size_t
         add_item(layout);
 }
 
-/* The root of the mean square of the items that can be active at each place: the matcher's time is
- * proportional to the sum of their squares. */
-static uint32_t mean_states(const struct layout *layout)
+/* The items that can be active at each place. The matcher's time is proportional to the sum of
+ * their squares, so the mean is the root of the mean square. */
+static struct states count_states(const struct layout *layout)
 {
     double *change = mem_new(double, PLACES + 1);
-    double active = 0, squares = 0;
+    double active = 0, squares = 0, most = 0;
     for (size_t i = 0; i < layout->count; i++) {
         const struct item *item = &layout->items[i];
         if (item->first >= PLACES)
@@ -392,10 +394,12 @@ static uint32_t mean_states(const struct layout *layout)
     }
     for (size_t place = 0; place < PLACES; place++) {
         active += change[place];
-        squares += active * active;
+        squares += place < MEAN_PLACES ? active * active : 0;
+        most = active > most ? active : most;
     }
     mem_free(change);
-    return limit((uint64_t)lround(sqrt(squares / PLACES)));
+    return (struct states){limit((uint64_t)lround(sqrt(squares / MEAN_PLACES))),
+                           limit((uint64_t)most)};
 }
 
 /* ---- the subset ---- */
@@ -408,7 +412,7 @@ static enum err_code refuse_pattern(struct span pattern, size_t at, const char *
                    (const char *)pattern.data, problem, at + 1);
 }
 
-static enum err_code check_subset(struct span pattern, uint32_t *ret_states, struct err *err)
+static enum err_code check_subset(struct span pattern, struct states *ret_states, struct err *err)
 {
     struct scanner scanner = {.pattern = pattern};
     struct layout layout = {.groups = {{.ends = {.least = PLACES_MAX}}}};
@@ -428,7 +432,7 @@ static enum err_code check_subset(struct span pattern, uint32_t *ret_states, str
         else
             code = refuse_pattern(pattern, start, scanner.problem, err);
     }
-    *ret_states = mean_states(&layout);
+    *ret_states = count_states(&layout);
     mem_free(layout.items);
     return code;
 }
@@ -480,7 +484,7 @@ static enum err_code compile_regex(struct regex *regex, struct span pattern, str
 static enum err_code create_regex(struct span pattern, bool is_whole, struct regex **ret_regex,
                                   struct err *err)
 {
-    uint32_t states;
+    struct states states;
     enum err_code code = check_subset(pattern, &states, err);
     if (code)
         return code;
@@ -546,9 +550,9 @@ void regex_use_dfa_fallback(struct regex *regex)
     pcre2_set_match_limit(regex->context, DFA_AFTER_STEPS);
 }
 
-uint32_t regex_states(const struct regex *regex)
+uint32_t regex_states(const struct regex *regex, size_t subject_bytes)
 {
-    return regex->states;
+    return subject_bytes <= REGEX_MEAN_BYTES ? regex->states.mean : regex->states.most;
 }
 
 static bool grow_dfa_workspace(struct regex *regex)

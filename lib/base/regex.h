@@ -39,7 +39,8 @@ enum {
     REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
     REGEX_CPU_MS =
         2000, /* all matches of an object may take this; no limit with the DFA fallback */
-    REGEX_GROUPS_MAX = 32, /* regex_create_whole refuses patterns with more groups */
+    REGEX_MEAN_BYTES = 2048, /* the longest value of a label */
+    REGEX_GROUPS_MAX = 32,   /* regex_create_whole refuses patterns with more groups */
 };
 
 struct regex;
@@ -66,10 +67,11 @@ enum err_code regex_match_groups(struct regex *regex, struct span subject,
 /* Turns the DFA fallback on; call it before the first match. */
 void regex_use_dfa_fallback(struct regex *regex);
 /* How many items of the pattern (characters, classes, groups) the DFA matcher may have to track at
- * once, on average over the places of a subject of 2 KB: 5 for ".*foo.*", because "f" may be next
- * at any place and so may all others, 1 for "foo.*", and 0 for "foo|bar", where each item has one
- * place near the begin. An upper bound that knows nothing of the subject. */
-uint32_t regex_states(const struct regex *regex);
+ * once, on average over the places of a subject of REGEX_MEAN_BYTES: 5 for ".*foo.*", because "f"
+ * may be next at any place and so may all others, 1 for "foo.*", and 0 for "foo|bar", where each
+ * item has one place near the begin. For longer subjects, the most at any place. Upper bounds that
+ * know nothing of the subject but its size. */
+uint32_t regex_states(const struct regex *regex, size_t subject_bytes);
 
 /* Whether subject, which need not be UTF-8, contains a match. Handles: ERR_INVALID (a limit was
  * exceeded because of the pattern). */

@@ -532,7 +532,7 @@ enum err_code selector_check_bounded(const struct selector *selector, struct err
     uint32_t states = 0;
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];
-        states += matcher->regex ? regex_states(matcher->regex) : 0;
+        states += matcher->regex ? regex_states(matcher->regex, REGEX_MEAN_BYTES) : 0;
         if (states > MAX_STATES_STORED)
             return err_set(err, ERR_INVALID,
                            "query: the expression of %.*s is too expensive to be matched with all "
@@ -653,7 +653,7 @@ static bool find_label(const struct dictionary *dictionary, const struct batch_s
 static int64_t most_ns(const struct matcher *matcher, struct span value)
 {
     enum { STEP_NS = 10 };
-    const int64_t states = regex_states(matcher->regex);
+    const int64_t states = regex_states(matcher->regex, value.size);
     return REGEX_MATCH_STEPS * STEP_NS + (int64_t)value.size * states * states * 3 / 5;
 }
 

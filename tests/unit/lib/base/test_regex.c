@@ -181,7 +181,7 @@ static uint32_t states(const char *pattern)
     struct regex *regex;
     struct err err = {0};
     assert_int_equal(regex_create(span_text(pattern), &regex, &err), ERR_NONE);
-    const uint32_t found = regex_states(regex);
+    const uint32_t found = regex_states(regex, REGEX_MEAN_BYTES);
     regex_destroy(regex);
     return found;
 }
@@ -227,6 +227,14 @@ static void states_that_can_be_active_together_are_counted(void **state)
     assert_in_range(states_after("", 1), 0, 30);
     assert_in_range(states_after("a?", 64), 600, 3000);
     assert_in_range(states_after("(|a|aa|aaa|aaaa|aaaaa|aaaaaa|aaaaaaa)", 4), 300, 3000);
+    /* What begins after the first places counts for longer subjects. */
+    struct regex *late;
+    struct err err = {0};
+    assert_int_equal(regex_create(SPAN_LITERAL("(.{1000}){3}.{1,1000}abcdefgh"), &late, &err),
+                     ERR_NONE);
+    assert_int_equal(regex_states(late, REGEX_MEAN_BYTES), 2);
+    assert_in_range(regex_states(late, REGEX_MEAN_BYTES + 1), 9, 12);
+    regex_destroy(late);
     char stars[2 * 4000 + 1] = "";
     for (size_t i = 0; i < sizeof(stars) - 1; i++)
         stars[i] = ".*"[i % 2];
