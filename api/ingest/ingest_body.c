@@ -145,8 +145,8 @@ static enum err_code find_id(const struct request *request,
 }
 
 static const char age_warning[] =
-    "it is older than 24 hours, after which batches are forgotten: if it was sent before that, it "
-    "counts twice";
+    "these profiles are older than 24 hours, after which batches are forgotten: if they were sent "
+    "before that, they count twice";
 
 void ingest_body_add_age_warning(struct request *request, struct response *response)
 {

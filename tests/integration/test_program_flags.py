@@ -37,6 +37,7 @@ from test_http_raw import Wire, metric
 from test_limits import send
 from test_shares import problem
 from test_store import BEGIN
+from test_store_mending import pause_merging
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 from pprof_maker import Maker  # noqa: E402
@@ -284,6 +285,7 @@ def test_block_cache_bytes_limits_the_memory_of_open_blocks(start_server):
     taken = []
     for flags in ((), ("--block-cache-bytes", "16MiB")):
         server = start_server("--query-cache-bytes", "0", *flags)
+        pause_merging(server)  # the cache forgets segments that were merged
         client = Tenant(server).api("ingest", "read")
         for i in range(profiles):
             maker = Maker([("cpu", "nanoseconds")])
