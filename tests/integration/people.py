@@ -3,7 +3,6 @@
 import http.client
 import itertools
 import os
-import ssl
 
 from conftest import Api
 
@@ -17,12 +16,11 @@ def unique(text):
 
 def come_from(client, address):
     """Makes the client's next connection come from another address of 127.0.0.0/8."""
-    context = ssl.create_default_context(cafile=str(client.server.ca_file))
     client.close()
     client.connection = http.client.HTTPSConnection(
         "localhost",
         client.server.port,
-        context=context,
+        context=client.server.trust(),
         timeout=client.timeout,
         source_address=(address, 0),
     )

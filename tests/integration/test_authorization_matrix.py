@@ -58,6 +58,7 @@ class World:
         self.maker = self.home.api(*SCOPES["token:all"])
         self.clients = {caller: self.make_client(caller) for caller in EVERYBODY}
         self.cached = {}
+        self.connections = {}  # by caller; a new one costs more than a request
 
     def make_client(self, caller):
         if caller == "anonymous":
@@ -82,7 +83,13 @@ class World:
         if isinstance(copy, Browser):
             copy.csrf_token = original.csrf_token
         come_from(copy, f"127.0.2.{EVERYBODY.index(caller) + 1}")
+        copy.connection = self.connections.pop(caller, copy.connection)
         return copy
+
+    def keep_connection(self, caller, client):
+        """For the next client of this caller, instead of client.close()."""
+        if client.connection is not None:
+            self.connections[caller] = client.connection
 
     # The requested objects; all of them belong to home.
 
@@ -1088,7 +1095,7 @@ def test_only_permitted_callers_may_use_a_route(world, row):
         client = world.client(caller, row.is_fresh)
         path, options = row.ask(world)
         response = client.request(row.method, path, **options)
-        client.close()
+        world.keep_connection(caller, client)
         if response.status not in row.expected(caller):
             wrong.append(
                 f"{caller}: {response.status}, not {row.expected(caller)}: {response.body[:200]!r}"
@@ -1127,7 +1134,7 @@ def test_a_session_without_its_csrf_token_changes_nothing(world):
         client.csrf_token = None
         path, options = row.ask(world)
         response = client.request(row.method, path, **options)
-        client.close()
+        world.keep_connection("owner", client)
         assert response.status == 403, (row, response)
 
 

@@ -194,10 +194,9 @@ def raw_requests():
 
 def send_raw(server, data):
     """Returns the first bytes of the response, or nothing if the server closed the connection."""
-    context = ssl.create_default_context(cafile=str(server.ca_file))
-    with socket.create_connection(("localhost", server.port), 20) as plain, context.wrap_socket(
-        plain, server_hostname="localhost"
-    ) as connection:
+    with socket.create_connection(
+        ("localhost", server.port), 20
+    ) as plain, server.trust().wrap_socket(plain, server_hostname="localhost") as connection:
         try:
             connection.sendall(data)
             connection.settimeout(2)

@@ -30,8 +30,9 @@ class Wire:
     """One TLS connection."""
 
     def __init__(self, server, protocols=None, timeout=60, source=None):
-        context = ssl.create_default_context(cafile=str(server.ca_file))
+        context = server.trust()
         if protocols:
+            context = ssl.create_default_context(cafile=str(server.ca_file))
             context.set_alpn_protocols(protocols)
         raw = socket.create_connection(
             ("localhost", server.port),

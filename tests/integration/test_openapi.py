@@ -21,7 +21,7 @@ CALLERS = ["token:all", "operator", "owner"]
 
 def load():
     with open(ROOT / "api" / "openapi.yaml", encoding="utf-8") as file:
-        return yaml.safe_load(file)
+        return yaml.load(file, Loader=yaml.CSafeLoader)
 
 
 def close_objects(node):

@@ -257,7 +257,9 @@ def test_a_large_database_log_is_rotated(start_server):
 
 def test_a_server_can_be_stopped_before_it_is_ready(start_server):
     server = start_server(is_fresh=True, wait=False)
-    time.sleep(0.3)
+    deadline = time.monotonic() + 120
+    while "creating the database cluster" not in server.log() and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert server.stop() == 0, server.log()
     server.start()
 
