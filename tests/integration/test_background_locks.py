@@ -79,9 +79,9 @@ class Rounds:
         return self.count >= count
 
 
-def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
+def test_a_tenant_is_deleted_while_its_uploads_expire(shared_server):
     """Both lock the usage row and the uploads of the tenant, in a different order."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     admin = server.api()
     tenant, token = new_tenant(admin, "short-lived")
     upload = begin(admin.with_token(token), PART)
@@ -107,9 +107,9 @@ def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
     assert "background work failed" not in server.log(), server.log()[-2000:]
 
 
-def test_the_sweep_holds_its_own_lock(start_server):
+def test_the_sweep_holds_its_own_lock(shared_server):
     """If another session held the lock, that session could end while the sweep deletes objects."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     with Held(server, "LOCK TABLE upload IN ACCESS EXCLUSIVE MODE"):
         wait_for(lambda: waiting(server, "%upload%"))
         holder = ask(
@@ -121,8 +121,8 @@ def test_the_sweep_holds_its_own_lock(start_server):
         assert holder[0] == waiting(server, "%upload%")
 
 
-def test_a_backup_that_loses_its_lock_fails_and_leaves_no_files(start_server):
-    server = start_server("--jobs-interval", "3600s")
+def test_a_backup_that_loses_its_lock_fails_and_leaves_no_files(shared_server):
+    server = shared_server("--jobs-interval", "3600s")
     target = server.data_dir.parent / "backup"
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
         backup = subprocess.Popen(
@@ -169,9 +169,9 @@ def delete_tenant_during(server, tenant, hold, request, waits_for):
     return statuses["request"]
 
 
-def test_requests_that_hold_locks_do_not_deadlock_with_a_tenant_deletion(start_server):
+def test_requests_that_hold_locks_do_not_deadlock_with_a_tenant_deletion(shared_server):
     """Each request has locked a row when the deletion begins, and then locks the tenant's row."""
-    server = start_server("--jobs-interval", "3600s")
+    server = shared_server("--jobs-interval", "3600s")
     admin = server.api()
     held_log = "LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE"
 
@@ -222,8 +222,8 @@ def test_requests_that_hold_locks_do_not_deadlock_with_a_tenant_deletion(start_s
     assert "deadlock" not in server.log(), server.log()[-2000:]
 
 
-def test_an_operator_revokes_a_token_while_its_tenant_is_deleted(start_server):
-    server = start_server("--jobs-interval", "3600s")
+def test_an_operator_revokes_a_token_while_its_tenant_is_deleted(shared_server):
+    server = shared_server("--jobs-interval", "3600s")
     admin = server.api()
     tenant, token = new_tenant(admin, "revoked")
     number = query_one(server, "SELECT id FROM token WHERE tenant_id = %s", tenant)[0]
@@ -240,9 +240,9 @@ def test_an_operator_revokes_a_token_while_its_tenant_is_deleted(start_server):
     )
 
 
-def test_view_counts_are_written_while_a_tenant_is_deleted(start_server):
+def test_view_counts_are_written_while_a_tenant_is_deleted(shared_server):
     """Both lock several shares, so each could hold a share that the other one waits for."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     admin = server.api()
     tenant, token = new_tenant(admin, "viewed")
     client = admin.with_token(token)

@@ -63,8 +63,8 @@ def test_changes_of_an_address_without_credentials_have_a_rate(start_server):
     assert client.delete(f"/api/v1/shares/{made['id']}", headers=headers).status == 204
 
 
-def test_changes_of_a_team_have_a_rate(start_server):
-    server = start_server("--tenant-changes-per-minute", "1")
+def test_changes_of_a_team_have_a_rate(shared_server):
+    server = shared_server("--tenant-changes-per-minute", "1")
     admin = server.api()
     tenant = Tenant(server)
     client = tenant.api("read", "share")
@@ -82,8 +82,8 @@ def test_changes_of_a_team_have_a_rate(start_server):
         assert admin.post("/api/v1/admin/tenants", json={"name": f"t{number}"}).status == 201
 
 
-def test_refused_changes_of_a_token_or_viewer_do_not_count(start_server):
-    server = start_server("--tenant-changes-per-minute", "1")
+def test_refused_changes_of_a_token_or_viewer_do_not_count(shared_server):
+    server = shared_server("--tenant-changes-per-minute", "1")
     tenant = Tenant(server)
     client = tenant.api("read", "share")
     share = client.post("/api/v1/shares", samples.FOLDED).json()["id"]
@@ -95,8 +95,8 @@ def test_refused_changes_of_a_token_or_viewer_do_not_count(start_server):
     assert "Your own changes per minute" in edit_until_refused(client, share, HALF)
 
 
-def test_owners_can_revoke_everything_when_the_rate_of_the_team_is_used_up(start_server):
-    server = start_server("--tenant-changes-per-minute", "1")
+def test_owners_can_revoke_everything_when_the_rate_of_the_team_is_used_up(shared_server):
+    server = shared_server("--tenant-changes-per-minute", "1")
     tenant = Tenant(server)
     owner, member = tenant.user("owner"), tenant.user("member")
     share = owner.post("/api/v1/shares", samples.FOLDED).json()["id"]
@@ -128,8 +128,8 @@ def test_owners_can_revoke_everything_when_the_rate_of_the_team_is_used_up(start
     assert owner.get("/api/v1/users").status == 401
 
 
-def test_a_user_who_changes_many_roles_delays_no_other_owner(start_server):
-    server = start_server("--tenant-changes-per-minute", "1")
+def test_a_user_who_changes_many_roles_delays_no_other_owner(shared_server):
+    server = shared_server("--tenant-changes-per-minute", "1")
     tenant = Tenant(server)
     first, second = tenant.user("owner"), tenant.user("owner")
     user = f"/api/v1/users/{tenant.add_user('viewer')['id']}"

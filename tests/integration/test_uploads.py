@@ -219,8 +219,8 @@ def test_an_upload_is_accessible_to_its_creator_only(admin, anonymous, server):
     assert server.anonymous().get(f"/p/{made.json()['id']}/raw").body == samples.FOLDED
 
 
-def test_an_expired_upload_is_deleted_and_its_bytes_are_released(start_server):
-    server = start_server("--jobs-interval", "1s")
+def test_an_expired_upload_is_deleted_and_its_bytes_are_released(shared_server):
+    server = shared_server("--jobs-interval", "1s")
     admin = server.api()
     before = stored_bytes(server, 2)
     upload = begin(admin, PART + 1)
@@ -268,10 +268,10 @@ def test_a_repeated_part_renews_an_upload_at_most_once_a_minute(server):
     problem(client.put(f"/api/v1/uploads/{upload['id']}/parts/1", b"x", headers=token), 404)
 
 
-def test_an_anonymous_upload_reserves_bytes_for_an_hour_only(start_server):
+def test_an_anonymous_upload_reserves_bytes_for_an_hour_only(shared_server):
     """All anonymous clients share one quota. Each received part extends the reservation to an
     hour."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     anonymous = server.anonymous()
     of_admin, idle = begin(server.api(), 10 * PART), begin(anonymous, 10 * PART)
     assert stored_bytes(server, 1) == 10 * PART
