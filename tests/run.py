@@ -39,6 +39,12 @@ BUILD = os.environ.get("BUILD", "release")
 # runs the part itself. clang's warnings are errors in the build of the step sanitizers.
 CHECKS = ("format-recent", "layers", "scoped", "commits", "shell", "openapi", "man", "version")
 CHECKED_BY = {"gcc": "build", "types": "web"}
+# Python keeps compiled files there, even where the environment says that it shall write none: pytest
+# needs more time to compile the assertions of a file than to run many of its tests.
+BYTECODE = {
+    "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "bytecode"),
+    "PYTHONDONTWRITEBYTECODE": "",
+}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 
 
@@ -204,7 +210,7 @@ def run_pytest(name, arguments, environment=None, program=("-m", "pytest")):
     status, output = run(
         name,
         [sys.executable, *program, "-q", "-rfEs", f"--junitxml={report}", *arguments],
-        {"PERFOLIO_TEST_COSTS": str(costs), **(environment or {})},
+        {"PERFOLIO_TEST_COSTS": str(costs), **BYTECODE, **(environment or {})},
     )
     for line in costs.read_text().splitlines() if costs.exists() else ():
         seconds, _, test = line.partition("\t")
