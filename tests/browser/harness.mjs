@@ -185,7 +185,6 @@ const lasting = [
   "exposeFunction",
   "setDefaultNavigationTimeout",
   "setExtraHTTPHeaders",
-  "setViewportSize",
 ];
 
 /** A page, and what has to be undone before another test may use it. */
@@ -197,6 +196,7 @@ class OwnPage {
     this.page = page;
     /** The context to close with the page; null if it belongs to the test. */
     this.ownContext = ownContext;
+    this.viewport = page.viewportSize();
     for (const name of lasting) {
       const change = page[name].bind(page);
       page[name] = (...all) => {
@@ -213,9 +213,12 @@ class OwnPage {
 
   /** Makes the page like a new one of its context; false if it cannot be. */
   async clean(server) {
-    const { page, ownContext } = this;
+    const { page, ownContext, viewport } = this;
     for (const [event, listener] of this.#listeners.splice(0)) page.off(event, listener);
     if (!this.isReusable || page.isClosed()) return false;
+    const { width, height } = page.viewportSize();
+    if (width !== viewport.width || height !== viewport.height)
+      await page.setViewportSize(viewport);
     // A page of this origin without a script: the next test needs no new process.
     await page.goto(`${server.url}/favicon.svg`);
     await page.evaluate((isOwn) => {
@@ -266,19 +269,19 @@ async function openPage(browser, look, bypassCSP, context) {
 /**
  * Passes a page with empty storage to `use`; fails if the page had a fault. The page is in its own
  * context, or in the given one. It may be one that an earlier test used, with that test's cached
- * files, unless isNew.
+ * files.
  */
 export async function withPage(
   browser,
   server,
   use,
-  { look = "light", bypassCSP = false, context = null, isNew = false } = {},
+  { look = "light", bypassCSP = false, context = null } = {},
 ) {
   const owner = context ?? browser;
   if (!pagesLeft.has(owner)) pagesLeft.set(owner, new Map());
   const left = pagesLeft.get(owner);
   const kind = `${look} ${bypassCSP}`;
-  let own = isNew ? null : left.get(kind);
+  let own = left.get(kind);
   if (own) left.delete(kind);
   if (!own || own.page.isClosed()) own = await openPage(browser, look, bypassCSP, context);
   const { page } = own;
@@ -297,7 +300,7 @@ export async function withPage(
       await page.unrouteAll({ behavior: "ignoreErrors" });
     }
     if (watch.faults.length) throw new Error(watch.faults.join("\n"));
-    isClean = !isNew && !left.has(kind) && (await own.clean(server));
+    isClean = !left.has(kind) && (await own.clean(server));
     if (isClean) left.set(kind, own);
   } finally {
     if (!isClean) await own.close();

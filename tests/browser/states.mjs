@@ -183,7 +183,8 @@ export async function testStates(runner, browser, server) {
   });
 
   for (const [name, path, share] of [
-    ["a profile", `/p/${one.id}`, 0.75],
+    ["a profile", `/p/${one.id}`, 0.25],
+    ["a profile, more views", `/p/${one.id}`, 0.5],
     ["a comparison", `/d/${one.id}..${two.id}`, 0.25],
   ])
     await runner.test(`a link shows the view it was copied from: ${name}`, async () => {
