@@ -43,8 +43,8 @@ def disk():
 
 
 @pytest.fixture
-def server(disk, cluster_template):
-    copy_template(cluster_template, disk / "data")
+def server(disk):
+    """A server with a cluster of its own, since the segments of the template's log are small."""
     instance = Server(disk / "data").start()
     yield instance
     assert instance.stop() == 0, instance.log()[-4000:]
