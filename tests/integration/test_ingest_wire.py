@@ -914,7 +914,11 @@ def label_message(way, response):
         assert response.status == 200, response
         return response.json().get("partialSuccess", {}).get("errorMessage", "")
     if response.status == 200:
-        return response.headers.get("perfolio-warning", "").partition("these profiles are")[0].rstrip("; ")
+        return (
+            response.headers.get("perfolio-warning", "")
+            .partition("these profiles are")[0]
+            .rstrip("; ")
+        )
     assert response.status == 400, response
     return reason(response)
 
