@@ -39,8 +39,8 @@ BUILD = os.environ.get("BUILD", "release")
 # runs the part itself. clang's warnings are errors in the build of the step sanitizers.
 CHECKS = ("format-recent", "layers", "scoped", "commits", "shell", "openapi", "man", "version")
 CHECKED_BY = {"gcc": "build", "types": "web"}
-# Python keeps compiled files there, even where the environment says that it shall write none: pytest
-# needs more time to compile the assertions of a file than to run many of its tests.
+# Python keeps compiled files there, even where the environment says that it shall write none:
+# pytest needs more time to compile the assertions of a file than to run many of its tests.
 BYTECODE = {
     "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "bytecode"),
     "PYTHONDONTWRITEBYTECODE": "",

@@ -10,8 +10,8 @@
 
 The servers of a session and of a file are shared: a test that changes settings, fills quotas,
 kills processes or counts all objects uses start_server. The first start creates a cluster; later
-starts copy it, which takes a quarter of a second. Data folders are in memory (see home_of_folders); a
-module that needs a disk overrides data_home. With PERFOLIO_TEST_S3_ENDPOINT and the related
+starts copy it, which takes a quarter of a second. Data folders are in memory (see home_of_folders);
+a module that needs a disk overrides data_home. With PERFOLIO_TEST_S3_ENDPOINT and the related
 variables, profiles are stored in a bucket (stored.py; make test-s3 sets them). BUILD chooses
 build/<BUILD>/perfoliod. Started as root, the servers drop their privileges as in production.
 """

@@ -91,16 +91,18 @@ def test_counts_beside_cpu_time_stay_counts(server):
         otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("leaf", "main"): 350_000_000}, *period),
     ]
     later = [otlp_maker.Profile(("samples", "count"), END, {("main",): 7}, *period)]
-    for profiles in (both[:], both[::-1]):
-        request = otlp_maker.Request(
-            [({"service.name": f"go{len(profiles)}{profiles is both}"}, profiles + later)]
-        )
+    for name, resources in {
+        "together": [both + later],
+        "other order": [both[::-1] + later],
+        "equal resources": [both[:1], later, both[1:]],
+    }.items():
+        request = otlp_maker.Request([({"service.name": name}, profiles) for profiles in resources])
         response = client.post(OTLP, request.protobuf("1.10"), headers={"Content-Type": X_PROTO})
         assert (response.status, response.body) == (200, b""), response
     for (query, start), rows in {
-        (OTLP_CPU, BEGIN): {("leaf", "main"): 2 * 350_000_000},
-        (OTLP_CPU, END): {("main",): 2 * 70_000_000},
-        ("process_cpu:samples:count:cpu:nanoseconds", BEGIN): {("leaf", "main"): 70},
+        (OTLP_CPU, BEGIN): {("leaf", "main"): 3 * 350_000_000},
+        (OTLP_CPU, END): {("main",): 3 * 70_000_000},
+        ("process_cpu:samples:count:cpu:nanoseconds", BEGIN): {("leaf", "main"): 105},
     }.items():
         assert folded(client, query, start, start + MINUTE)[1] == rows, query
 

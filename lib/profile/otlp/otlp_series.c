@@ -457,12 +457,30 @@ static bool is_type(const struct otlp_decoder *decoder, struct profile_value_typ
 
 static uint64_t time_hash(const struct otlp_decoder *decoder, const struct otlp_profile *profile)
 {
-    const uint64_t words[] = {profile->resource, profile->time_ns, profile->duration_ns};
+    const uint64_t words[] = {decoder->resource_hashes[profile->resource], profile->time_ns,
+                              profile->duration_ns};
     return XXH3_64bits_withSeed(words, sizeof(words), decoder->seed);
+}
+
+/* Each resource is hashed once, however many scopes it has. */
+static void hash_resources(struct otlp_decoder *decoder)
+{
+    uint64_t hashed = 0;
+    decoder->resource_hashes = arena_new(decoder->scratch, uint64_t, decoder->resource_count + 1);
+    for (uint64_t i = 0; i < decoder->profile_count; i++) {
+        const struct otlp_profile *profile = &decoder->profiles[i];
+        const struct span resource = decoder->contexts[profile->context].resource;
+        if (profile->resource < hashed)
+            continue;
+        decoder->resource_hashes[profile->resource] = XXH3_64bits_withSeed(
+            resource.size ? resource.data : (const uint8_t *)"", resource.size, decoder->seed);
+        hashed = profile->resource + UINT64_C(1);
+    }
 }
 
 void otlp_find_cpu_times(struct otlp_decoder *decoder)
 {
+    hash_resources(decoder);
     for (uint64_t i = 0; i < decoder->profile_count; i++) {
         const struct otlp_profile *profile = &decoder->profiles[i];
         struct profile_value_type type;
@@ -476,6 +494,7 @@ void otlp_find_cpu_times(struct otlp_decoder *decoder)
  * The OpenTelemetry eBPF profiler sends samples:count with a period of cpu:nanoseconds, which
  * becomes CPU time. The Collector's translator of pprof makes two profiles of a Go CPU profile,
  * which has both counts and CPU time: then the counts stay counts, or the time would count twice.
+ * An exporter that splits requests may part the two, which nothing here can see.
  */
 static bool is_only_count_of_cpu(const struct otlp_decoder *decoder,
                                  const struct otlp_profile *profile, const struct batch_type *type)
