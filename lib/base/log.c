@@ -2,6 +2,7 @@
 
 #include "lib/base/plain_text.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -77,6 +78,21 @@ static size_t write_prefix(char *line, enum log_level level, const char *message
     return size;
 }
 
+/* A terminal that has space for a part of a line would block, so it is opened anew without
+ * blocking: the flag would apply to all programs that share the open file. If this user may not
+ * open it, lines are written as usual. */
+static bool write_to_terminal(const char *line, size_t size, ssize_t *ret_written)
+{
+    if (!isatty(STDERR_FILENO))
+        return false;
+    const int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    *ret_written = write(fd, line, size);
+    close(fd);
+    return true;
+}
+
 /*
  * A pipe or a terminal whose reader has stopped would block each thread that logs, so a line that
  * cannot be written within STALL_MS is dropped, and further lines are dropped at once until there
@@ -86,14 +102,14 @@ static void write_line(const char *line, size_t size)
 {
     enum { STALL_MS = 200 };
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    ssize_t written = (ssize_t)size;
     pthread_mutex_lock(&output.mutex);
     output.is_stalled = poll(&ready, 1, output.is_stalled ? 0 : STALL_MS) == 0;
+    if (!output.is_stalled && write_to_terminal(line, size, &written))
+        output.is_stalled = written < (ssize_t)size;
+    else if (!output.is_stalled) /* if standard error is closed there is nowhere to report it */
+        written = write(STDERR_FILENO, line, size);
     output.dropped_count += output.is_stalled;
-    if (!output.is_stalled) {
-        /* If standard error is closed there is nowhere to report it. */
-        ssize_t written = write(STDERR_FILENO, line, size);
-        (void)written;
-    }
     pthread_mutex_unlock(&output.mutex);
 }
 
