@@ -3,15 +3,16 @@
  * (store/store.h).
  *
  * The id is a hash of the header field Perfolio-Batch-Id, if the request has one. Otherwise it is a
- * hash of labels, types and period, the agent's session, times and content. A batch without a time
+ * hash of labels, types and period, the agent's session and its id of the profile, times and
+ * content. A batch without a time
  * from the client then has no id, because two such profiles may be equal by chance; nor has one
- * which /ingest receives without a session and whose window begins at a multiple of ten seconds, as
- * those of older Pyroscope SDKs for Python, Ruby and Rust: the workers of a service send equal
- * profiles of the same window when each has a sample or two, and these SDKs do not send again. The
- * content is the bytes as sent, for single profiles in their compressed form: a retry sends the
- * same bytes, and hashing them takes less time than hashing the expanded profile. The types are
- * hashed as decoded, because a protocol may state them outside of the content: in /ingest the same
- * stacks may be numbers of allocations in one request and bytes in the next. Threads: any.
+ * from Pyroscope's APIs that has neither session nor id and whose window begins at a multiple of
+ * ten seconds, as those of older SDKs for Python, Ruby and Rust: the workers of a service send
+ * equal profiles of the same window when each has a sample or two, and these SDKs do not send
+ * again. The content is the bytes as sent, for single profiles in their compressed form: a retry
+ * sends the same bytes, and hashing them takes less time than hashing the expanded profile. The
+ * types are hashed as decoded, because a protocol may state them outside of the content: in /ingest
+ * the same stacks may be numbers of allocations in one request and bytes in the next. Threads: any.
  */
 #ifndef API_INGEST_BATCH_ID_H
 #define API_INGEST_BATCH_ID_H
@@ -31,7 +32,8 @@ struct batch_id_source {
     bool is_ambiguous;                  /* equal batches may be of several processes */
     int64_t end_ns;                     /* likewise */
     struct span content;
-    uint32_t number; /* of the batch in its request: one field names all of them */
+    struct span sender_id; /* empty: none */
+    uint32_t number;       /* of the batch in its request: one field names all of them */
 };
 
 /* *ret_has_id is false if the batch has neither the field nor a time of its own: it cannot be

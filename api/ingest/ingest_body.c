@@ -140,6 +140,7 @@ static enum err_code find_id(const struct request *request,
                                               .is_ambiguous = profile->is_ambiguous,
                                               .end_ns = profile->end_ns,
                                               .content = profile->content,
+                                              .sender_id = profile->sender_id,
                                               .number = profile->number};
     return batch_id_find(request, &id_source, ret_id, ret_has_id, err);
 }

@@ -52,7 +52,8 @@ struct ingest_body_profile {
     int64_t end_ns;
     bool is_ambiguous; /* equal profiles may be of several processes; see api/ingest/batch_id.h */
     struct span content;
-    uint32_t number; /* in its request */
+    struct span sender_id; /* the sender's id of the profile, the same when it is sent again */
+    uint32_t number;       /* in its request */
 };
 
 /* Puts a profile into ingest_limits. Takes ownership of profile->source->profile, even on an error.

@@ -22,6 +22,14 @@ struct push {
     struct ingest_limits *ingest_limits;
 };
 
+/* The SDKs for Python, Ruby and Rust align their windows to ten seconds of the clock, so that all
+ * processes have them in common. */
+static bool is_ambiguous(struct span session, struct span id, int64_t time_ns)
+{
+    enum { WINDOW_S = 10 };
+    return session.size == 0 && id.size == 0 && time_ns % (WINDOW_S * CLOCK_NS_PER_S) == 0;
+}
+
 static enum err_code put_pushed(struct request *request, const struct pyroscope_push *pushed,
                                 uint32_t number, const struct profile_limits *limits,
                                 struct ingest_limits *ingest_limits, struct err *err)
@@ -37,10 +45,14 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
     enum err_code code = format_decode(sent->bytes, limits, &format, &source.profile, err);
     if (code)
         return code;
-    const struct ingest_body_profile profile = {.source = &source,
-                                                .time_ns = batch_own_time_ns(source.profile),
-                                                .content = sent->bytes,
-                                                .number = number};
+    const int64_t time_ns = batch_own_time_ns(source.profile);
+    const struct ingest_body_profile profile = {
+        .source = &source,
+        .time_ns = time_ns,
+        .is_ambiguous = is_ambiguous(series->session, sent->id, time_ns),
+        .content = sent->bytes,
+        .sender_id = sent->id,
+        .number = number};
     return ingest_body_put(request, &profile, ingest_limits, err);
 }
 
@@ -93,14 +105,6 @@ struct ingest {
     struct ingest_limits *ingest_limits;
 };
 
-/* The SDKs for Python, Ruby and Rust that use this API align their windows to ten seconds of the
- * clock, so that all processes have them in common. */
-static bool is_ambiguous(struct span session, int64_t time_ns)
-{
-    enum { WINDOW_S = 10 };
-    return session.size == 0 && time_ns % (WINDOW_S * CLOCK_NS_PER_S) == 0;
-}
-
 static enum err_code read_ingest(struct request *request, void *context, struct span body,
                                  const struct profile_limits *limits, struct err *err)
 {
@@ -117,7 +121,7 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
     const struct ingest_body_profile profile = {
         .source = &source,
         .time_ns = time_ns,
-        .is_ambiguous = is_ambiguous(source.session, time_ns),
+        .is_ambiguous = is_ambiguous(source.session, SPAN_LITERAL(""), time_ns),
         .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
         .content = body};
     return ingest_body_put(request, &profile, ingest->ingest_limits, err);

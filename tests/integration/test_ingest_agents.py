@@ -147,7 +147,7 @@ def push_alloy(token):
             "X-Alloy-Id: 7e8f3c1a-6b7d-4f43-a0de-2f8c9d1f6c11",
             basic(token),
         ],
-        gzip.compress(push_protobuf(series)),
+        gzip.compress(push_protobuf(series, "0d6ee2d0-6d6c-4f83-9a43-5b6bd38e5a51")),
     )
 
 
