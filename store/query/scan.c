@@ -281,7 +281,7 @@ static void remove_dropped_tasks(struct scan *scan)
             continue;
         }
         scan->statistics.profile_count -= scan_profile_count(task);
-        scan->statistics.totals_count -= task->are_totals;
+        scan->statistics.totals_count -= task->has_totals_only;
     }
     if (scan->statistics.oversized_count)
         scan->task_count = kept;
