@@ -24,8 +24,6 @@ export const longTests = [
   "explore, phone",
   "settings, dark",
   "settings, phone",
-  "retention, dark",
-  "retention, phone",
   "the page for frames is sound by itself: dark",
   "the page for frames is sound by itself: phone",
   "after an update, a chunk that is gone asks to reload the page: phone",

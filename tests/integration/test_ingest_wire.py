@@ -1320,6 +1320,7 @@ def test_token_errors_have_the_format_of_the_protocol(server, path):
     assert '"ingest"' in message
 
 
+@pytest.mark.long
 def test_without_a_database_ingest_returns_retry_after(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read")

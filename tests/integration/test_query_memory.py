@@ -96,6 +96,7 @@ def send_deep(client, service, at, stacks, depth=1000, lines=1000):
     assert response.status == 200, response
 
 
+@pytest.mark.long
 def test_stacks_of_a_million_frames_do_not_break_queries_of_the_window(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read")

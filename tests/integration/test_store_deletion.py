@@ -70,6 +70,7 @@ def is_done(client, which):
     return found[which["id"]]["done_at"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(stored.is_in_bucket(), reason="a folder is made read-only")
 def test_a_failed_deletion_of_an_object_neither_blocks_others_nor_is_done(start_server):
     server = start_server("--jobs-interval", "1s")
