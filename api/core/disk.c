@@ -30,6 +30,8 @@ enum {
 
 #define HELD_NAME "/.held"
 
+#define SMALL_COPY_BYTES ((uint64_t)4 << 20)
+
 /* Two segments of PostgreSQL's log. */
 #define HELD_MOST ((uint64_t)32 << 20)
 
@@ -304,6 +306,13 @@ uint64_t disk_look_free_bytes(const struct disk *disk)
 {
     uint64_t free_bytes, total_bytes;
     return os_free_bytes(disk->folder, &free_bytes, &total_bytes) == 0 ? free_bytes : 0;
+}
+
+bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes)
+{
+    const uint64_t free_bytes = disk_look_free_bytes(disk), reserve = disk_min_free_bytes(disk);
+    return free_bytes >= bytes &&
+           free_bytes - bytes >= (bytes <= SMALL_COPY_BYTES ? reserve / 2 : 2 * reserve);
 }
 
 uint64_t disk_free_bytes(const struct disk *disk)

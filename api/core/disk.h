@@ -15,6 +15,7 @@
 
 #include "lib/base/err_code.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct disk;
@@ -41,6 +42,11 @@ enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
  * moment. Handles: ERR_LIMIT (less than the reserve would be free; nothing is allocated). */
 enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes,
                             struct err *err) MUST_USE;
+
+/* Whether the disk has space for a copy of an object of a bucket, which a request reads and then
+ * deletes. It must leave twice the reserve, so that data can be stored meanwhile; a small one, such
+ * as a share, half of the reserve, so that profiles are shown on a full disk. */
+bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes);
 
 /* The bytes that are free at this moment: a system call, which waits for a disk that hangs. 0 if
  * the disk does not tell. */

@@ -387,17 +387,17 @@ static enum err_code create_file(const struct opening *opening, int *ret_fd, str
                        : ERR_NONE;
 }
 
-/* An object of a bucket is copied to the disk. Its space is allocated until the copy is there. */
+/* An object of a bucket is copied to the disk. A table whose copy has no space is refused like one
+ * that has none itself; see api/core/disk.h for the space that copies leave. */
 static enum err_code open_object(const struct opening *opening, int *ret_fd, struct err *err)
 {
     struct server *server = opening->server;
-    fd_auto space_fd = -1;
-    enum err_code code = ERR_NONE;
-    if (object_store_makes_copies(server->objects))
-        code = create_file(opening, &space_fd, err);
-    if (!code && space_fd >= 0)
-        code = disk_allocate(server->disk, space_fd, opening->object.bytes, err);
-    return code ? code : integrity_open(server, &opening->object, ret_fd, err);
+    const uint64_t bytes = opening->object.bytes, reserve = disk_min_free_bytes(server->disk);
+    if (object_store_makes_copies(server->objects) &&
+        (disk_look_free_bytes(server->disk) < reserve + 2 * bytes ||
+         !disk_has_space_for_copy(server->disk, bytes)))
+        return err_set(err, ERR_LIMIT, "the server's disk has no space for a copy of the table");
+    return integrity_open(server, &opening->object, ret_fd, err);
 }
 
 /* Unpacks a stored table into an unnamed file of this server, so that pages which are not read need

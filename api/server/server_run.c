@@ -43,6 +43,8 @@
 #include "lib/io/pg.h"
 #include "store/store.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -202,12 +204,26 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return object_sweep_temporary(server->objects, err);
 }
 
+/* Space is allocated, so that several copies that begin at once see each other. */
+static bool has_space_to_copy(void *context, int fd, uint64_t bytes)
+{
+    const struct disk *disk = ((const struct server *)context)->disk;
+    return disk_has_space_for_copy(disk, bytes) &&
+           (bytes == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 ||
+            errno == EOPNOTSUPP) &&
+           disk_has_space_for_copy(disk, 0);
+}
+
 /* The data folder exists even if the objects are in a bucket. */
 static enum err_code watch_disk(struct server *server, struct err *err)
 {
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%s/objects", server->settings->data_dir);
-    return disk_create(folder, server->settings->min_free_bytes, &server->disk, err);
+    const enum err_code code =
+        disk_create(folder, server->settings->min_free_bytes, &server->disk, err);
+    if (!code && object_store_setup_are_in_s3(server->settings))
+        object_s3_set_space(server->objects, has_space_to_copy, server);
+    return code;
 }
 
 static void report_store(void *context, const char *work, const struct err *err)

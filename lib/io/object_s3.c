@@ -19,6 +19,7 @@ enum {
     OPENING_RETRY_MS = 3000, /* an operator who starts a server needs a quick result */
     PROBE_BYTES = 64,
     CHECK_MS = 1900, /* of object_store_check, leaving time for the network */
+    NO_SPACE_RETRY_S = 60,
 };
 #define DEFAULT_OPEN_MAX_BYTES (UINT64_C(1) << 30)
 
@@ -168,7 +169,14 @@ static enum err_code s3_open(struct object_store *base, const char *key,
     request.response_fd = fd;
     request.check = check_length;
     request.wait_limit = wait_limit;
+    request.has_space = store->has_space;
+    request.has_space_context = store->has_space_context;
     enum err_code code = s3_client_send(store->client, &request, &response, err);
+    if (code == ERR_LIMIT) {
+        err->code = ERR_BUSY;
+        err->retry_after_s = NO_SPACE_RETRY_S;
+        return ERR_BUSY;
+    }
     if (!code && lseek(fd, 0, SEEK_SET) != 0)
         code = err_set_errno(err, ERR_IO, "reading the copy of object %s", key);
     if (code)
@@ -442,6 +450,14 @@ enum err_code object_s3_open(const struct object_s3_options *options,
     store->is_opening = false;
     *ret_store = &store->base;
     return ERR_NONE;
+}
+
+void object_s3_set_space(struct object_store *base,
+                         bool (*has_space)(void *context, int fd, uint64_t bytes), void *context)
+{
+    struct s3_store *store = s3_store_of(base);
+    store->has_space = has_space;
+    store->has_space_context = context;
 }
 
 enum err_code object_s3_watch(struct object_store *store, void (*report)(bool is_responding),

@@ -48,6 +48,12 @@ struct object_s3_options {
 enum err_code object_s3_open(const struct object_s3_options *options,
                              struct object_store **ret_store, struct err *err) MUST_USE;
 
+/* Calls has_space before object_open writes a copy of that size to fd, a new file in the temporary
+ * folder; it may allocate the space. false: object_open returns ERR_BUSY. Call it before the store
+ * is shared. */
+void object_s3_set_space(struct object_store *store,
+                         bool (*has_space)(void *context, int fd, uint64_t bytes), void *context);
+
 /*
  * Starts the circuit breaker for a store that serves requests: a server that does not respond then
  * delays a request by less than 2 s before ERR_BUSY, and later requests fail at once until it

@@ -235,6 +235,7 @@ struct transfer_watch {
     bool is_stalled;
     bool is_too_large;
     bool lacks_length;
+    bool lacks_space;
 };
 
 static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
@@ -298,7 +299,12 @@ static bool is_of_bounded_length(void *context, const struct http_client_respons
     watch->lacks_length = !length.size && is_success && request->response_fd != HTTP_CLIENT_NO_FD;
     watch->is_too_large =
         length.size && (!span_parse_u64(length, &size) || size > *max_response_bytes);
-    return !watch->is_too_large && !watch->lacks_length;
+    if (watch->is_too_large || watch->lacks_length)
+        return false;
+    watch->lacks_space =
+        is_success && length.size && request->has_space &&
+        !request->has_space(request->has_space_context, request->response_fd, size);
+    return !watch->lacks_space;
 }
 
 /* Something between the server and S3 changed the response: another attempt may succeed. */
@@ -365,6 +371,9 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
         return fail_unresponsive(err);
     if (watch.lacks_length)
         return fail_without_length(err);
+    if (watch.lacks_space)
+        return err_set(err, ERR_LIMIT, "the disk has no space for a copy of object %s",
+                       request->key);
     if (watch.is_too_large || response->was_too_large)
         return fail_large(request, response, err);
     if (code && watch.is_stalled)

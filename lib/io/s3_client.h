@@ -26,6 +26,10 @@ struct s3_request {
     uint64_t range_size;
     uint64_t max_response_bytes; /* limit of a 2xx body; more is ERR_BUSY and was_too_large */
     int response_fd;             /* receives a 2xx body, from its start; or HTTP_CLIENT_NO_FD */
+    /* Called before a 2xx body of that size is written to response_fd, at each attempt; false ends
+     * the request with ERR_LIMIT. NULL: not called. */
+    bool (*has_space)(void *context, int response_fd, uint64_t bytes);
+    void *has_space_context;
     /* Checks a 2xx response. ERR_BUSY, ERR_NETWORK and ERR_TIMEOUT mean that a retry may
      * succeed. */
     enum err_code (*check)(void *context, const struct http_client_response *response,

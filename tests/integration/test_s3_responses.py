@@ -6,6 +6,7 @@ The bucket is that of s3_stub.py; make test-s3 uses real S3 servers.
 import contextlib
 import os
 import re
+import subprocess
 import threading
 import time
 
@@ -17,6 +18,7 @@ from people import Tenant
 from s3_stub import BucketServer, Handler, serve
 from s3_stub import server as server  # the fixture
 from test_database_hang import Asking, assert_refused
+from test_debuginfo import wait_built
 from test_integrity import metric
 from test_shares import share, wait_for
 from test_symbol_names import C_SOURCE, Program, needs_compiler, responds, send_table
@@ -518,7 +520,7 @@ def test_no_object_is_counted_as_lost_while_the_bucket_is_missing(server, bucket
 
 
 @needs_compiler
-def test_no_symbol_table_is_copied_below_the_reserve_of_the_disk(server, bucket, tmp_path):
+def test_only_small_objects_are_copied_below_the_reserve_of_the_disk(server, bucket, tmp_path):
     api = Tenant(server).api("read", "share", "debuginfo")
     program = Program(tmp_path, "af" * 20, C_SOURCE)
     send_table(api, program.build_id, program.table)
@@ -527,8 +529,16 @@ def test_no_symbol_table_is_copied_below_the_reserve_of_the_disk(server, bucket,
     def count_copies():
         return sum(method == "GET" and "symbols/" in key for method, key in bucket.requests)
 
+    # A part of a debug file is sent after the whole was copied and compared.
+    file = f"/buildid/{program.build_id}/debuginfo"
+    (tmp_path / "random").write_bytes(os.urandom(5 << 20))
+    section = f"--add-section=.random={tmp_path / 'random'}"
+    subprocess.run(["objcopy", section, program.elf], check=True)
+    sent = api.post(f"/api/v1/debuginfo/{program.build_id}/debuginfo", program.elf.read_bytes())
+    assert sent.status == 202, sent
+    wait_built(api, program.build_id)
     status = os.statvfs(server.data_dir)
-    reserve = 2 * status.f_bavail * status.f_frsize
+    reserve = status.f_bavail * status.f_frsize * 3 // 2
     if reserve > 1 << 40:
         pytest.skip("--min-free-bytes is at most 1 TiB")
     server.arguments += ["--min-free-bytes", str(reserve)]
@@ -536,11 +546,15 @@ def test_no_symbol_table_is_copied_below_the_reserve_of_the_disk(server, bucket,
     server.launch()  # it is not ready, since nothing can be stored
     api.close()
     wait_for(lambda: responds(api, "/healthz"))
+    response = api.get(file, headers={"Range": "bytes=0-99"})
+    assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
+    assert "no space" in response.text, response
     before = count_copies()
     assert not api.get(top).json()["symbolization"]["complete"]
     assert count_copies() == before
     del server.arguments[-2:]
     server.restart()
     api.close()
+    assert api.get(file, headers={"Range": "bytes=0-99"}).status == 206
     assert api.get(top).json()["symbolization"]["complete"]
     assert count_copies() == before + 1
