@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 
 enum { CLIENT_BUCKETS = 256 };
@@ -22,9 +23,17 @@ struct worker_client {
     size_t bytes;  /* of these */
 };
 
+/* A thread without work. It waits for a semaphore of its own: a condition variable that several
+ * threads wait for can lose a signal in glibc before 2.41 (bug 25847), and a queued job would then
+ * wait until the next one is queued, possibly without end. */
+struct idle_thread {
+    struct idle_thread *next;
+    sem_t wake;
+};
+
 struct worker_pool {
     pthread_mutex_t lock;
-    pthread_cond_t has_work;
+    struct idle_thread *idle; /* the last to have worked is the first */
     struct worker_client *first_turn;
     struct worker_client **last_turn;
     struct worker_client *buckets[CLIENT_BUCKETS];
@@ -114,6 +123,17 @@ static struct worker_job *unlink_job(struct worker_pool *pool, struct worker_cli
     return job;
 }
 
+/* Called locked. false: no thread waits. */
+static bool wake_thread(struct worker_pool *pool)
+{
+    struct idle_thread *thread = pool->idle;
+    if (!thread)
+        return false;
+    pool->idle = thread->next;
+    sem_post(&thread->wake);
+    return true;
+}
+
 static void append_job(struct worker_pool *pool, struct worker_job *job)
 {
     if (!job->owner)
@@ -125,7 +145,20 @@ static void append_job(struct worker_pool *pool, struct worker_job *job)
     if (client->queued_count++ == 0)
         append_turn(pool, client);
     pool->queued_count++;
-    pthread_cond_signal(&pool->has_work);
+    (void)wake_thread(pool);
+}
+
+/* Called locked. Whoever wakes the thread removes it from the list. */
+static void wait_for_wake(struct worker_pool *pool)
+{
+    struct idle_thread self = {.next = pool->idle};
+    sem_init(&self.wake, 0, 0);
+    pool->idle = &self;
+    pthread_mutex_unlock(&pool->lock);
+    while (sem_wait(&self.wake) != 0) { /* EINTR */
+    }
+    pthread_mutex_lock(&pool->lock); /* the post was made under the lock, and is over */
+    sem_destroy(&self.wake);
 }
 
 /* NULL when the pool ends. */
@@ -134,7 +167,7 @@ static struct worker_job *wait_for_job(struct worker_pool *pool)
     while (!pool->first_turn) {
         if (pool->is_ending)
             return NULL;
-        pthread_cond_wait(&pool->has_work, &pool->lock);
+        wait_for_wake(pool);
     }
     struct worker_client *client = pool->first_turn;
     remove_turn(pool, &pool->first_turn);
@@ -168,7 +201,6 @@ struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t 
     struct worker_pool *pool =
         mem_alloc(1, sizeof(*pool) + (size_t)thread_count * sizeof(pthread_t));
     pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->has_work, NULL);
     pool->last_turn = &pool->first_turn;
     pool->nobody.tail = &pool->nobody.head;
     pool->max_queued = max_queued;
@@ -190,7 +222,8 @@ void worker_pool_stop(struct worker_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     pool->is_ending = true;
-    pthread_cond_broadcast(&pool->has_work);
+    while (wake_thread(pool)) {
+    }
     pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < pool->thread_count; i++)
         pthread_join(pool->threads[i], NULL);
@@ -215,7 +248,6 @@ void worker_pool_destroy(struct worker_pool *pool)
         return;
     worker_pool_stop(pool);
     free_clients(pool);
-    pthread_cond_destroy(&pool->has_work);
     pthread_mutex_destroy(&pool->lock);
     mem_free(pool);
 }
