@@ -52,6 +52,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     store->options = *options;
     store->writer = writer_create(options->jobs_database, options->name);
     store->blocks = block_cache_create(options->objects, options->cache_bytes);
+    block_cache_limit_copies(store->blocks, options->copy_bytes);
     const size_t filter_bytes = options->result_cache_bytes / FILTERS_PART;
     store->results = result_cache_create(options->result_cache_bytes - filter_bytes);
     store->filters = stack_filters_create(filter_bytes);

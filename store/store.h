@@ -94,6 +94,7 @@ struct store_options {
     int flush_requests;            /* a flush starts when so many requests wait; 0: no number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 256 MiB */
+    uint64_t copy_bytes;           /* of their copies on the disk; 0: the store makes none */
     size_t result_cache_bytes;     /* of cached results; 0: none are cached */
     size_t merge_bytes;            /* of blocks that a merge has open together; 0: 512 MiB */
     const struct frame_resolver *resolver; /* outlives the store; NULL: no names are looked up */

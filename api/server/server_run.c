@@ -57,6 +57,7 @@ enum {
     JOBS_CONNECTIONS = 5,
     LIMITER_ENTRIES = 1 << 16,
     AUTH_ENTRIES = 1 << 12,
+    COPIES_DISK_SHARE = 8, /* copies of blocks of a bucket take at most this part of the disk */
 };
 
 /* Background work: one thread that wakes up every few seconds. */
@@ -287,6 +288,9 @@ static enum err_code open_store(struct server *server, struct err *err)
         .damaged = note_damage,
         .damaged_context = server->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,
+        .copy_bytes = object_store_setup_are_in_s3(server->settings)
+                          ? disk_total_bytes(server->disk) / COPIES_DISK_SHARE
+                          : 0,
         .result_cache_bytes = (size_t)server->settings->query_cache_bytes / 2,
         .merge_bytes = merge_bytes(server->settings),
         .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),

@@ -33,6 +33,7 @@ struct block_cache {
     struct flight_cache *stacks;  /* struct block with its stacks; each holds an entry of series */
     struct flight_cache *written; /* struct buf: blocks that this server wrote, not opened yet */
     size_t max_bytes;             /* of all three */
+    uint64_t copy_bytes;          /* block_cache_limit_copies; 0: open makes no copies */
     uint64_t seed;                /* of all hashes, so that blocks can be compared */
 };
 
@@ -77,6 +78,11 @@ struct block_cache *block_cache_create(struct object_store *objects, size_t max_
     flight_cache_set_hold(blocks->stacks, HOLD_NS);
     blocks->written = flight_cache_create(max_bytes / WRITTEN_PART, destroy_bytes);
     return blocks;
+}
+
+void block_cache_limit_copies(struct block_cache *blocks, uint64_t copy_bytes)
+{
+    blocks->copy_bytes = copy_bytes;
 }
 
 void block_cache_destroy(struct block_cache *blocks)
@@ -188,6 +194,16 @@ static enum err_code open_block(const struct request *request, open_function *op
     return open(source, request->tenant_id, request->blocks->seed, ret_block, err);
 }
 
+/* Copies on the disk have a limit of their own, but one cache: a copy counts as the part of the
+ * cache's memory that it takes of the disk space for copies. */
+static size_t copy_cost(const struct block_cache *blocks, const struct block *block)
+{
+    const double bytes = (double)block_footer(block)->block_bytes;
+    return blocks->copy_bytes ? (size_t)(bytes / (double)blocks->copy_bytes *
+                                         (double)blocks->max_bytes / SERIES_PART)
+                              : 0;
+}
+
 static enum err_code make_series(void *context, void **ret_value, size_t *ret_bytes,
                                  struct err *err)
 {
@@ -197,7 +213,9 @@ static enum err_code make_series(void *context, void **ret_value, size_t *ret_by
     if (code)
         return code;
     *ret_value = block;
-    *ret_bytes = block_memory(block) + request->place->bytes;
+    /* A part of an object is in memory, a whole object may be a copy. */
+    *ret_bytes = block_memory(block) + (request->place->bytes ? (size_t)request->place->bytes
+                                                              : copy_cost(request->blocks, block));
     return ERR_NONE;
 }
 

@@ -24,6 +24,9 @@ struct wait_limit;
 /* max_bytes: 0: 256 MiB. At most a quarter of it holds bytes of blocks that were just written, an
  * eighth blocks that are open for their series; the rest is for stacks. */
 struct block_cache *block_cache_create(struct object_store *objects, size_t max_bytes);
+/* For an object store whose open makes copies on the disk: those of the blocks that no query uses
+ * take at most copy_bytes. Call it before the first block is opened. */
+void block_cache_limit_copies(struct block_cache *blocks, uint64_t copy_bytes);
 void block_cache_destroy(struct block_cache *blocks); /* NULL is a no-op */
 
 /*
