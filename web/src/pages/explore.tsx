@@ -35,6 +35,7 @@ import type { Flame } from "../model/tree/flame.ts";
 import { labelsOfView } from "../model/rules/labels.ts";
 import { adjacentIn, type Direction } from "../model/account/adjacent_share.ts";
 import { joinQuery } from "../model/continuous/selector.ts";
+import { formatLength } from "../model/continuous/time_window.ts";
 import type { ServedRequest } from "../model/rules/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/rules/stack_rules.ts";
 import { formatState, type ViewState } from "../url_state.ts";
@@ -81,6 +82,24 @@ interface SeenProps {
   extraKeys: Record<string, () => void>;
 }
 
+/** Longer ranges have larger totals: states the lengths of a comparison's ranges if they differ. */
+function LengthsLine({ source, onNormalise }: { source: Source; onNormalise: () => void }) {
+  if (source.kind !== "diff") return null;
+  const [before, after] = [source.before, source.after].map(({ from, to }) =>
+    formatLength(to - from),
+  );
+  if (before === after) return null;
+  return (
+    <p class="hint lengths" role="status">
+      The ranges are not equally long, {before} before and {after} after. Values are totals of a
+      range (of levels: means), not rates.{" "}
+      <Button look="quiet" onClick={onNormalise}>
+        Compare shares
+      </Button>
+    </p>
+  );
+}
+
 /** The viewer, with details about the result above it. */
 function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) {
   // By tree, because the viewer caches recent trees and does not load them again.
@@ -107,6 +126,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
     <>
       <div class="made-line">
         {isDiff && flame && <Verdict flame={flame} isNormalised={view.isNormalised} />}
+        {!view.isNormalised && <LengthsLine source={source} onNormalise={normalise} />}
         <QueryDetailsLine details={details[key] ?? null} />
         {lacks && (
           <div class="names-line">
