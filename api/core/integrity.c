@@ -21,6 +21,7 @@
 
 enum {
     PIECE_BYTES = 256 << 10,
+    RANGE_BYTES = 4 << 20,
     VERIFIED_COUNT = 256,
     VERIFIED_S = 600,
     LISTED_COUNT = 64,
@@ -311,19 +312,53 @@ static enum err_code hash_file(const char *key, int fd, uint64_t bytes, integrit
     return code;
 }
 
+/* Reads an object in ranges, so that no copy of it needs space on the disk. A byte after the end is
+ * asked for with the last one, since a range does not tell the size. */
+static enum err_code hash_ranges(struct object_store *objects,
+                                 const struct integrity_object *object, integrity_pace *pace,
+                                 void *context, uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    buf_auto piece;
+    struct digest_stream *digest = digest_stream_create();
+    buf_init(&piece, RANGE_BYTES);
+    for (uint64_t done = 0; !code && done < object->bytes; done += piece.size) {
+        const uint64_t left = object->bytes - done;
+        buf_clear(&piece);
+        code = object_read_range(objects, object->key, done,
+                                 left < RANGE_BYTES ? (size_t)left : RANGE_BYTES, &piece, err);
+        digest_stream_append(digest, buf_span(&piece));
+        if (!code && pace && !pace(context, piece.size))
+            code = err_set(err, ERR_CANCELLED, "reading object %s was aborted", object->key);
+    }
+    digest_stream_finish(digest, ret_sha256);
+    digest_stream_destroy(digest);
+    struct err ignored;
+    buf_clear(&piece);
+    if (!code && !object_read_range(objects, object->key, object->bytes - 1, 2, &piece, &ignored))
+        code = err_set(err, ERR_CORRUPT, "object %s has more than %" PRIu64 " bytes", object->key,
+                       object->bytes);
+    return code;
+}
+
 enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
                               integrity_pace *pace, void *context, struct err *err)
 {
     fd_auto fd = -1;
     uint64_t bytes;
     uint8_t sha256[DIGEST_BYTES];
-    enum err_code code = object_open(objects, object->key, &fd, &bytes, err);
+    const bool is_read_in_ranges =
+        object_store_makes_copies(objects) && object->bytes > RANGE_BYTES;
+    enum err_code code = is_read_in_ranges
+                             ? hash_ranges(objects, object, pace, context, sha256, err)
+                             : object_open(objects, object->key, &fd, &bytes, err);
     if (code)
         return code;
-    if (bytes != object->bytes)
+    if (!is_read_in_ranges && bytes != object->bytes)
         return err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the database says %" PRIu64, bytes,
                        object->bytes);
-    code = hash_file(object->key, fd, bytes, pace, context, sha256, err);
+    if (!is_read_in_ranges)
+        code = hash_file(object->key, fd, bytes, pace, context, sha256, err);
     if (!code && object->sha256.size &&
         !digest_equal(object->sha256, span_of(sha256, DIGEST_BYTES)))
         code = err_set(err, ERR_CORRUPT, "its SHA-256 is not the one that the database states");
@@ -387,13 +422,18 @@ static void keep_verified(struct integrity *integrity, const struct verified *ve
     pthread_mutex_unlock(&integrity->mutex);
 }
 
-/* Opens the object only to read it once; a copy is gone afterwards. */
+/* Reads the object once, without a copy if it is large. */
 static enum err_code open_and_verify(struct server *server, const struct integrity_object *object,
                                      struct err *err)
 {
-    fd_auto fd = -1;
-    const enum err_code code = integrity_open(server, object, &fd, err);
-    return code ? code : integrity_verify(server, object, fd, err);
+    const enum err_code code = integrity_check(server->objects, object, NULL, NULL, err);
+    if (code == ERR_NOT_FOUND)
+        return fail_missing(server, object, err);
+    if (code == ERR_CORRUPT) {
+        integrity_report(server, object, err);
+        return err_add(err, "object %s is damaged", object->key);
+    }
+    return code;
 }
 
 enum err_code integrity_verify_once(struct server *server, const struct integrity_object *object,

@@ -529,7 +529,7 @@ def test_only_small_objects_are_copied_below_the_reserve_of_the_disk(server, buc
     def count_copies():
         return sum(method == "GET" and "symbols/" in key for method, key in bucket.requests)
 
-    # A part of a debug file is sent after the whole was copied and compared.
+    # A part of a debug file is sent after the whole was read and compared, without a copy.
     file = f"/buildid/{program.build_id}/debuginfo"
     (tmp_path / "random").write_bytes(os.urandom(5 << 20))
     section = f"--add-section=.random={tmp_path / 'random'}"
@@ -537,6 +537,8 @@ def test_only_small_objects_are_copied_below_the_reserve_of_the_disk(server, buc
     sent = api.post(f"/api/v1/debuginfo/{program.build_id}/debuginfo", program.elf.read_bytes())
     assert sent.status == 202, sent
     wait_built(api, program.build_id)
+    large = b"".join(b"main;%s 1\n" % os.urandom(500).hex().encode() for _ in range(6000))
+    large_top = f"/api/v1/shares/{share(api, large)['id']}/top"
     status = os.statvfs(server.data_dir)
     reserve = status.f_bavail * status.f_frsize * 3 // 2
     if reserve > 1 << 40:
@@ -546,15 +548,23 @@ def test_only_small_objects_are_copied_below_the_reserve_of_the_disk(server, buc
     server.launch()  # it is not ready, since nothing can be stored
     api.close()
     wait_for(lambda: responds(api, "/healthz"))
-    response = api.get(file, headers={"Range": "bytes=0-99"})
+    assert api.get(file, headers={"Range": "bytes=0-99"}).status == 206
+    response = api.get(large_top)
     assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
-    assert "no space" in response.text, response
     before = count_copies()
     assert not api.get(top).json()["symbolization"]["complete"]
     assert count_copies() == before
     del server.arguments[-2:]
     server.restart()
     api.close()
-    assert api.get(file, headers={"Range": "bytes=0-99"}).status == 206
+    assert api.get(large_top).status == 200
     assert api.get(top).json()["symbolization"]["complete"]
     assert count_copies() == before + 1
+    (key,) = (key for key in bucket.objects if "debuginfo/" in key)
+    data = bucket.objects[key]
+    for damaged in (data[:-1] + bytes([data[-1] ^ 1]), data + b"x", data[:-1]):
+        bucket.objects[key] = damaged
+        server.restart()  # it remembers what it verified
+        api.close()
+        response = api.get(file, headers={"Range": "bytes=0-99"})
+        assert response.status == 500 and "damaged" in response.text, response

@@ -110,17 +110,17 @@ static void the_reserve_is_released_when_others_fill_the_disk(void **state)
 {
     struct fixture *fixture = *state;
     const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
-    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+    assert_int_equal(disk_held_bytes(fixture->disk), 32 * MIB);
     os_fault_free_bytes(99 * MIB);
     wait_for(fixture, ERR_BUSY);
-    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+    assert_int_equal(disk_held_bytes(fixture->disk), 32 * MIB);
     os_fault_free_bytes(0);
     while (disk_held_bytes(fixture->disk) && clock_monotonic_ns() < until_ns)
         clock_sleep_ms(5);
     assert_int_equal(disk_held_bytes(fixture->disk), 0);
     os_fault_free_bytes(201 * MIB);
     wait_for(fixture, ERR_NONE);
-    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+    assert_int_equal(disk_held_bytes(fixture->disk), 32 * MIB);
 }
 
 static void the_reserve_outlives_the_server_and_is_reused_at_the_next_start(void **state)
@@ -134,7 +134,7 @@ static void the_reserve_outlives_the_server_and_is_reused_at_the_next_start(void
     assert_int_equal(access(held, F_OK), 0);
     assert_int_equal(disk_create(fixture->path, 100 * MIB, &fixture->disk, &fixture->err),
                      ERR_NONE);
-    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+    assert_int_equal(disk_held_bytes(fixture->disk), 32 * MIB);
     disk_destroy(fixture->disk);
     fixture->disk = NULL;
     os_fault_free_bytes(MIB);
