@@ -304,10 +304,10 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     name_user(job);
     pg_set_client(request->principal.tenant_id);
     code = auth_check_access(request, err);
-    if (code == ERR_NONE)
-        code = change_limit_take(request, err);
     if (code == ERR_NONE && needs_space(request))
         code = disk_check(request->server->disk, err);
+    if (code == ERR_NONE)
+        code = change_limit_take(request, err);
     if (code == ERR_NONE)
         code = request->route->flags & ROUTE_AGENT ? take_agent_slot(job, err)
                                                    : take_worker(request, err);
