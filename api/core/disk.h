@@ -48,8 +48,8 @@ enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes,
  * as a share, half of the reserve, so that profiles are shown on a full disk. */
 bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes);
 
-/* The bytes that are free at this moment: a system call, which waits for a disk that hangs. 0 if
- * the disk does not tell. */
+/* The bytes that are free at this moment: a system call, which waits for a disk that hangs. 0 after
+ * an error. */
 uint64_t disk_look_free_bytes(const struct disk *disk);
 
 /* The size of the file system. */

@@ -148,7 +148,7 @@ static void append_job(struct worker_pool *pool, struct worker_job *job)
     (void)wake_thread(pool);
 }
 
-/* Called locked. Whoever wakes the thread removes it from the list. */
+/* Called locked. wake_thread removes the thread from the list. */
 static void wait_for_wake(struct worker_pool *pool)
 {
     struct idle_thread self = {.next = pool->idle};

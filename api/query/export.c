@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* What an export allocates at a time; an export smaller than that allocates what it takes. */
+/* An export allocates this much at a time, a smaller one only its own size. */
 #define STEP_BYTES ((uint64_t)16 << 20)
 
 struct spool {
