@@ -22,6 +22,15 @@ struct spool {
     uint64_t bytes;
 };
 
+/* Near a limit, where another step does not fit, the file grows by what is written. */
+static enum err_code extend(struct export_file *file, uint64_t end, struct err *err)
+{
+    if (end >= STEP_BYTES && export_space_extend(file, end + STEP_BYTES, err) == ERR_NONE)
+        return ERR_NONE;
+    *err = (struct err){0};
+    return export_space_extend(file, end, err);
+}
+
 static enum err_code append_bytes(void *context, struct span bytes, struct err *err)
 {
     struct spool *spool = context;
@@ -34,7 +43,7 @@ static enum err_code append_bytes(void *context, struct span bytes, struct err *
             EXPORT_MAX_BYTES);
     enum err_code code = ERR_NONE;
     if (end > spool->file.bytes)
-        code = export_space_extend(&spool->file, end < STEP_BYTES ? end : end + STEP_BYTES, err);
+        code = extend(&spool->file, end, err);
     if (!code && os_write_all(spool->file.fd, bytes.data, bytes.size) != 0)
         code = err_set_errno(err, ERR_IO, "writing an export");
     spool->bytes = end;

@@ -63,6 +63,13 @@ void export_space_end(struct export_file *file)
     pthread_mutex_unlock(&space->mutex);
 }
 
+static void set_bytes(struct export_file *file, uint64_t bytes)
+{
+    pthread_mutex_lock(&file->space->mutex);
+    file->bytes = bytes;
+    pthread_mutex_unlock(&file->space->mutex);
+}
+
 static enum err_code fail_busy(struct err *err, const char *what)
 {
     err_set(err, ERR_BUSY,
@@ -122,6 +129,8 @@ enum err_code export_space_extend(struct export_file *file, uint64_t bytes, stru
         code = err_set(err, ERR_LIMIT, "the disk is nearly full");
     if (!code)
         code = disk_allocate(file->space->disk, file->fd, bytes, err);
+    if (code) /* nothing was allocated */
+        set_bytes(file, before);
     if (code == ERR_LIMIT) {
         err_set(err, ERR_BUSY,
                 "the server's disk has no space for an export now: select fewer series or a "
@@ -136,8 +145,6 @@ enum err_code export_space_trim(struct export_file *file, uint64_t bytes, struct
 {
     if (ftruncate(file->fd, (off_t)bytes) != 0)
         return err_set_errno(err, ERR_IO, "freeing the rest of the file of an export");
-    pthread_mutex_lock(&file->space->mutex);
-    file->bytes = bytes;
-    pthread_mutex_unlock(&file->space->mutex);
+    set_bytes(file, bytes);
     return ERR_NONE;
 }
