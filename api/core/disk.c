@@ -24,7 +24,7 @@ enum {
     RETRY_S = 30,
     MIN_FREE_SHARE = 16,
     MIN_FREE_MOST_SHARE = 4, /* for a disk below 256 MiB */
-    HELD_SHARE = 2,          /* of the reserve: PostgreSQL needs 16 MiB to start */
+    HELD_SHARE = 2,          /* .held has a half of the reserve; PostgreSQL needs 16 MiB */
     GIVE_UP_SHARE = 8,
 };
 

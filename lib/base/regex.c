@@ -315,8 +315,7 @@ static uint32_t copies_together(const struct layout *layout, struct extent lengt
     return (uint32_t)(begins / length.least) + 1;
 }
 
-/* Of the last item or group: least to most times. MANY is a loop after the least number of copies.
- */
+/* Repeats the last item or group least to most times; MANY is a loop after the least copies. */
 static void repeat_last(struct layout *layout, uint32_t least, uint32_t most)
 {
     const struct extent begin = layout->last_begin;

@@ -197,7 +197,7 @@ struct otlp_decoder {
     /* what profiles, scopes and samples share: each is computed once */
     struct map_u64 parts;         /* by string: the string of its part (batch_type.h) */
     struct map_u64 type_names;    /* by sample type, and whether the period's is "wall" */
-    uint64_t *resource_hashes;    /* of the bytes of each resource */
+    uint64_t *resource_hashes;    /* by number of the resource: the hash of its bytes */
     struct map_u64 cpu_times;     /* hashes of resource, time and duration of CPU time profiles */
     struct map_u64 sorted_labels; /* by context and variant: index of sorted */
     struct otlp_array sorted;     /* struct otlp_sorted_labels */
