@@ -14,6 +14,9 @@
 
 #include <string.h>
 
+/* Per team. */
+enum { MAX_FAILED_FILES = 1000 };
+
 /* Whether the file caused the failure, so that a retry would fail in the same way. */
 static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
 {
@@ -154,6 +157,17 @@ static enum err_code keep_executable(struct server *server, const struct debugin
     return pg_commit(connection, err);
 }
 
+/* Deletes the oldest failed files of the team. Their rows count in no quota. */
+static enum err_code limit_failed_files(struct pg_connection *connection, int64_t tenant_id,
+                                        struct arena *arena, struct err *err)
+{
+    return pg_queue_values(connection, tenant_id,
+                           "DELETE FROM debug_file WHERE id IN (SELECT id FROM debug_file"
+                           " WHERE tenant_id = $1 AND state = 'failed'"
+                           " ORDER BY id DESC OFFSET $2)",
+                           arena, err, PG_I64(tenant_id), PG_I64(MAX_FAILED_FILES));
+}
+
 /* Keeps the reason and deletes the bytes, which are of no use. A file that was damaged or lost in
  * the store gets version 0, so that the same file is accepted when it is uploaded again. */
 static enum err_code fail_job(struct server *server, const struct debuginfo_job *job,
@@ -180,6 +194,9 @@ static enum err_code fail_job(struct server *server, const struct debuginfo_job 
                            " WHERE id = $1",
                            arena, err, PG_I64(job->file_id), PG_TEXT(reason),
                            PG_I64(is_damaged ? 0 : SYMBOL_BUILDER_VERSION));
+    if (code)
+        return code;
+    code = limit_failed_files(connection, job->tenant_id, arena, err);
     if (code)
         return code;
     return pg_commit(connection, err);

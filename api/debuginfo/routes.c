@@ -21,7 +21,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
+enum {
+    LIST_DEFAULT = 100,
+    LIST_MAX = 1000,
+    FILES_MAX = 100, /* of one build id */
+};
 
 enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],
                                 struct err *err)
@@ -155,10 +159,11 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
         return code;
     code = pg_query_values(connection, tenant_id,
                            "SELECT kind, state, reason, bytes, encode(sha256, 'hex'), file,"
-                           " rfc3339(created_at), object_is_damaged(object_key)"
-                           " FROM debug_file"
-                           " WHERE tenant_id = $1 AND build_id = $2 ORDER BY id",
-                           request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id));
+                           " rfc3339(created_at), object_is_damaged(object_key) FROM"
+                           " (SELECT * FROM debug_file WHERE tenant_id = $1 AND build_id = $2"
+                           "  ORDER BY id DESC LIMIT $3) AS newest ORDER BY id",
+                           request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id),
+                           PG_I64(FILES_MAX));
     if (code)
         return code;
     return pg_query_values(connection, tenant_id, TABLE_SELECT " AND build_id = $2", request->arena,

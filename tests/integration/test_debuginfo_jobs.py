@@ -243,6 +243,26 @@ def test_deleting_a_team_deletes_its_files_and_jobs(start_server, programs, tmp_
             assert cursor.fetchone()[0] == 0, table
 
 
+def test_a_team_keeps_a_thousand_failed_files(start_server, programs, tmp_path):
+    programs.script(CRASH)
+    server = start_server(program=programs.perfoliod)
+    client = Tenant(server).api("debuginfo")
+    send(client, tmp_path, "aa43")
+    wait_built(client, "aa43", "failed")
+    with server.cursor("perfolio_jobs") as cursor:
+        cursor.execute(
+            "INSERT INTO debug_file (tenant_id, build_id, kind, object_key, bytes, sha256, state)"
+            " SELECT tenant_id, 'aa44', kind, '', 0, sha256(n::text::bytea), state"
+            " FROM debug_file, generate_series(1, 1200) n"
+        )
+        cursor.connection.commit()
+    assert len(client.get(path("aa44")).json()["files"]) == 100
+    send(client, tmp_path, "aa45")
+    wait_built(client, "aa45", "failed")
+    listed = {b["build_id"]: b["files"] for b in client.get("/api/v1/debuginfo").json()["binaries"]}
+    assert listed == {"aa44": 999, "aa45": 1}
+
+
 def test_old_needs_and_failures_are_deleted(start_server, programs, tmp_path):
     programs.script(CRASH)
     server = start_server(program=programs.perfoliod)
