@@ -1,6 +1,6 @@
 #include "agent/labels/process_labels.h"
 
-#include "agent/labels/containers.h"
+#include "agent/labels/container_metadata.h"
 #include "agent/labels/label_set.h"
 #include "agent/labels/pods.h"
 #include "agent/labels/program_info.h"
@@ -297,14 +297,14 @@ static void find_environment(struct search *search)
 static void find_container(struct search *search, struct span id)
 {
     const struct label_settings *settings = &search->source->settings;
-    const struct span runtime = containers_runtime(search->cgroup);
+    const struct span runtime = container_metadata_runtime(search->cgroup);
     put_label(search, "container_id", id);
     put_label(search, "container_runtime", runtime);
     if (span_equal_text(runtime, "containerd"))
         put_meta(search, "__meta_containerd_container_id", id);
     if (span_equal_text(runtime, "docker"))
         put_meta(search, "__meta_docker_container_id", id);
-    (void)containers_find(settings->host_root, id, search->set);
+    (void)container_metadata_find(settings->host_root, id, search->set);
     if (settings->pods)
         (void)pods_find(settings->pods, id, search->set);
     search->has_container = true;

@@ -12,7 +12,7 @@
  * have a stack that occurs only once. --paced: not faster than the time of the profiles. --rows
  * writes (service, pod, stack, time_ns, value), --stacks the text of each stack as `folded` has it,
  * by number. Prints a header and a line of CSV at the end:
- * rows,requests,wire_bytes,seconds,generator_cpu_s,distinct; seconds are those of sending.
+ * rows,requests,protobuf_bytes,seconds,generator_cpu_s,distinct; seconds are those of sending.
  */
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -83,7 +83,7 @@ struct feed {
     uint64_t row_count;
     uint64_t distinct_count; /* sum of the stacks of all requests */
     uint64_t request_count;
-    uint64_t wire_bytes;
+    uint64_t protobuf_bytes;
     uint64_t failure_count;
     uint64_t refusal_count; /* refused with Retry-After */
     /* Of the current request: */
@@ -515,7 +515,7 @@ static void send_request(struct feed *feed, struct span body, uint32_t target)
     curl_easy_setopt(connection->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
     connection->is_busy = true;
     feed->request_count++;
-    feed->wire_bytes += body.size;
+    feed->protobuf_bytes += body.size;
     curl_multi_add_handle(feed->multi, connection->easy);
 }
 
@@ -640,9 +640,9 @@ int main(int argc, char **argv)
         die(err.message);
     if ((feed->rows && fclose(feed->rows)) || (feed->stacks && fclose(feed->stacks)))
         die("writing the files");
-    printf("rows,requests,wire_bytes,seconds,generator_cpu_s,distinct\n");
+    printf("rows,requests,protobuf_bytes,seconds,generator_cpu_s,distinct\n");
     printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%.3f,%.4f\n", feed->row_count,
-           feed->request_count, feed->wire_bytes, (double)feed->sending_ns / 1e9, cpu_s,
+           feed->request_count, feed->protobuf_bytes, (double)feed->sending_ns / 1e9, cpu_s,
            (double)feed->distinct_count / (double)(feed->row_count ? feed->row_count : 1));
     return feed->failure_count ? 1 : 0;
 }

@@ -273,7 +273,7 @@ def latency(name, call, goal_p50=None, goal_p99=None, rounds=None):
 def ingest(name, data, goal):
     all_s = data.server_cpu_s + data.postgres_cpu_s
     row(f"{name}: samples", int(data.rows), "rows")
-    row(f"{name}: bytes on the wire", data.sent["wire_bytes"] / data.rows, "B/row")
+    row(f"{name}: bytes on the wire", data.sent["protobuf_bytes"] / data.rows, "B/row")
     row(
         f"{name}: samples whose stack is unique in the request",
         100 * data.sent["distinct"],

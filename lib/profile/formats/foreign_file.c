@@ -1,7 +1,7 @@
 #include "lib/profile/formats/foreign_file.h"
 
 #include "lib/profile/formats/json_scan.h"
-#include "lib/profile/wire.h"
+#include "lib/profile/protobuf.h"
 
 #include <assert.h>
 
@@ -166,18 +166,18 @@ const char *foreign_file_find(struct span bytes)
  * message, and Perfetto's is a TracePacket. */
 const char *foreign_file_find_protobuf(struct span bytes)
 {
-    struct wire_field field;
-    if (bytes.size == 0 || !wire_read_field(bytes.data, bytes.data + bytes.size, &field) ||
-        field.id != 1 || field.type != WIRE_BYTES || field.bytes.size == 0)
+    struct protobuf_field field;
+    if (bytes.size == 0 || !protobuf_read_field(bytes.data, bytes.data + bytes.size, &field) ||
+        field.id != 1 || field.type != PROTOBUF_BYTES || field.bytes.size == 0)
         return NULL;
     switch (field.bytes.data[0]) {
-    case 1 << 3 | WIRE_BYTES: /* resource */
+    case 1 << 3 | PROTOBUF_BYTES: /* resource */
         return "this is a batch of OpenTelemetry (OTLP); send it to /v1development/profiles, with "
                "`perfolio push --format otlp FILE`";
-    case 3 << 3 | WIRE_VARINT:          /* trusted_uid */
-    case 6 << 3 | WIRE_BYTES:           /* clock_snapshot */
-    case 8 << 3 | WIRE_VARINT:          /* timestamp */
-    case 10 << 3 | WIRE_VARINT:         /* trusted_packet_sequence_id */
+    case 3 << 3 | PROTOBUF_VARINT:      /* trusted_uid */
+    case 6 << 3 | PROTOBUF_BYTES:       /* clock_snapshot */
+    case 8 << 3 | PROTOBUF_VARINT:      /* timestamp */
+    case 10 << 3 | PROTOBUF_VARINT:     /* trusted_packet_sequence_id */
     case (uint8_t)(33 << 3) | 0x80 | 2: /* trace_config */
     case (uint8_t)(89 << 3) | 0x80 | 2: /* trace_uuid */
         return "this is a trace of Perfetto; `traceconv profile FILE` makes pprof profiles of its "

@@ -1,6 +1,6 @@
 /* Encodes responses in the encoding of the request. */
 #include "lib/profile/otlp/otlp.h"
-#include "lib/profile/wire.h"
+#include "lib/profile/protobuf.h"
 
 #include <stdio.h>
 
@@ -132,14 +132,14 @@ void otlp_write_status(enum otlp_encoding encoding, enum err_code code, const ch
 }
 
 /* The last field with that number and type; all zeros if there is none. */
-static bool find_field(struct span message, uint32_t id, enum wire_type type,
-                       struct wire_field *ret_field)
+static bool find_field(struct span message, uint32_t id, enum protobuf_type type,
+                       struct protobuf_field *ret_field)
 {
     const uint8_t *at = message.data, *end = message.size ? at + message.size : at;
-    *ret_field = (struct wire_field){0};
+    *ret_field = (struct protobuf_field){0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == id && field.type == type)
@@ -150,8 +150,8 @@ static bool find_field(struct span message, uint32_t id, enum wire_type type,
 
 static bool read_message(struct span message, uint32_t id, char *ret_message)
 {
-    struct wire_field field;
-    if (!find_field(message, id, WIRE_BYTES, &field))
+    struct protobuf_field field;
+    if (!find_field(message, id, PROTOBUF_BYTES, &field))
         return false;
     snprintf(ret_message, OTLP_MESSAGE_BYTES, "%.*s", SPAN_PRINT(field.bytes));
     return true;
@@ -159,9 +159,9 @@ static bool read_message(struct span message, uint32_t id, char *ret_message)
 
 bool otlp_read_response(struct span body, uint64_t *ret_rejected, char *ret_message)
 {
-    struct wire_field partial, rejected;
-    if (!find_field(body, RESPONSE_PARTIAL_SUCCESS, WIRE_BYTES, &partial) ||
-        !find_field(partial.bytes, PARTIAL_SUCCESS_REJECTED, WIRE_VARINT, &rejected))
+    struct protobuf_field partial, rejected;
+    if (!find_field(body, RESPONSE_PARTIAL_SUCCESS, PROTOBUF_BYTES, &partial) ||
+        !find_field(partial.bytes, PARTIAL_SUCCESS_REJECTED, PROTOBUF_VARINT, &rejected))
         return false;
     *ret_rejected = rejected.number;
     return read_message(partial.bytes, PARTIAL_SUCCESS_MESSAGE, ret_message);

@@ -19,10 +19,10 @@ static void join(struct span *list, struct buf *joined, struct span bytes)
     *list = buf_span(joined);
 }
 
-bool otlp_list_add(struct span *list, struct buf *joined, const struct wire_field *field,
-                   enum wire_type type)
+bool otlp_list_add(struct span *list, struct buf *joined, const struct protobuf_field *field,
+                   enum protobuf_type type)
 {
-    if (field->type == WIRE_BYTES) {
+    if (field->type == PROTOBUF_BYTES) {
         if (list->size)
             join(list, joined, field->bytes);
         else
@@ -32,8 +32,8 @@ bool otlp_list_add(struct span *list, struct buf *joined, const struct wire_fiel
     if (field->type != type)
         return false;
     /* The bytes as in a packed list. */
-    const bool is_varint = type == WIRE_VARINT;
-    uint8_t bytes[WIRE_VARINT_BYTES_MAX];
+    const bool is_varint = type == PROTOBUF_VARINT;
+    uint8_t bytes[PROTOBUF_VARINT_BYTES_MAX];
     size_t size = 0;
     uint64_t rest = field->number;
     for (; is_varint ? rest >= 0x80 : size < 7; rest >>= is_varint ? 7 : 8)
@@ -79,15 +79,16 @@ static void set_text(struct otlp_decoder *decoder, struct otlp_attribute *attrib
     attribute->text = otlp_intern(decoder, text);
 }
 
-static enum wire_type type_of_value(uint32_t id)
+static enum protobuf_type type_of_value(uint32_t id)
 {
     if (id == ANY_DOUBLE)
-        return WIRE_FIXED64;
-    return id == ANY_BOOL || id == ANY_INT || id == ANY_STRING_STRINDEX ? WIRE_VARINT : WIRE_BYTES;
+        return PROTOBUF_FIXED64;
+    return id == ANY_BOOL || id == ANY_INT || id == ANY_STRING_STRINDEX ? PROTOBUF_VARINT
+                                                                        : PROTOBUF_BYTES;
 }
 
 static bool set_value(struct otlp_decoder *decoder, struct otlp_attribute *attribute,
-                      const struct wire_field *field)
+                      const struct protobuf_field *field)
 {
     switch (field->id) {
     case ANY_STRING:
@@ -119,8 +120,8 @@ bool otlp_read_value(struct otlp_decoder *decoder, struct span bytes,
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == 0 || field.id > ANY_STRING_STRINDEX)
@@ -159,14 +160,14 @@ static bool fill_attribute(struct otlp_decoder *decoder, struct span bytes,
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == 0 || field.id > ATTRIBUTE_UNIT)
             continue;
         bool is_value = field.id == ATTRIBUTE_VALUE;
-        if (field.type != (is_value ? WIRE_BYTES : WIRE_VARINT))
+        if (field.type != (is_value ? PROTOBUF_BYTES : PROTOBUF_VARINT))
             return false;
         bool is_good = is_value ? otlp_read_value(decoder, field.bytes, attribute)
                                 : otlp_find_string(decoder, field.number,

@@ -11,13 +11,13 @@ static bool read_value_type(struct span bytes, struct otlp_value_type *type,
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     *type = (struct otlp_value_type){0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == 0 || field.id > VALUE_TYPE_TEMPORALITY)
             continue;
-        if (field.type != WIRE_VARINT)
+        if (field.type != PROTOBUF_VARINT)
             return false;
         if (field.id == VALUE_TYPE_TYPE)
             type->type = field.number;
@@ -37,13 +37,13 @@ static bool count_sample(struct span bytes, struct otlp_profile *profile, struct
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id >= SAMPLE_FIELD_COUNT)
             continue;
-        bool is_bytes = field.type == WIRE_BYTES;
+        bool is_bytes = field.type == PROTOBUF_BYTES;
         votes->is_new |= field.id == 4 && is_bytes;
         votes->is_old |= field.id == 3 && is_bytes;
         if (field.id == 5 && is_bytes && field.bytes.size % 8)
@@ -56,10 +56,10 @@ static bool count_sample(struct span bytes, struct otlp_profile *profile, struct
 }
 
 /* Reads a field of a profile other than its samples; false when it has the wrong type. */
-static bool read_profile_field(const struct wire_field *field, struct otlp_profile *profile,
+static bool read_profile_field(const struct protobuf_field *field, struct otlp_profile *profile,
                                struct otlp_votes *votes)
 {
-    bool is_bytes = field->type == WIRE_BYTES, is_number = field->type == WIRE_VARINT;
+    bool is_bytes = field->type == PROTOBUF_BYTES, is_number = field->type == PROTOBUF_VARINT;
     switch (field->id) {
     case PROFILE_SAMPLE_TYPE:
         return is_bytes && read_value_type(field->bytes, &profile->sample_type, votes);
@@ -67,7 +67,7 @@ static bool read_profile_field(const struct wire_field *field, struct otlp_profi
         return is_bytes && read_value_type(field->bytes, &profile->period_type, votes);
     case PROFILE_TIME:
         profile->time_ns = field->number;
-        return field->type == WIRE_FIXED64;
+        return field->type == PROTOBUF_FIXED64;
     case PROFILE_DURATION:
         profile->duration_ns = field->number;
         return is_number;
@@ -95,13 +95,13 @@ static bool read_profile(struct span bytes, struct otlp_profile *profile, struct
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
         const uint8_t *start = at;
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
-        bool is_good = field.id == PROFILE_SAMPLES
-                           ? field.type == WIRE_BYTES && count_sample(field.bytes, profile, votes)
-                           : read_profile_field(&field, profile, votes);
+        bool is_good = field.id == PROFILE_SAMPLES ? field.type == PROTOBUF_BYTES &&
+                                                         count_sample(field.bytes, profile, votes)
+                                                   : read_profile_field(&field, profile, votes);
         if (!is_good)
             return false;
         if (field.id != PROFILE_SAMPLES)
@@ -146,11 +146,11 @@ static enum err_code walk_scope(struct otlp_decoder *decoder, struct span bytes)
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     struct span scope = {0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         bool is_ours =
             at && (field.id == SCOPE_PROFILES_SCOPE || field.id == SCOPE_PROFILES_PROFILES);
-        if (!at || (is_ours && field.type != WIRE_BYTES))
+        if (!at || (is_ours && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "the scope's profile", decoder->profile_count);
         if (field.id == SCOPE_PROFILES_SCOPE)
             scope = field.bytes;
@@ -172,11 +172,11 @@ static enum err_code walk_resource(struct otlp_decoder *decoder, struct span byt
     const uint64_t first_context = decoder->context_count;
     struct span resource = {0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         bool is_ours = at && (field.id == RESOURCE_PROFILES_RESOURCE ||
                               field.id == RESOURCE_PROFILES_SCOPE_PROFILES);
-        if (!at || (is_ours && field.type != WIRE_BYTES))
+        if (!at || (is_ours && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "resource", decoder->resource_count);
         if (field.id == RESOURCE_PROFILES_RESOURCE)
             resource = field.bytes;
@@ -199,11 +199,11 @@ static enum err_code walk_request(struct otlp_decoder *decoder, struct span *ret
     bool has_dictionary = false;
     while (at < end) {
         const uint8_t *start = at;
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         bool is_ours =
             at && (field.id == REQUEST_RESOURCE_PROFILES || field.id == REQUEST_DICTIONARY);
-        if (!at || field.id == 0 || (is_ours && field.type != WIRE_BYTES))
+        if (!at || field.id == 0 || (is_ours && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "the field at byte", (uint64_t)(start - decoder->raw.data));
         if (field.id == REQUEST_DICTIONARY && has_dictionary)
             return err_set(decoder->err, ERR_INVALID,
@@ -229,12 +229,12 @@ static uint64_t count_inner(struct span bytes, uint32_t id)
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     uint64_t count = 0;
     while (at && at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at || field.id != id)
             continue;
-        bool is_packed = id == STACK_LOCATIONS && field.type == WIRE_BYTES;
-        count += is_packed ? wire_count_varints(field.bytes) : 1;
+        bool is_packed = id == STACK_LOCATIONS && field.type == PROTOBUF_BYTES;
+        count += is_packed ? protobuf_count_varints(field.bytes) : 1;
     }
     return count;
 }
@@ -245,10 +245,10 @@ static enum err_code count_dictionary(struct otlp_decoder *decoder, struct span 
     struct otlp_counts *counts = &decoder->counts;
     while (at < end) {
         const uint8_t *start = at;
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         bool is_ours = at && field.id < TABLE_COUNT;
-        if (!at || field.id == 0 || (is_ours && field.type != WIRE_BYTES))
+        if (!at || field.id == 0 || (is_ours && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "the dictionary at byte", (uint64_t)(start - bytes.data));
         if (!is_ours)
             continue;
@@ -350,14 +350,14 @@ static bool is_index(const struct layout_check *check, enum otlp_table table, ui
 }
 
 static bool are_indexes(const struct layout_check *check, enum otlp_table table,
-                        const struct wire_field *field)
+                        const struct protobuf_field *field)
 {
-    if (field->type == WIRE_VARINT)
+    if (field->type == PROTOBUF_VARINT)
         return is_index(check, table, field->number);
     const uint8_t *at = field->bytes.data, *end = otlp_end(field->bytes);
     while (at < end) {
         uint64_t index;
-        at = wire_read_varint(at, end, &index);
+        at = protobuf_read_varint(at, end, &index);
         if (!at || !is_index(check, table, index))
             return false;
     }
@@ -370,15 +370,15 @@ static void check_sample(struct layout_check *check, struct span bytes)
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     unsigned counts[SAMPLE_FIELD_COUNT] = {0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return;
         if (field.id >= SAMPLE_FIELD_COUNT)
             continue;
         counts[field.id]++;
         if (field.id == 2) {
-            check->is_second_unpacked |= field.type == WIRE_VARINT;
+            check->is_second_unpacked |= field.type == PROTOBUF_VARINT;
             check->is_new_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);
         } else if (field.id == 3) {
             check->is_old_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);

@@ -287,8 +287,8 @@ void *otlp_array_keep(struct arena *arena, const struct otlp_array *array, size_
 /* Adds the numbers of a repeated field to list, which is packed. The field is a single number of
  * `type` or packed numbers; false when it is neither. Lists in several pieces are concatenated
  * in joined. */
-bool otlp_list_add(struct span *list, struct buf *joined, const struct wire_field *field,
-                   enum wire_type type);
+bool otlp_list_add(struct span *list, struct buf *joined, const struct protobuf_field *field,
+                   enum protobuf_type type);
 
 /* ---- lookups, inline for the hot loops ---- */
 
@@ -299,11 +299,11 @@ static inline const uint8_t *otlp_end(struct span bytes)
 }
 
 /* Advances to the next entry of a table; false at the end. The first pass has checked the bytes. */
-WIRE_INLINE bool otlp_next_entry(struct otlp_range *range, uint32_t id, struct span *bytes)
+PROTOBUF_INLINE bool otlp_next_entry(struct otlp_range *range, uint32_t id, struct span *bytes)
 {
     while (range->start < range->end) {
-        struct wire_field field;
-        range->start = wire_read_field(range->start, range->end, &field);
+        struct protobuf_field field;
+        range->start = protobuf_read_field(range->start, range->end, &field);
         if (field.id == id) {
             *bytes = field.bytes;
             return true;

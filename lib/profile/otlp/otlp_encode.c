@@ -60,20 +60,20 @@ static void put_number(struct buf *to, uint32_t field, uint64_t number)
 {
     if (number == 0)
         return;
-    put_varint(to, (uint64_t)field << 3 | WIRE_VARINT);
+    put_varint(to, (uint64_t)field << 3 | PROTOBUF_VARINT);
     put_varint(to, number);
 }
 
 static void put_bytes(struct buf *to, uint32_t field, struct span bytes)
 {
-    put_varint(to, (uint64_t)field << 3 | WIRE_BYTES);
+    put_varint(to, (uint64_t)field << 3 | PROTOBUF_BYTES);
     put_varint(to, bytes.size);
     buf_append_span(to, bytes);
 }
 
 static void put_fixed64(struct buf *to, uint32_t field, uint64_t number)
 {
-    put_varint(to, (uint64_t)field << 3 | WIRE_FIXED64);
+    put_varint(to, (uint64_t)field << 3 | PROTOBUF_FIXED64);
     buf_append_u64(to, number);
 }
 
@@ -115,7 +115,7 @@ static uint32_t next_attribute(struct encoder *encoder, struct profile_label lab
     struct buf *attribute = &encoder->piece[1], *value = &encoder->piece[2];
     put_number(attribute, ATTRIBUTE_KEY, label.key);
     if (label.is_numeric) {
-        put_varint(value, (uint64_t)ANY_INT << 3 | WIRE_VARINT);
+        put_varint(value, (uint64_t)ANY_INT << 3 | PROTOBUF_VARINT);
         put_varint(value, (uint64_t)label.number);
         put_piece(attribute, ATTRIBUTE_VALUE, value);
     } else {

@@ -1,6 +1,6 @@
 #include "lib/profile/otlp/otlp_indexes.h"
 
-#include "lib/profile/wire.h"
+#include "lib/profile/protobuf.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -28,7 +28,7 @@ uint32_t *otlp_indexes_read_portable(struct span bytes, uint32_t *entry, uint64_
                 continue;
             }
         }
-        at = wire_read_varint(at, end, &word);
+        at = protobuf_read_varint(at, end, &word);
         if (!at)
             return NULL;
         is_wrong |= word >= limit;
@@ -105,7 +105,7 @@ __attribute__((target("sse4.1"))) uint32_t *otlp_indexes_read(const struct otlp_
         if (table->counts[mask])
             continue;
         uint64_t number; /* three bytes or more */
-        at = wire_read_varint(at, end, &number);
+        at = protobuf_read_varint(at, end, &number);
         if (!at)
             return NULL;
         is_wrong |= number >= limit;

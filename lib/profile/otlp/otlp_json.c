@@ -143,7 +143,7 @@ static void write_varint(struct buf *raw, uint64_t number)
     buf_append_byte(raw, (uint8_t)number);
 }
 
-static void write_tag(struct buf *raw, const struct json_field *field, enum wire_type type)
+static void write_tag(struct buf *raw, const struct json_field *field, enum protobuf_type type)
 {
     write_varint(raw, (uint64_t)field->number << 3 | type);
 }
@@ -153,7 +153,7 @@ static void write_tag(struct buf *raw, const struct json_field *field, enum wire
 static size_t begin_bytes(struct buf *raw, const struct json_field *field)
 {
     static const uint8_t room[SIZE_BYTES] = {0};
-    write_tag(raw, field, WIRE_BYTES);
+    write_tag(raw, field, PROTOBUF_BYTES);
     buf_append(raw, room, sizeof(room));
     return raw->size;
 }
@@ -257,16 +257,16 @@ static enum err_code write_simple(const struct json_field *field, const json_t *
     switch (field->kind) {
     case AS_NUMBER:
     case AS_FIXED64:
-        write_tag(raw, field, field->kind == AS_FIXED64 ? WIRE_FIXED64 : WIRE_VARINT);
+        write_tag(raw, field, field->kind == AS_FIXED64 ? PROTOBUF_FIXED64 : PROTOBUF_VARINT);
         return write_number(field, value, raw, err);
     case AS_BOOL:
-        write_tag(raw, field, WIRE_VARINT);
+        write_tag(raw, field, PROTOBUF_VARINT);
         write_varint(raw, json_is_true(value));
         return json_is_boolean(value) ? ERR_NONE : wrong(field, "true or false", err);
     case AS_DOUBLE:
         if (!read_double(value, &real))
             return wrong(field, "a number", err);
-        write_tag(raw, field, WIRE_FIXED64);
+        write_tag(raw, field, PROTOBUF_FIXED64);
         buf_append_f64(raw, real);
         return ERR_NONE;
     case AS_TEXT:

@@ -128,7 +128,7 @@ static enum err_code read_index(struct otlp_decoder *decoder, const uint8_t **at
                                 const uint8_t *end, uint32_t *ret_index)
 {
     uint64_t index;
-    *at = wire_read_varint(*at, end, &index);
+    *at = protobuf_read_varint(*at, end, &index);
     if (!*at || !otlp_is_right(decoder, TABLE_ATTRIBUTE, index))
         return err_set(decoder->problem, ERR_INVALID,
                        "refers to an attribute that is not there or is malformed, or whose name "

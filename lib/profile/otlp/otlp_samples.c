@@ -36,22 +36,22 @@ static enum err_code malformed(struct otlp_decoder *decoder)
 
 /* ---- one sample ---- */
 
-static bool add_field(struct otlp_decoder *decoder, const struct wire_field *field,
+static bool add_field(struct otlp_decoder *decoder, const struct protobuf_field *field,
                       struct sample *sample)
 {
     switch ((enum otlp_sample_field)decoder->sample_fields[field->id]) {
     case SAMPLE_STACK:
         sample->stack = field->number;
-        return field->type == WIRE_VARINT;
+        return field->type == PROTOBUF_VARINT;
     case SAMPLE_LINK:
         sample->link = field->number;
-        return field->type == WIRE_VARINT;
+        return field->type == PROTOBUF_VARINT;
     case SAMPLE_ATTRIBUTES:
-        return otlp_list_add(&sample->attributes, &decoder->joined[0], field, WIRE_VARINT);
+        return otlp_list_add(&sample->attributes, &decoder->joined[0], field, PROTOBUF_VARINT);
     case SAMPLE_VALUES:
-        return otlp_list_add(&sample->values, &decoder->joined[1], field, WIRE_VARINT);
+        return otlp_list_add(&sample->values, &decoder->joined[1], field, PROTOBUF_VARINT);
     case SAMPLE_TIMESTAMPS:
-        return otlp_list_add(&sample->timestamps, &decoder->joined[2], field, WIRE_FIXED64);
+        return otlp_list_add(&sample->timestamps, &decoder->joined[2], field, PROTOBUF_FIXED64);
     case SAMPLE_NONE:
         break;
     }
@@ -63,8 +63,8 @@ static bool read_sample(struct otlp_decoder *decoder, struct span bytes, struct 
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     *sample = (struct sample){0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at || (field.id < SAMPLE_FIELD_COUNT && !add_field(decoder, &field, sample)))
             return false;
     }
@@ -80,7 +80,7 @@ static enum err_code sum_values(struct otlp_decoder *decoder, const struct sampl
         return err_set(decoder->problem, ERR_INVALID, "has neither values nor timestamps");
     while (at < end) {
         uint64_t number;
-        at = wire_read_varint(at, end, &number);
+        at = protobuf_read_varint(at, end, &number);
         if (!at)
             return malformed(decoder);
         if (__builtin_add_overflow(sum, (int64_t)number, &sum))
@@ -294,10 +294,10 @@ static enum err_code read_attributes(struct otlp_decoder *decoder, struct fillin
     const struct span bytes = filling->profile->bytes;
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (field.id == decoder->profile_attributes &&
-            !otlp_list_add(&filling->attributes, &decoder->joined[3], &field, WIRE_VARINT))
+            !otlp_list_add(&filling->attributes, &decoder->joined[3], &field, PROTOBUF_VARINT))
             return malformed(decoder);
     }
     return ERR_NONE;

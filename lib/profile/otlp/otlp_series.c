@@ -18,13 +18,13 @@ static bool read_key_value(struct otlp_decoder *decoder, struct span bytes,
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     struct span key = {0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == 0 || field.id > KEY_VALUE_KEY_STRINDEX)
             continue;
-        if (field.type != (field.id == KEY_VALUE_KEY_STRINDEX ? WIRE_VARINT : WIRE_BYTES))
+        if (field.type != (field.id == KEY_VALUE_KEY_STRINDEX ? PROTOBUF_VARINT : PROTOBUF_BYTES))
             return false;
         if (field.id == KEY_VALUE_KEY)
             key = field.bytes;
@@ -156,12 +156,13 @@ static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *c
     struct attribute_list list = {.context = context, .pairs = pairs, .first = context->pair_count};
     const uint8_t *at = message.data, *end = otlp_end(message);
     while (at < end && !context->problem) {
-        struct wire_field field;
+        struct protobuf_field field;
         struct otlp_attribute attribute = {0};
-        at = wire_read_field(at, end, &field);
+        at = protobuf_read_field(at, end, &field);
         if (at && field.id != id)
             continue;
-        if (at && field.type == WIRE_BYTES && read_key_value(decoder, field.bytes, &attribute)) {
+        if (at && field.type == PROTOBUF_BYTES &&
+            read_key_value(decoder, field.bytes, &attribute)) {
             add_pair(decoder, &list, &attribute);
         } else {
             context->problem = "its resource or scope is malformed, or an attribute there refers "

@@ -15,7 +15,7 @@ static bool set_build_id(struct otlp_decoder *decoder, struct span list,
     const uint8_t *at = list.data, *end = otlp_end(list);
     while (at < end) {
         uint64_t index;
-        at = wire_read_varint(at, end, &index);
+        at = protobuf_read_varint(at, end, &index);
         if (!at || !otlp_is_right(decoder, TABLE_ATTRIBUTE, index))
             return false;
         const struct otlp_attribute *attribute = &decoder->attributes[index];
@@ -29,10 +29,10 @@ static bool set_build_id(struct otlp_decoder *decoder, struct span list,
     return true;
 }
 
-static bool set_mapping_field(struct otlp_decoder *decoder, const struct wire_field *field,
+static bool set_mapping_field(struct otlp_decoder *decoder, const struct protobuf_field *field,
                               struct profile_mapping *mapping)
 {
-    if (field->type != WIRE_VARINT)
+    if (field->type != PROTOBUF_VARINT)
         return false;
     if (field->id == MAPPING_START)
         mapping->start = field->number;
@@ -52,15 +52,16 @@ static bool fill_mapping(struct otlp_decoder *decoder, struct span bytes,
     enum otlp_role best = ROLE_BUILD_ID_HTLHASH + 1;
     struct span attributes = {0};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == 0 || field.id > MAPPING_ATTRIBUTES)
             continue;
-        bool is_good = field.id == MAPPING_ATTRIBUTES
-                           ? otlp_list_add(&attributes, &decoder->joined[0], &field, WIRE_VARINT)
-                           : set_mapping_field(decoder, &field, mapping);
+        bool is_good =
+            field.id == MAPPING_ATTRIBUTES
+                ? otlp_list_add(&attributes, &decoder->joined[0], &field, PROTOBUF_VARINT)
+                : set_mapping_field(decoder, &field, mapping);
         if (!is_good)
             return false;
     }
@@ -88,13 +89,13 @@ static bool fill_function(struct otlp_decoder *decoder, struct span bytes,
                                  &function->filename};
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == 0 || field.id > FUNCTION_START_LINE)
             continue;
-        if (field.type != WIRE_VARINT)
+        if (field.type != PROTOBUF_VARINT)
             return false;
         if (field.id == FUNCTION_START_LINE)
             function->start_line = (int64_t)field.number;
@@ -119,27 +120,27 @@ static void fill_functions(struct otlp_decoder *decoder)
 /* ---- locations ---- */
 
 /* Index 0 means none; every other index must exist. */
-WIRE_INLINE bool find_entry(const struct otlp_decoder *decoder, enum otlp_table table,
-                            uint64_t index, uint32_t *ret_entry)
+PROTOBUF_INLINE bool find_entry(const struct otlp_decoder *decoder, enum otlp_table table,
+                                uint64_t index, uint32_t *ret_entry)
 {
     const bool is_right = index == 0 || otlp_is_right(decoder, table, index);
     *ret_entry = index && is_right ? (uint32_t)index : PROFILE_NONE;
     return is_right;
 }
 
-WIRE_INLINE bool fill_line(struct otlp_decoder *decoder, struct span bytes,
-                           struct profile_line *line)
+PROTOBUF_INLINE bool fill_line(struct otlp_decoder *decoder, struct span bytes,
+                               struct profile_line *line)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     *line = (struct profile_line){.function = PROFILE_NONE};
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == 0 || field.id > LINE_COLUMN)
             continue;
-        if (field.type != WIRE_VARINT)
+        if (field.type != PROTOBUF_VARINT)
             return false;
         if (field.id == LINE_LINE)
             line->line = (int64_t)field.number;
@@ -151,27 +152,27 @@ WIRE_INLINE bool fill_line(struct otlp_decoder *decoder, struct span bytes,
     return true;
 }
 
-WIRE_INLINE bool fill_location(struct otlp_decoder *decoder, struct span bytes,
-                               struct profile_location *location, struct profile_line *lines)
+PROTOBUF_INLINE bool fill_location(struct otlp_decoder *decoder, struct span bytes,
+                                   struct profile_location *location, struct profile_line *lines)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     bool is_good = true;
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == LOCATION_LINES) {
             /* Counted before it is validated, as in the first pass. */
             struct profile_line *line = &lines[location->line_count++];
-            is_good &= field.type == WIRE_BYTES && fill_line(decoder, field.bytes, line);
-            if (field.type != WIRE_BYTES)
+            is_good &= field.type == PROTOBUF_BYTES && fill_line(decoder, field.bytes, line);
+            if (field.type != PROTOBUF_BYTES)
                 *line = (struct profile_line){.function = PROFILE_NONE};
         } else if (field.id == LOCATION_ADDRESS) {
-            is_good &= field.type == WIRE_VARINT;
+            is_good &= field.type == PROTOBUF_VARINT;
             location->address = field.number;
         } else if (field.id == LOCATION_MAPPING) {
-            is_good &= field.type == WIRE_VARINT &&
+            is_good &= field.type == PROTOBUF_VARINT &&
                        find_entry(decoder, TABLE_MAPPING, field.number, &location->mapping);
         }
     }
@@ -204,9 +205,9 @@ static void fill_locations(struct otlp_decoder *decoder)
 
 /* ---- links ---- */
 
-static bool set_id(const struct wire_field *field, uint8_t *id, size_t size)
+static bool set_id(const struct protobuf_field *field, uint8_t *id, size_t size)
 {
-    if (field->type != WIRE_BYTES || (field->bytes.size != size && field->bytes.size != 0))
+    if (field->type != PROTOBUF_BYTES || (field->bytes.size != size && field->bytes.size != 0))
         return false;
     if (field->bytes.size)
         memcpy(id, field->bytes.data, size);
@@ -217,8 +218,8 @@ static bool fill_link(struct span bytes, struct batch_link *link)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         if (field.id == LINK_TRACE_ID && !set_id(&field, link->trace_id, sizeof(link->trace_id)))
@@ -258,16 +259,16 @@ static uint32_t *fill_stack(const struct otlp_decoder *decoder, const struct otl
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     const uint32_t *first = entry;
     while (at < end && entry) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return NULL;
         if (field.id != STACK_LOCATIONS)
             continue;
-        if (field.type == WIRE_BYTES)
+        if (field.type == PROTOBUF_BYTES)
             entry = indexes ? otlp_indexes_read(indexes, field.bytes, entry, limit)
                             : otlp_indexes_read_portable(field.bytes, entry, limit);
-        else if (field.type != WIRE_VARINT || field.number >= limit)
+        else if (field.type != PROTOBUF_VARINT || field.number >= limit)
             return NULL;
         else
             *entry++ = (uint32_t)field.number;

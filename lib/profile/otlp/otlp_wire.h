@@ -5,7 +5,7 @@
 #ifndef LIB_PROFILE_OTLP_OTLP_WIRE_H
 #define LIB_PROFILE_OTLP_OTLP_WIRE_H
 
-#include "lib/profile/wire.h"
+#include "lib/profile/protobuf.h"
 
 enum {
     REQUEST_RESOURCE_PROFILES = 1,

@@ -5,11 +5,11 @@ static bool count_sample(struct span bytes, struct counts *counts)
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
-        uint64_t count = field.type == WIRE_BYTES ? wire_count_varints(field.bytes) : 1;
+        uint64_t count = field.type == PROTOBUF_BYTES ? protobuf_count_varints(field.bytes) : 1;
         if (field.id == SAMPLE_LOCATION)
             counts->stack_entries += count;
         else if (field.id == SAMPLE_VALUE)
@@ -24,8 +24,8 @@ static bool count_lines(struct span bytes, struct counts *counts)
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
         counts->lines += field.id == LOCATION_LINE;
@@ -33,9 +33,9 @@ static bool count_lines(struct span bytes, struct counts *counts)
     return true;
 }
 
-static enum err_code count_scalar(struct decoder *decoder, const struct wire_field *field)
+static enum err_code count_scalar(struct decoder *decoder, const struct protobuf_field *field)
 {
-    if (field->type != WIRE_VARINT)
+    if (field->type != PROTOBUF_VARINT)
         return pprof_wrong_type(decoder, "profile", field->id);
     if (field->id == PROFILE_TIME_NANOS && decoder->scalars[PROFILE_TIME_NANOS] != 0)
         return err_set(decoder->err, ERR_INVALID,
@@ -44,16 +44,16 @@ static enum err_code count_scalar(struct decoder *decoder, const struct wire_fie
     return ERR_NONE;
 }
 
-static enum err_code count_field(struct decoder *decoder, const struct wire_field *field)
+static enum err_code count_field(struct decoder *decoder, const struct protobuf_field *field)
 {
     struct counts *counts = &decoder->counts;
-    bool is_bytes = field->type == WIRE_BYTES;
+    bool is_bytes = field->type == PROTOBUF_BYTES;
     uint64_t index = counts->messages[field->id];
     switch (field->id) {
     case PROFILE_COMMENT:
-        if (!is_bytes && field->type != WIRE_VARINT)
+        if (!is_bytes && field->type != PROTOBUF_VARINT)
             return pprof_wrong_type(decoder, "profile", field->id);
-        counts->messages[PROFILE_COMMENT] += is_bytes ? wire_count_varints(field->bytes) : 1;
+        counts->messages[PROFILE_COMMENT] += is_bytes ? protobuf_count_varints(field->bytes) : 1;
         return ERR_NONE;
     case PROFILE_SAMPLE:
         if (is_bytes && !count_sample(field->bytes, counts))
@@ -89,8 +89,8 @@ static enum err_code count_all(struct decoder *decoder)
     const uint8_t *at = decoder->raw.data, *end = at + decoder->raw.size;
     while (at < end) {
         const uint8_t *start = at;
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return pprof_malformed(decoder, "the field at byte",
                                    (uint64_t)(start - decoder->raw.data));

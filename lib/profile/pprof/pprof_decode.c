@@ -41,15 +41,15 @@ bool pprof_sniff(struct span bytes)
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     bool has_known = false;
     while (at && at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at || field.id == 0)
             return false;
         if (field.id >= PROFILE_FIELD_COUNT)
             continue;
         bool is_bytes = field.id <= PROFILE_STRING || field.id == PROFILE_PERIOD_TYPE;
         bool may_be_packed = field.id == PROFILE_COMMENT; /* packed in bytes, or one number */
-        if (!may_be_packed && (field.type == WIRE_BYTES) != is_bytes)
+        if (!may_be_packed && (field.type == PROTOBUF_BYTES) != is_bytes)
             return false;
         has_known = true;
     }
@@ -59,7 +59,7 @@ bool pprof_sniff(struct span bytes)
 bool pprof_detect(struct span bytes)
 {
     /* Field 1, length-delimited: sample_type. */
-    enum { FIRST_TAG = 1 << 3 | WIRE_BYTES };
+    enum { FIRST_TAG = 1 << 3 | PROTOBUF_BYTES };
     return (bytes.size && bytes.data[0] == FIRST_TAG) || pprof_sniff(bytes);
 }
 
@@ -71,16 +71,16 @@ static enum err_code fill_comments(struct decoder *decoder)
         arena_new(decoder->arena, uint32_t, (size_t)decoder->counts.messages[PROFILE_COMMENT]);
     struct profile *profile = decoder->profile;
     struct range range = decoder->ranges[PROFILE_COMMENT];
-    struct wire_field field;
+    struct protobuf_field field;
     profile->comments = comments;
     while (pprof_next_field(&range, PROFILE_COMMENT, &field)) {
         struct span bytes = field.bytes;
         const uint8_t *at = bytes.data, *end = bytes.size ? at + bytes.size : at;
-        bool is_single = field.type != WIRE_BYTES;
+        bool is_single = field.type != PROTOBUF_BYTES;
         while (is_single || at < end) {
             uint64_t number = field.number;
             if (!is_single)
-                at = wire_read_varint(at, end, &number);
+                at = protobuf_read_varint(at, end, &number);
             if (!is_single && !at)
                 return pprof_malformed(decoder, "comment", profile->comment_count);
             is_single = false;

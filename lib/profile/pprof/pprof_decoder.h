@@ -86,10 +86,11 @@ enum err_code pprof_fill_samples(struct decoder *decoder) MUST_USE;
 
 /* Advances to the next field with that number; false at the end. The first pass has checked the
  * bytes. */
-WIRE_INLINE bool pprof_next_field(struct range *range, uint32_t id, struct wire_field *field)
+PROTOBUF_INLINE bool pprof_next_field(struct range *range, uint32_t id,
+                                      struct protobuf_field *field)
 {
     while (range->start < range->end) {
-        range->start = wire_read_field(range->start, range->end, field);
+        range->start = protobuf_read_field(range->start, range->end, field);
         if (field->id == id)
             return true;
     }

@@ -16,7 +16,7 @@ struct encoder {
 
 static void put_varint(struct buf *buf, uint64_t number)
 {
-    uint8_t bytes[WIRE_VARINT_BYTES_MAX];
+    uint8_t bytes[PROTOBUF_VARINT_BYTES_MAX];
     size_t size = 0;
     for (; number >= 0x80; number >>= 7)
         bytes[size++] = (uint8_t)(number | 0x80);
@@ -26,7 +26,7 @@ static void put_varint(struct buf *buf, uint64_t number)
 
 static void put_number(struct buf *buf, uint32_t id, uint64_t number)
 {
-    put_varint(buf, (uint64_t)id << 3 | WIRE_VARINT);
+    put_varint(buf, (uint64_t)id << 3 | PROTOBUF_VARINT);
     put_varint(buf, number);
 }
 
@@ -39,7 +39,7 @@ static void put_optional(struct buf *buf, uint32_t id, uint64_t number)
 
 static void put_bytes(struct buf *buf, uint32_t id, struct span bytes)
 {
-    put_varint(buf, (uint64_t)id << 3 | WIRE_BYTES);
+    put_varint(buf, (uint64_t)id << 3 | PROTOBUF_BYTES);
     put_varint(buf, bytes.size);
     buf_append_span(buf, bytes);
 }

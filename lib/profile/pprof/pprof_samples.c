@@ -9,13 +9,13 @@ static enum err_code fill_label(struct decoder *decoder, struct span bytes, uint
     *label = (struct profile_label){0};
     enum err_code code = ERR_NONE;
     while (!code && at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return pprof_malformed(decoder, "a label of sample", sample);
         if (field.id == 0 || field.id > LABEL_NUM_UNIT)
             continue;
-        if (field.type != WIRE_VARINT)
+        if (field.type != PROTOBUF_VARINT)
             return pprof_wrong_type(decoder, "label", field.id);
         int64_t number = (int64_t)field.number;
         if (field.id == LABEL_KEY)
@@ -41,7 +41,7 @@ static bool read_other_ids(struct decoder *decoder, const uint8_t *at, const uin
 {
     while (at < end) {
         uint64_t id;
-        at = wire_read_varint(at, end, &id);
+        at = protobuf_read_varint(at, end, &id);
         if (!at)
             return false;
         uint32_t index = id_table_find(&decoder->location_ids, id);
@@ -77,7 +77,7 @@ static bool read_packed_ids(struct decoder *decoder, struct span bytes)
         } else if (at[2] < 0x80) {
             id = (id & 0x7f) | (uint64_t)(at[1] & 0x7f) << 7 | (uint64_t)at[2] << 14;
             at += 3;
-        } else if (!(at = wire_read_long_varint(at, end, &id))) {
+        } else if (!(at = protobuf_read_long_varint(at, end, &id))) {
             return false;
         }
         is_wrong |= id - 1 >= count;
@@ -93,7 +93,7 @@ static bool read_packed_values(struct decoder *decoder, struct span bytes)
     int64_t *values = decoder->values;
     while (at < end) {
         uint64_t number;
-        at = wire_read_varint(at, end, &number);
+        at = protobuf_read_varint(at, end, &number);
         if (!at)
             return false;
         *values++ = (int64_t)number;
@@ -109,19 +109,19 @@ static enum err_code unknown_location(struct decoder *decoder, uint64_t sample)
                    (unsigned long long)sample);
 }
 
-static enum err_code fill_sample_field(struct decoder *decoder, const struct wire_field *field,
+static enum err_code fill_sample_field(struct decoder *decoder, const struct protobuf_field *field,
                                        uint64_t sample)
 {
     if (field->id == SAMPLE_LABEL) {
-        if (field->type != WIRE_BYTES)
+        if (field->type != PROTOBUF_BYTES)
             return pprof_wrong_type(decoder, "sample", field->id);
         return fill_label(decoder, field->bytes, sample);
     }
     if (field->id != SAMPLE_LOCATION && field->id != SAMPLE_VALUE)
         return ERR_NONE;
-    if (field->type != WIRE_BYTES && field->type != WIRE_VARINT)
+    if (field->type != PROTOBUF_BYTES && field->type != PROTOBUF_VARINT)
         return pprof_wrong_type(decoder, "sample", field->id);
-    if (field->type == WIRE_BYTES) {
+    if (field->type == PROTOBUF_BYTES) {
         if (field->id == SAMPLE_LOCATION)
             return read_packed_ids(decoder, field->bytes) ? ERR_NONE
                                                           : unknown_location(decoder, sample);
@@ -144,8 +144,8 @@ static enum err_code fill_sample(struct decoder *decoder, struct span bytes, uin
     const int64_t *first_value = decoder->values;
     const uint32_t *first_entry = decoder->stack;
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return pprof_malformed(decoder, "sample", sample);
         enum err_code code = fill_sample_field(decoder, &field, sample);
@@ -180,7 +180,7 @@ enum err_code pprof_fill_samples(struct decoder *decoder)
     decoder->values = values;
     decoder->labels = labels;
     struct range range = decoder->ranges[PROFILE_SAMPLE];
-    struct wire_field message;
+    struct protobuf_field message;
     stack_start[0] = 0;
     label_start[0] = 0;
     for (uint32_t i = 0; pprof_next_field(&range, PROFILE_SAMPLE, &message); i++) {

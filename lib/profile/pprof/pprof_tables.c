@@ -50,7 +50,7 @@ static void copy_strings(struct decoder *decoder, struct span *strings)
 {
     uint8_t *bytes = arena_alloc_raw(decoder->arena, (size_t)decoder->counts.string_bytes, 1);
     struct range range = decoder->ranges[PROFILE_STRING];
-    struct wire_field field;
+    struct protobuf_field field;
     for (uint32_t i = 0; pprof_next_field(&range, PROFILE_STRING, &field); i++) {
         if (field.bytes.size > decoder->limits.string_bytes) {
             strings[i] = long_string_cut(decoder->arena, field.bytes, decoder->limits.string_bytes,
@@ -123,13 +123,13 @@ static enum err_code fill_value_type(struct decoder *decoder, struct span bytes,
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     enum err_code code = ERR_NONE;
     while (!code && at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return pprof_malformed(decoder, "value type", 0);
         if (field.id != VALUE_TYPE_TYPE && field.id != VALUE_TYPE_UNIT)
             continue;
-        if (field.type != WIRE_VARINT)
+        if (field.type != PROTOBUF_VARINT)
             return pprof_wrong_type(decoder, "value type", field.id);
         code = pprof_set_string(decoder, "value type", (int64_t)field.number,
                                 field.id == VALUE_TYPE_TYPE ? &type->type : &type->unit);
@@ -144,7 +144,7 @@ static enum err_code fill_value_types(struct decoder *decoder)
     struct profile_value_type *types =
         arena_new(decoder->arena, struct profile_value_type, profile->value_type_count);
     struct range range = decoder->ranges[PROFILE_SAMPLE_TYPE];
-    struct wire_field field;
+    struct protobuf_field field;
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; !code && pprof_next_field(&range, PROFILE_SAMPLE_TYPE, &field); i++)
         code = fill_value_type(decoder, field.bytes, &types[i]);
@@ -157,13 +157,13 @@ static enum err_code fill_value_types(struct decoder *decoder)
     return code;
 }
 
-static enum err_code set_mapping_field(struct decoder *decoder, const struct wire_field *field,
+static enum err_code set_mapping_field(struct decoder *decoder, const struct protobuf_field *field,
                                        struct profile_mapping *mapping, uint64_t *id)
 {
     uint64_t number = field->number;
     if (field->id == 0 || field->id > MAPPING_HAS_INLINE_FRAMES)
         return ERR_NONE;
-    if (field->type != WIRE_VARINT)
+    if (field->type != PROTOBUF_VARINT)
         return pprof_wrong_type(decoder, "mapping", field->id);
     switch (field->id) {
     case MAPPING_ID:
@@ -203,12 +203,12 @@ static enum err_code fill_mappings(struct decoder *decoder)
     struct profile_mapping *mappings = arena_new(decoder->arena, struct profile_mapping, count);
     uint64_t *ids = arena_new(decoder->scratch, uint64_t, count);
     struct range range = decoder->ranges[PROFILE_MAPPING];
-    struct wire_field message;
+    struct protobuf_field message;
     for (uint32_t i = 0; pprof_next_field(&range, PROFILE_MAPPING, &message); i++) {
         const uint8_t *at = message.bytes.data, *end = at + message.bytes.size;
         while (at < end) {
-            struct wire_field field;
-            at = wire_read_field(at, end, &field);
+            struct protobuf_field field;
+            at = protobuf_read_field(at, end, &field);
             if (!at)
                 return pprof_malformed(decoder, "mapping", i);
             enum err_code code = set_mapping_field(decoder, &field, &mappings[i], &ids[i]);
@@ -222,12 +222,12 @@ static enum err_code fill_mappings(struct decoder *decoder)
     return id_table_build(decoder, &decoder->mapping_ids);
 }
 
-static enum err_code set_function_field(struct decoder *decoder, const struct wire_field *field,
+static enum err_code set_function_field(struct decoder *decoder, const struct protobuf_field *field,
                                         struct profile_function *function, uint64_t *id)
 {
     if (field->id == 0 || field->id > FUNCTION_START_LINE)
         return ERR_NONE;
-    if (field->type != WIRE_VARINT)
+    if (field->type != PROTOBUF_VARINT)
         return pprof_wrong_type(decoder, "function", field->id);
     uint32_t *string = &function->name;
     switch (field->id) {
@@ -255,12 +255,12 @@ static enum err_code fill_functions(struct decoder *decoder)
     struct profile_function *functions = arena_new(decoder->arena, struct profile_function, count);
     uint64_t *ids = arena_new(decoder->scratch, uint64_t, count);
     struct range range = decoder->ranges[PROFILE_FUNCTION];
-    struct wire_field message;
+    struct protobuf_field message;
     for (uint32_t i = 0; pprof_next_field(&range, PROFILE_FUNCTION, &message); i++) {
         const uint8_t *at = message.bytes.data, *end = at + message.bytes.size;
         while (at < end) {
-            struct wire_field field;
-            at = wire_read_field(at, end, &field);
+            struct protobuf_field field;
+            at = protobuf_read_field(at, end, &field);
             if (!at)
                 return pprof_malformed(decoder, "function", i);
             enum err_code code = set_function_field(decoder, &field, &functions[i], &ids[i]);
@@ -281,13 +281,13 @@ static enum err_code fill_line(struct decoder *decoder, struct span bytes, uint3
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     uint64_t function_id = 0;
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return pprof_malformed(decoder, "a line of location", location);
         if (field.id == 0 || field.id > LINE_COLUMN)
             continue;
-        if (field.type != WIRE_VARINT)
+        if (field.type != PROTOBUF_VARINT)
             return pprof_wrong_type(decoder, "line", field.id);
         if (field.id == LINE_FUNCTION)
             function_id = field.number;
@@ -304,12 +304,12 @@ static enum err_code fill_line(struct decoder *decoder, struct span bytes, uint3
     return ERR_NONE;
 }
 
-static enum err_code set_location_field(struct decoder *decoder, const struct wire_field *field,
+static enum err_code set_location_field(struct decoder *decoder, const struct protobuf_field *field,
                                         struct profile_location *location, uint64_t *id)
 {
     if (field->id == 0 || field->id > LOCATION_IS_FOLDED || field->id == LOCATION_LINE)
         return ERR_NONE;
-    if (field->type != WIRE_VARINT)
+    if (field->type != PROTOBUF_VARINT)
         return pprof_wrong_type(decoder, "location", field->id);
     if (field->id == LOCATION_ID)
         *id = field->number;
@@ -329,11 +329,11 @@ static enum err_code fill_location(struct decoder *decoder, struct span bytes, u
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     location->mapping = PROFILE_NONE;
     while (at < end) {
-        struct wire_field field;
-        at = wire_read_field(at, end, &field);
+        struct protobuf_field field;
+        at = protobuf_read_field(at, end, &field);
         if (!at)
             return pprof_malformed(decoder, "location", index);
-        if (field.id == LOCATION_LINE && field.type != WIRE_BYTES)
+        if (field.id == LOCATION_LINE && field.type != PROTOBUF_BYTES)
             return pprof_wrong_type(decoder, "location", field.id);
         enum err_code code =
             field.id == LOCATION_LINE
@@ -353,7 +353,7 @@ static enum err_code fill_locations(struct decoder *decoder)
         arena_new(decoder->arena, struct profile_line, (size_t)decoder->counts.lines);
     uint64_t *ids = arena_new(decoder->scratch, uint64_t, count);
     struct range range = decoder->ranges[PROFILE_LOCATION];
-    struct wire_field message;
+    struct protobuf_field message;
     for (uint32_t i = 0; pprof_next_field(&range, PROFILE_LOCATION, &message); i++) {
         locations[i].first_line = line_count;
         enum err_code code =

@@ -4,7 +4,7 @@
 #ifndef LIB_PROFILE_PPROF_PPROF_WIRE_H
 #define LIB_PROFILE_PPROF_PPROF_WIRE_H
 
-#include "lib/profile/wire.h"
+#include "lib/profile/protobuf.h"
 
 enum {
     PROFILE_SAMPLE_TYPE = 1,

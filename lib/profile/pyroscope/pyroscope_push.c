@@ -4,7 +4,7 @@
 #include "lib/base/base64.h"
 #include "lib/base/err.h"
 #include "lib/profile/formats/json_tree.h"
-#include "lib/profile/wire.h"
+#include "lib/profile/protobuf.h"
 
 #include <assert.h>
 
@@ -110,11 +110,12 @@ static enum err_code malformed(const char *what, struct err *err)
 }
 
 /* Reads the next field that is a message, text or bytes; id 0 at the end; NULL if malformed. */
-static const uint8_t *next_bytes(const uint8_t *at, const uint8_t *end, struct wire_field *field)
+static const uint8_t *next_bytes(const uint8_t *at, const uint8_t *end,
+                                 struct protobuf_field *field)
 {
     while (at && at < end) {
-        at = wire_read_field(at, end, field);
-        if (at && field->type == WIRE_BYTES)
+        at = protobuf_read_field(at, end, field);
+        if (at && field->type == PROTOBUF_BYTES)
             return at;
     }
     field->id = 0;
@@ -124,7 +125,7 @@ static const uint8_t *next_bytes(const uint8_t *at, const uint8_t *end, struct w
 static bool count_fields(struct span message, uint32_t id, size_t *ret_count)
 {
     const uint8_t *end = message.data + message.size;
-    struct wire_field field;
+    struct protobuf_field field;
     *ret_count = 0;
     for (const uint8_t *at = message.data; at < end;) {
         at = next_bytes(at, end, &field);
@@ -141,7 +142,7 @@ static bool read_pair(struct span message, struct span *ret_first, struct span *
     static_assert(PAIR_NAME == 1 && PAIR_VALUE == 2 && SAMPLE_RAW == 1 && SAMPLE_ID == 2,
                   "labels and samples have the same two numbers");
     const uint8_t *end = message.data + message.size;
-    struct wire_field field;
+    struct protobuf_field field;
     *ret_first = *ret_second = span_of(NULL, 0);
     for (const uint8_t *at = message.data; at < end;) {
         at = next_bytes(at, end, &field);
@@ -164,7 +165,7 @@ static enum err_code read_series(struct reader *reader, struct span message, str
     enum err_code code = start_series(reader, label_count, &draft, err);
     const uint8_t *at = message.data, *end = message.data + message.size;
     struct span first, second;
-    struct wire_field field;
+    struct protobuf_field field;
     while (!code && at < end) {
         at = next_bytes(at, end, &field);
         if (field.id != SERIES_LABEL && field.id != SERIES_SAMPLE)
@@ -191,7 +192,7 @@ static enum err_code read_protobuf(struct reader *reader, struct span body, stru
         return malformed("it", err);
     enum err_code code = make_series(reader, series_count, err);
     const uint8_t *at = body.data, *end = body.data + body.size;
-    struct wire_field field;
+    struct protobuf_field field;
     while (!code && at < end) {
         at = next_bytes(at, end, &field);
         if (field.id == SERIES)

@@ -7,7 +7,7 @@
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile.h"
-#include "tests/unit/lib/profile/wire.h"
+#include "tests/unit/lib/profile/protobuf.h"
 
 enum { LONG = 100000, LIMIT = 1000 };
 
@@ -65,9 +65,9 @@ static void put_function(struct buf *raw, int64_t id, int64_t name)
     WIRE(raw, 5, 1, id, 2, name, 3, name);
     buf_auto location;
     buf_init(&location, 100);
-    wire_number(&location, 1, id);
+    protobuf_number(&location, 1, id);
     WIRE(&location, 4, 1, id);
-    wire_bytes(raw, 4, location.data, location.size);
+    protobuf_bytes(raw, 4, location.data, location.size);
 }
 
 static void pprof_with_long_names_takes_little_memory(void **state)
@@ -80,12 +80,12 @@ static void pprof_with_long_names_takes_little_memory(void **state)
     buf_init(&raw, 1 << 24);
     WIRE(&raw, 1, 1, 1, 2, 1);
     WIRE(&raw, 2, 1, 1, 1, 2, 1, 3, 2, 7);
-    wire_text(&raw, 6, "");
-    wire_text(&raw, 6, "samples");
+    protobuf_text(&raw, 6, "");
+    protobuf_text(&raw, 6, "samples");
     for (int64_t i = 1; i <= 3; i++) {
         const struct span name = make_text(arena, "f", i == 2 ? "b" : "a");
         put_function(&raw, i, i + 1);
-        wire_bytes(&raw, 6, name.data, name.size);
+        protobuf_bytes(&raw, 6, name.data, name.size);
     }
     const struct profile_limits limits = {.string_bytes = LIMIT, .memory_bytes = LONG};
     assert_int_equal(pprof_decode(buf_span(&raw), &limits, &profile, &err), ERR_NONE);

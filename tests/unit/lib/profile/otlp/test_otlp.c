@@ -1,6 +1,6 @@
 #include "lib/base/err.h"
 #include "tests/unit/lib/profile/batches.h"
-#include "tests/unit/lib/profile/wire.h"
+#include "tests/unit/lib/profile/protobuf.h"
 
 #include "lib/profile/otlp/otlp.h"
 
@@ -53,7 +53,7 @@ static const char *const strings[S_STRINGS] = {"",
 /* Appends message as field of buf and empties it. */
 static void put(struct buf *buf, uint32_t field, struct buf *message)
 {
-    wire_bytes(buf, field, message->data, message->size);
+    protobuf_bytes(buf, field, message->data, message->size);
     buf_clear(message);
 }
 
@@ -62,7 +62,7 @@ static void put_packed(struct buf *buf, uint32_t field, const int64_t *numbers, 
     buf_auto packed;
     buf_init(&packed, REQUEST_MAX);
     for (size_t i = 0; i < count; i++)
-        wire_varint(&packed, (uint64_t)numbers[i]);
+        protobuf_varint(&packed, (uint64_t)numbers[i]);
     put(buf, field, &packed);
 }
 #define PACKED(buf, field, ...)                                                                    \
@@ -71,7 +71,7 @@ static void put_packed(struct buf *buf, uint32_t field, const int64_t *numbers, 
 
 static void put_fixed64(struct buf *buf, uint32_t field, uint64_t number)
 {
-    wire_varint(buf, (uint64_t)field << 3 | 1);
+    protobuf_varint(buf, (uint64_t)field << 3 | 1);
     buf_append_u64(buf, number);
 }
 
@@ -82,13 +82,13 @@ static void put_attribute(struct buf *dictionary, int64_t key, const char *text,
     buf_init(&value, REQUEST_MAX);
     buf_init(&attribute, REQUEST_MAX);
     if (text)
-        wire_text(&value, 1, text);
+        protobuf_text(&value, 1, text);
     else
-        wire_number(&value, 3, number);
-    wire_number(&attribute, 1, key);
+        protobuf_number(&value, 3, number);
+    protobuf_number(&attribute, 1, key);
     put(&attribute, 2, &value);
     if (!text)
-        wire_number(&attribute, 3, S_BYTES);
+        protobuf_number(&attribute, 3, S_BYTES);
     put(dictionary, 6, &attribute);
 }
 
@@ -96,8 +96,8 @@ static void put_location(struct buf *dictionary, int64_t mapping, int64_t addres
 {
     buf_auto location;
     buf_init(&location, REQUEST_MAX);
-    wire_number(&location, 1, mapping);
-    wire_number(&location, 2, address);
+    protobuf_number(&location, 1, mapping);
+    protobuf_number(&location, 2, address);
     WIRE(&location, 3, 1, function, 2, 12, 3, 7);
     put(dictionary, 2, &location);
 }
@@ -121,7 +121,7 @@ static void put_dictionary(struct buf *dictionary)
     buf_auto message;
     buf_init(&message, REQUEST_MAX);
     for (size_t i = 0; i < S_STRINGS; i++)
-        wire_text(dictionary, 5, strings[i]);
+        protobuf_text(dictionary, 5, strings[i]);
     for (uint32_t table = 1; table < 8; table++)
         if (table != 5)
             put(dictionary, table, &message);
@@ -131,18 +131,18 @@ static void put_dictionary(struct buf *dictionary)
     put_attribute(dictionary, S_NUMBER, NULL, -3);
     put_attribute(dictionary, S_SERVICE, "of-sample", 0);
     put_attribute(dictionary, S_REGION, "north", 0);
-    wire_number(&message, 1, 0x1000);
-    wire_number(&message, 2, 0x2000);
-    wire_number(&message, 3, 0x40);
-    wire_number(&message, 4, S_APP);
+    protobuf_number(&message, 1, 0x1000);
+    protobuf_number(&message, 2, 0x2000);
+    protobuf_number(&message, 3, 0x40);
+    protobuf_number(&message, 4, S_APP);
     PACKED(&message, 5, 2, 1);
     put(dictionary, 1, &message);
     WIRE(dictionary, 3, 1, S_MAIN, 3, S_FILE, 4, 10);
     WIRE(dictionary, 3, 1, S_LEAF, 2, S_LEAF);
     put_location(dictionary, 1, 0x1010, 1);
     put_location(dictionary, 1, 0x1020, 2);
-    wire_bytes(&message, 1, "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20", 16);
-    wire_bytes(&message, 2, "\21\22\23\24\25\26\27\30", 8);
+    protobuf_bytes(&message, 1, "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20", 16);
+    protobuf_bytes(&message, 2, "\21\22\23\24\25\26\27\30", 8);
     put(dictionary, 4, &message);
     STACK(dictionary, 2, 1);
     STACK(dictionary, 1);
@@ -172,7 +172,7 @@ static void put_numbers(struct buf *buf, uint32_t field, const int64_t *numbers,
 {
     const size_t single_count = packing == PACKED_LISTS ? 0 : packing == BOTH ? count / 2 : count;
     for (size_t i = 0; i < single_count; i++)
-        wire_number(buf, field, numbers[i]);
+        protobuf_number(buf, field, numbers[i]);
     if (single_count < count)
         put_packed(buf, field, numbers + single_count, count - single_count);
 }
@@ -184,11 +184,11 @@ static void put_sample(struct buf *profile, enum layout layout, const struct sam
     buf_init(&message, REQUEST_MAX);
     buf_init(&times, REQUEST_MAX);
     if (sample->stack)
-        wire_number(&message, 1, sample->stack);
+        protobuf_number(&message, 1, sample->stack);
     if (sample->attributes[0])
         put_numbers(&message, is_old ? 3 : 2, sample->attributes, count_of(sample->attributes));
     if (sample->link)
-        wire_number(&message, is_old ? 4 : 3, sample->link);
+        protobuf_number(&message, is_old ? 4 : 3, sample->link);
     if (sample->values[0])
         put_numbers(&message, is_old ? 2 : 4, sample->values, count_of(sample->values));
     for (size_t i = 0; i < count_of(sample->times); i++)
@@ -217,14 +217,14 @@ static void put_profile(struct buf *scope, enum layout layout, const struct samp
     for (size_t i = 0; i < count; i++)
         put_sample(&profile, layout, &samples[i]);
     put_fixed64(&profile, 3, 50);
-    wire_number(&profile, 4, 1000);
+    protobuf_number(&profile, 4, 1000);
     WIRE(&profile, 5, 1, S_CPU, 2, S_NANOSECONDS);
-    wire_number(&profile, 6, 10);
-    wire_bytes(&profile, layout == OTLP_1_8 ? 8 : 7, "0123456789abcdef", 16);
+    protobuf_number(&profile, 6, 10);
+    protobuf_bytes(&profile, layout == OTLP_1_8 ? 8 : 7, "0123456789abcdef", 16);
     if (layout == OTLP_1_8)
-        wire_number(&profile, 9, 1);
+        protobuf_number(&profile, 9, 1);
     else
-        wire_number(&profile, 8, 1);
+        protobuf_number(&profile, 8, 1);
     put(scope, 2, &profile);
 }
 
@@ -233,8 +233,8 @@ static void put_key_value(struct buf *buf, uint32_t field, const char *key, cons
     buf_auto value, message;
     buf_init(&value, REQUEST_MAX);
     buf_init(&message, REQUEST_MAX);
-    wire_text(&value, 1, text);
-    wire_text(&message, 1, key);
+    protobuf_text(&value, 1, text);
+    protobuf_text(&message, 1, key);
     put(&message, 2, &value);
     put(buf, field, &message);
 }
@@ -245,9 +245,9 @@ static void put_references(struct buf *resource, int64_t key, int64_t text)
     buf_auto value, message;
     buf_init(&value, REQUEST_MAX);
     buf_init(&message, REQUEST_MAX);
-    wire_number(&value, 8, text);
+    protobuf_number(&value, 8, text);
     put(&message, 2, &value);
-    wire_number(&message, 3, key);
+    protobuf_number(&message, 3, key);
     put(resource, 1, &message);
 }
 
@@ -379,7 +379,7 @@ static void lists_may_be_packed_or_not_in_all_layouts(void **state)
 /* A length of 3 bytes, as written by encoders that fill in the size of a message afterwards. */
 static void put_wide(struct buf *buf, uint32_t field, struct buf *message)
 {
-    wire_varint(buf, (uint64_t)field << 3 | 2);
+    protobuf_varint(buf, (uint64_t)field << 3 | 2);
     buf_append_byte(buf, (uint8_t)(message->size | 0x80));
     buf_append_byte(buf, (uint8_t)(message->size >> 7 | 0x80));
     buf_append_byte(buf, (uint8_t)(message->size >> 14));
@@ -405,29 +405,29 @@ static void make_as_async_profiler(struct buf *request, bool is_old, bool has_th
     for (int64_t i = 0; i < 3; i++)
         WIRE(&dictionary, 3, 1, i ? i + 2 : 0);
     for (int64_t i = 0; i < 3; i++) {
-        wire_number(&message, 1, 0);
+        protobuf_number(&message, 1, 0);
         WIRE(&message, 3, 1, i, 2, 10 * i);
         put_wide(&dictionary, 2, &message);
     }
     for (size_t i = 0; has_threads && i < 2; i++) {
-        wire_number(&message, 1, i ? 5 : 0);
-        wire_text(&inner, 1, i ? "worker" : "");
+        protobuf_number(&message, 1, i ? 5 : 0);
+        protobuf_text(&inner, 1, i ? "worker" : "");
         put_wide(&message, 2, &inner);
         put_wide(&dictionary, 6, &message);
     }
     for (size_t i = 0; i < COUNT(texts); i++)
-        wire_text(&dictionary, 5, texts[i]);
+        protobuf_text(&dictionary, 5, texts[i]);
     put_wide(request, 2, &dictionary);
     put_fixed64(&profile, 3, 50);
-    wire_number(&profile, 4, 1000);
+    protobuf_number(&profile, 4, 1000);
     WIRE(&profile, 1, 1, 1, 2, 2);
     for (int64_t i = 1; i <= 2; i++) {
-        wire_number(&message, 1, i);
+        protobuf_number(&message, 1, i);
         if (has_threads && !is_old)
-            wire_number(&message, 2, 1);
-        wire_number(&message, is_old ? 2 : 4, 10000000 * i);
+            protobuf_number(&message, 2, 1);
+        protobuf_number(&message, is_old ? 2 : 4, 10000000 * i);
         if (has_threads && is_old)
-            wire_number(&message, 3, 1);
+            protobuf_number(&message, 3, 1);
         put_wide(&profile, 2, &message);
     }
     put_wide(&scope, 2, &profile);
@@ -518,9 +518,9 @@ static void numbers_may_come_one_by_one(void **state)
     put_dictionary(&dictionary);
     WIRE(&dictionary, 7, 1, 2, 1, 1);
     WIRE(&profile, 1, 1, S_SPACE, 2, S_BYTES);
-    wire_number(&sample, 1, 3);
-    wire_number(&sample, 2, 3);
-    wire_number(&sample, 2, 4);
+    protobuf_number(&sample, 1, 3);
+    protobuf_number(&sample, 2, 3);
+    protobuf_number(&sample, 2, 4);
     PACKED(&sample, 4, -300);
     PACKED(&sample, 4, 100, 300);
     put_fixed64(&sample, 5, 9);
@@ -571,8 +571,8 @@ static void put_number_of(struct buf *resource, const char *key, uint32_t field,
     if (field == 4)
         put_fixed64(&value, 4, (uint64_t)number);
     else
-        wire_number(&value, field, number);
-    wire_text(&message, 1, key);
+        protobuf_number(&value, field, number);
+    protobuf_text(&message, 1, key);
     put(&message, 2, &value);
     put(resource, 1, &message);
 }
@@ -703,7 +703,7 @@ static void names_and_values_of_attributes_are_utf8(void **state)
         buf_init(&scope, REQUEST_MAX);
         buf_init(&dictionary, REQUEST_MAX);
         put_dictionary(&dictionary);
-        wire_text(&dictionary, 5, keys[i]); /* the last string */
+        protobuf_text(&dictionary, 5, keys[i]); /* the last string */
         put_attribute(&dictionary, S_STRINGS, "x", 0);
         put_profile(&scope, OTLP_1_11, &sample, 1);
         put_request(&request, &resource, &scope, &dictionary);
@@ -725,10 +725,10 @@ static void a_plain_text_is_preferred_to_a_reference(void **state)
     buf_init(&scope, REQUEST_MAX);
     buf_init(&value, REQUEST_MAX);
     buf_init(&message, REQUEST_MAX);
-    wire_text(&value, 1, "plain");
-    wire_number(&value, 8, S_CHECKOUT);
-    wire_text(&message, 1, "key");
-    wire_number(&message, 3, S_REGION);
+    protobuf_text(&value, 1, "plain");
+    protobuf_number(&value, 8, S_CHECKOUT);
+    protobuf_text(&message, 1, "key");
+    protobuf_number(&message, 3, S_REGION);
     put(&message, 2, &value);
     put(&resource, 1, &message);
     make_with_attributes(&request, &resource, &scope);
@@ -749,12 +749,12 @@ static void assert_dropped(const struct sample *wrong, enum layout layout, const
     buf_init(&scope, REQUEST_MAX);
     buf_init(&dictionary, REQUEST_MAX);
     put_dictionary(&dictionary);
-    STACK(&dictionary, 1, 77);              /* stack 3: no such location */
-    put_location(&dictionary, 9, 0, 1);     /* location 3: no such mapping */
-    STACK(&dictionary, 1, 3);               /* stack 4 */
-    wire_text(&dictionary, 7, "\x0a\x05");  /* stack 4: truncated */
-    WIRE(&dictionary, 6, 1, 99);            /* attribute 7: no such key */
-    wire_text(&dictionary, 4, "\x0a\x01x"); /* link 2: an id of one byte */
+    STACK(&dictionary, 1, 77);                  /* stack 3: no such location */
+    put_location(&dictionary, 9, 0, 1);         /* location 3: no such mapping */
+    STACK(&dictionary, 1, 3);                   /* stack 4 */
+    protobuf_text(&dictionary, 7, "\x0a\x05");  /* stack 4: truncated */
+    WIRE(&dictionary, 6, 1, 99);                /* attribute 7: no such key */
+    protobuf_text(&dictionary, 4, "\x0a\x01x"); /* link 2: an id of one byte */
     put_profile(&scope, layout, (const struct sample[]){good, *wrong}, 2);
     put_profile(&scope, layout, &good, 1);
     put_request(&request, &resource, &scope, &dictionary);
@@ -810,9 +810,9 @@ static void only_a_truncated_profile_is_dropped(void **state)
     buf_init(&dictionary, REQUEST_MAX);
     put_dictionary(&dictionary);
     put_profile(&scope, OTLP_1_11, &good, 1);
-    wire_text(&scope, 2, "\x12\x7f");  /* a sample of 127 bytes that is missing */
-    wire_text(&scope, 2, "\x1a\x01x"); /* a time with a wrong wire type */
-    WIRE(&scope, 2, 6, 1);             /* no type */
+    protobuf_text(&scope, 2, "\x12\x7f");  /* a sample of 127 bytes that is missing */
+    protobuf_text(&scope, 2, "\x1a\x01x"); /* a time with a wrong wire type */
+    WIRE(&scope, 2, 6, 1);                 /* no type */
     put_request(&request, &resource, &scope, &dictionary);
     batch_auto batch = decode(&request, NULL, &result);
     assert_int_equal(batch->profile_count, 1);
@@ -867,13 +867,13 @@ static void a_malformed_request_is_refused(void **state)
     request.size -= 3;
     assert_refused(&request, NULL, ERR_INVALID, "not an OTLP ExportProfilesServiceRequest");
     request.size = whole;
-    wire_number(&request, 1, 1);
+    protobuf_number(&request, 1, 1);
     assert_refused(&request, NULL, ERR_INVALID, "not an OTLP ExportProfilesServiceRequest");
     request.size = whole;
-    wire_text(&request, 2, "");
+    protobuf_text(&request, 2, "");
     assert_refused(&request, NULL, ERR_INVALID, "several dictionaries");
     request.size = whole;
-    wire_text(&request, 1, "\x12\x03xyz");
+    protobuf_text(&request, 1, "\x12\x03xyz");
     assert_refused(&request, NULL, ERR_INVALID, "not an OTLP ExportProfilesServiceRequest");
 }
 

@@ -135,17 +135,17 @@ static void each_value_type_is_a_profile_of_the_samples_that_have_it(void **stat
 }
 
 /* The nth field with this id in a message whose fields must all be well-formed. */
-static struct wire_field field_of(struct span message, uint32_t id, uint32_t nth)
+static struct protobuf_field field_of(struct span message, uint32_t id, uint32_t nth)
 {
     const uint8_t *at = message.data, *end = message.data + message.size;
-    struct wire_field field;
+    struct protobuf_field field;
     while (at < end) {
-        at = wire_read_field(at, end, &field);
+        at = protobuf_read_field(at, end, &field);
         assert_non_null(at);
         if (field.id == id && nth-- == 0)
             return field;
     }
-    return (struct wire_field){0};
+    return (struct protobuf_field){0};
 }
 
 /* The value of profile.frame.type of a location in the dictionary, or empty. */

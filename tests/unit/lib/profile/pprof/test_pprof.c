@@ -2,7 +2,7 @@
 
 #include "lib/base/err.h"
 #include "lib/profile/pprof/pprof.h"
-#include "tests/unit/lib/profile/wire.h"
+#include "tests/unit/lib/profile/protobuf.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static void put_strings(struct buf *raw)
 {
     static const char *const strings[] = {"", "cpu", "nanoseconds", "main", "main.c", "other"};
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-        wire_text(raw, 6, strings[i]);
+        protobuf_text(raw, 6, strings[i]);
 }
 
 static void put_small(struct buf *raw)
@@ -20,7 +20,7 @@ static void put_small(struct buf *raw)
     WIRE(raw, 2, 1, 1, 1, 1, 2, 7);
     WIRE(raw, 5, 1, 1, 2, 3, 4, 4);
     static const uint8_t location[] = {0x08, 1, 0x22, 4, 0x08, 1, 0x10, 12};
-    wire_bytes(raw, 4, location, sizeof(location));
+    protobuf_bytes(raw, 4, location, sizeof(location));
     put_strings(raw);
 }
 
@@ -70,8 +70,8 @@ static void equal_strings_become_one(void **state)
     buf_auto raw;
     buf_init(&raw, 1 << 16);
     put_small(&raw);
-    wire_text(&raw, 6, "main"); /* string 6 */
-    wire_text(&raw, 6, "new");
+    protobuf_text(&raw, 6, "main"); /* string 6 */
+    protobuf_text(&raw, 6, "new");
     WIRE(&raw, 5, 1, 2, 2, 6, 4, 7);
     struct profile *profile = decode(&raw);
     assert_int_equal(profile->functions[0].name, profile->functions[1].name);
@@ -121,11 +121,11 @@ static void packed_and_single_numbers_may_mix(void **state)
     buf_init(&raw, 1 << 16);
     buf_init(&sample, 100);
     put_small(&raw);
-    wire_bytes(&sample, 1, "\x01\x01", 2);
-    wire_number(&sample, 1, 1);
-    wire_bytes(&sample, 1, "\x01", 1);
-    wire_bytes(&sample, 2, "\x09", 1);
-    wire_bytes(&raw, 2, sample.data, sample.size);
+    protobuf_bytes(&sample, 1, "\x01\x01", 2);
+    protobuf_number(&sample, 1, 1);
+    protobuf_bytes(&sample, 1, "\x01", 1);
+    protobuf_bytes(&sample, 2, "\x09", 1);
+    protobuf_bytes(&raw, 2, sample.data, sample.size);
     struct profile *profile = decode(&raw);
     assert_stacks(profile, "", "main;main 7\nmain;main;main;main 9\n");
     profile_destroy(profile);
@@ -136,10 +136,10 @@ static void unknown_fields_are_skipped(void **state)
     (void)state;
     buf_auto raw;
     buf_init(&raw, 1 << 16);
-    wire_text(&raw, 1000, "later");
-    wire_varint(&raw, 1001 << 3 | 1);
+    protobuf_text(&raw, 1000, "later");
+    protobuf_varint(&raw, 1001 << 3 | 1);
     buf_append_u64(&raw, 1);
-    wire_varint(&raw, 1002 << 3 | 5);
+    protobuf_varint(&raw, 1002 << 3 | 5);
     buf_append_u32(&raw, 1);
     put_small(&raw);
     WIRE(&raw, 5, 1, 2, 2, 3, 77, 1);
@@ -155,16 +155,16 @@ static void ids_of_functions_and_locations_may_begin_at_0(void **state)
         buf_init(&raw, 1 << 16);
         WIRE(&raw, 1, 1, 1, 2, 1);
         if (is_packed)
-            wire_bytes(&raw, 2, "\x0a\x02\x01\x00\x12\x01\x07", 7);
+            protobuf_bytes(&raw, 2, "\x0a\x02\x01\x00\x12\x01\x07", 7);
         else
             WIRE(&raw, 2, 1, 1, 1, 0, 2, 7);
-        wire_bytes(&raw, 4, "\x22\x02\x10\x05", 4);         /* location 0: line 5 of function 0 */
-        wire_bytes(&raw, 4, "\x08\x01\x22\x02\x08\x01", 6); /* location 1: function 1 */
+        protobuf_bytes(&raw, 4, "\x22\x02\x10\x05", 4); /* location 0: line 5 of function 0 */
+        protobuf_bytes(&raw, 4, "\x08\x01\x22\x02\x08\x01", 6); /* location 1: function 1 */
         WIRE(&raw, 5, 2, 2);
         WIRE(&raw, 5, 1, 1, 2, 3);
         static const char *const texts[] = {"", "samples", "Main", "Work"};
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-            wire_text(&raw, 6, texts[i]);
+            protobuf_text(&raw, 6, texts[i]);
         struct profile *profile = decode(&raw);
         assert_int_equal(profile->stack_start[1], 2);
         assert_int_equal(profile->stack[0], 1);
@@ -192,27 +192,29 @@ static void refuses_what_is_inconsistent(void **state)
     ASSERT_REFUSED("mapping 0 has the id 0", WIRE(&raw, 3, 2, 3));
     ASSERT_REFUSED("refers to string 6 of 6", WIRE(&raw, 5, 1, 2, 2, 6));
     ASSERT_REFUSED("refers to string -1", WIRE(&raw, 3, 1, 1, 5, -1));
-    ASSERT_REFUSED("refers to string", wire_number(&raw, 7, 99));
-    ASSERT_REFUSED("refers to string", wire_number(&raw, 13, 99));
-    ASSERT_REFUSED("without a known function", wire_bytes(&raw, 4, "\x08\x02\x22\x02\x08\x05", 6));
-    ASSERT_REFUSED("without a known function", wire_bytes(&raw, 4, "\x08\x02\x22\x00", 4));
-    ASSERT_REFUSED("one behind the other", wire_number(&raw, 9, 5); wire_number(&raw, 9, 5));
-    ASSERT_REFUSED("wrong wire type", wire_number(&raw, 2, 1));
-    ASSERT_REFUSED("wrong wire type", wire_text(&raw, 9, "x"));
-    ASSERT_REFUSED("wrong wire type", wire_bytes(&raw, 5, "\x0a\x00", 2));
+    ASSERT_REFUSED("refers to string", protobuf_number(&raw, 7, 99));
+    ASSERT_REFUSED("refers to string", protobuf_number(&raw, 13, 99));
+    ASSERT_REFUSED("without a known function",
+                   protobuf_bytes(&raw, 4, "\x08\x02\x22\x02\x08\x05", 6));
+    ASSERT_REFUSED("without a known function", protobuf_bytes(&raw, 4, "\x08\x02\x22\x00", 4));
+    ASSERT_REFUSED("one behind the other", protobuf_number(&raw, 9, 5);
+                   protobuf_number(&raw, 9, 5));
+    ASSERT_REFUSED("wrong wire type", protobuf_number(&raw, 2, 1));
+    ASSERT_REFUSED("wrong wire type", protobuf_text(&raw, 9, "x"));
+    ASSERT_REFUSED("wrong wire type", protobuf_bytes(&raw, 5, "\x0a\x00", 2));
 }
 
 static void refuses_what_is_cut_short(void **state)
 {
     (void)state;
-    ASSERT_REFUSED("cut short", wire_bytes(&raw, 2, "\x0a\x05\x01", 3));
-    ASSERT_REFUSED("cut short", wire_bytes(&raw, 2, "\x12\x01\xff", 3));
-    ASSERT_REFUSED("location that does not exist", wire_bytes(&raw, 2, "\x0a\x01\xff", 3));
-    ASSERT_REFUSED("cut short", wire_bytes(&raw, 2, "\x1a\x01\x08", 3));
-    ASSERT_REFUSED("cut short", wire_bytes(&raw, 5, "\x08", 1));
-    ASSERT_REFUSED("cut short", wire_bytes(&raw, 4, "\x22\x01\x08", 3));
-    ASSERT_REFUSED("at byte", wire_varint(&raw, 2 << 3 | 2); wire_varint(&raw, 1000));
-    ASSERT_REFUSED("at byte", wire_varint(&raw, 2 << 3 | 3));
+    ASSERT_REFUSED("cut short", protobuf_bytes(&raw, 2, "\x0a\x05\x01", 3));
+    ASSERT_REFUSED("cut short", protobuf_bytes(&raw, 2, "\x12\x01\xff", 3));
+    ASSERT_REFUSED("location that does not exist", protobuf_bytes(&raw, 2, "\x0a\x01\xff", 3));
+    ASSERT_REFUSED("cut short", protobuf_bytes(&raw, 2, "\x1a\x01\x08", 3));
+    ASSERT_REFUSED("cut short", protobuf_bytes(&raw, 5, "\x08", 1));
+    ASSERT_REFUSED("cut short", protobuf_bytes(&raw, 4, "\x22\x01\x08", 3));
+    ASSERT_REFUSED("at byte", protobuf_varint(&raw, 2 << 3 | 2); protobuf_varint(&raw, 1000));
+    ASSERT_REFUSED("at byte", protobuf_varint(&raw, 2 << 3 | 3));
     ASSERT_REFUSED("at byte",
                    buf_append(&raw, "\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12));
 }
@@ -249,7 +251,7 @@ static void needs_types_and_strings(void **state)
     buf_clear(&raw);
     WIRE(&raw, 1, 1, 0);
     assert_malformed(&raw, ERR_INVALID, "no string table");
-    wire_text(&raw, 6, "not empty");
+    protobuf_text(&raw, 6, "not empty");
     assert_malformed(&raw, ERR_INVALID, "string 0");
 }
 
@@ -285,10 +287,10 @@ static void empty_messages_do_not_multiply(void **state)
     buf_init(&raw, 1 << 22);
     buf_init(&sample, 1 << 22);
     put_small(&raw);
-    wire_number(&sample, 2, 1);
+    protobuf_number(&sample, 2, 1);
     for (int i = 0; i < 100000; i++)
-        wire_bytes(&sample, 3, NULL, 0);
-    wire_bytes(&raw, 2, sample.data, sample.size);
+        protobuf_bytes(&sample, 3, NULL, 0);
+    protobuf_bytes(&raw, 2, sample.data, sample.size);
     struct profile *profile = NULL;
     struct err err = {0};
     const struct profile_limits limits = {.memory_bytes = 1 << 20};
@@ -304,21 +306,21 @@ static void put_everything(struct buf *raw)
     WIRE(raw, 3, 1, 2, 8, 1, 10, 1);
     static const uint8_t folded[] = {0x08, 2, 0x10, 1, 0x18, 0x80, 0x20, 0x28, 1,    0x22, 6,
                                      0x08, 1, 0x10, 3, 0x18, 9,    0x22, 2,    0x08, 1};
-    wire_bytes(raw, 4, folded, sizeof(folded));
+    protobuf_bytes(raw, 4, folded, sizeof(folded));
     static const uint8_t sample[] = {0x0a, 2,    2,    1,    0x12, 1,    5,    0x1a, 4,
                                      0x08, 1,    0x10, 3,    0x1a, 6,    0x08, 5,    0x18,
                                      64,   0x20, 2,    0x1a, 2,    0x08, 4};
-    wire_bytes(raw, 2, sample, sizeof(sample));
+    protobuf_bytes(raw, 2, sample, sizeof(sample));
     for (uint32_t field = 7; field <= 8; field++)
-        wire_number(raw, field, field - 4);
-    wire_number(raw, 9, 1700000000000000001);
-    wire_number(raw, 10, 30000000000);
+        protobuf_number(raw, field, field - 4);
+    protobuf_number(raw, 9, 1700000000000000001);
+    protobuf_number(raw, 10, 30000000000);
     WIRE(raw, 11, 1, 1, 2, 2);
-    wire_number(raw, 12, -10);
-    wire_bytes(raw, 13, "\x03\x04", 2);
-    wire_number(raw, 13, 5);
-    wire_number(raw, 14, 1);
-    wire_number(raw, 15, 5);
+    protobuf_number(raw, 12, -10);
+    protobuf_bytes(raw, 13, "\x03\x04", 2);
+    protobuf_number(raw, 13, 5);
+    protobuf_number(raw, 14, 1);
+    protobuf_number(raw, 15, 5);
 }
 
 static void assert_everything(const struct profile *profile)

@@ -9,7 +9,7 @@
 #include "lib/profile/formats/format.h"
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/pyroscope/pyroscope_push.h"
-#include "tests/unit/lib/profile/wire.h"
+#include "tests/unit/lib/profile/protobuf.h"
 
 #include <stdio.h>
 
@@ -43,17 +43,17 @@ static void put_series_message(struct buf *body, const char *const *labels, stru
     for (; *labels; labels += 2) {
         buf_auto pair;
         buf_init(&pair, 10000);
-        wire_text(&pair, 1, labels[0]);
-        wire_text(&pair, 2, labels[1]);
-        wire_bytes(&series, 1, pair.data, pair.size);
+        protobuf_text(&pair, 1, labels[0]);
+        protobuf_text(&pair, 2, labels[1]);
+        protobuf_bytes(&series, 1, pair.data, pair.size);
     }
     buf_auto sample;
     buf_init(&sample, REQUEST_MAX);
-    wire_bytes(&sample, 1, raw.data, raw.size);
+    protobuf_bytes(&sample, 1, raw.data, raw.size);
     if (id)
-        wire_text(&sample, 2, id);
-    wire_bytes(&series, 2, sample.data, sample.size);
-    wire_bytes(body, 1, series.data, series.size);
+        protobuf_text(&sample, 2, id);
+    protobuf_bytes(&series, 2, sample.data, sample.size);
+    protobuf_bytes(body, 1, series.data, series.size);
 }
 #define LABELS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "agent/labels/containers.h"
+#include "agent/labels/container_metadata.h"
 #include "agent/labels/label_set.h"
 #include "agent/labels/pods.h"
 #include "agent/labels/program_info.h"
@@ -128,7 +128,7 @@ static void containerds_state_names_the_pod(void **state)
     arena_auto arena = arena_create();
     struct label_set set;
     label_set_init(&set, arena);
-    assert_false(containers_find(root, SPAN_LITERAL(ID_A), &set));
+    assert_false(container_metadata_find(root, SPAN_LITERAL(ID_A), &set));
     write_file("/run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID_A "/config.json",
                "{\"ociVersion\":\"1.1.0\",\"hostname\":\"web\",\"annotations\":{"
                "\"io.kubernetes.cri.container-name\":\"nginx\","
@@ -137,7 +137,7 @@ static void containerds_state_names_the_pod(void **state)
                "\"io.kubernetes.cri.sandbox-name\":\"web-x2x7v\","
                "\"io.kubernetes.cri.sandbox-namespace\":\"shop\","
                "\"io.kubernetes.cri.sandbox-uid\":\"5f7a3b8e\"}}");
-    assert_true(containers_find(root, SPAN_LITERAL(ID_A), &set));
+    assert_true(container_metadata_find(root, SPAN_LITERAL(ID_A), &set));
     assert_label(&set, "container_name", "nginx");
     assert_label(&set, "k8s_container_name", "nginx");
     assert_label(&set, "k8s_pod_name", "web-x2x7v");
@@ -160,7 +160,7 @@ static void crios_state_names_the_pod_and_its_labels(void **state)
                "\"io.kubernetes.pod.uid\":\"5f7a\","
                "\"io.kubernetes.cri-o.ImageName\":\"nginx:1.25\","
                "\"io.kubernetes.cri-o.Labels\":\"{\\\"tier\\\":\\\"front\\\"}\"}}");
-    assert_true(containers_find(root, SPAN_LITERAL(ID_A), &set));
+    assert_true(container_metadata_find(root, SPAN_LITERAL(ID_A), &set));
     assert_label(&set, "k8s_pod_name", "web-x2x7v");
     assert_label(&set, "k8s_pod_label_tier", "front");
     assert_label(&set, "__meta_kubernetes_pod_label_tier", "front");
@@ -176,7 +176,7 @@ static void dockers_and_podmans_state_name_the_container(void **state)
     write_file("/var/lib/docker/containers/" ID_A "/config.v2.json",
                "{\"ID\":\"" ID_A "\",\"Name\":\"/shop_web_1\",\"Config\":{\"Image\":\"nginx:1.25\","
                "\"Labels\":{\"io.kubernetes.pod.name\":\"web-1\"}}}");
-    assert_true(containers_find(root, SPAN_LITERAL(ID_A), &set));
+    assert_true(container_metadata_find(root, SPAN_LITERAL(ID_A), &set));
     assert_label(&set, "container_name", "shop_web_1");
     assert_label(&set, "__meta_docker_container_name", "shop_web_1");
     assert_label(&set, "container_image_name", "nginx:1.25");
@@ -184,7 +184,7 @@ static void dockers_and_podmans_state_name_the_container(void **state)
     label_set_init(&set, arena);
     write_file("/var/lib/containers/storage/overlay-containers/containers.json",
                "[{\"id\":\"x\"},{\"id\":\"" ID_B "\",\"names\":[\"db\"],\"image\":\"0f\"}]");
-    assert_true(containers_find(root, SPAN_LITERAL(ID_B), &set));
+    assert_true(container_metadata_find(root, SPAN_LITERAL(ID_B), &set));
     assert_label(&set, "container_name", "db");
 }
 
@@ -197,7 +197,7 @@ static void a_malformed_state_file_has_no_labels(void **state)
     write_file("/var/lib/docker/containers/" ID_A "/config.v2.json", "{\"Name\":");
     write_file("/var/lib/containers/storage/overlay-containers/containers.json",
                "{\"id\":7,\"names\":{}}");
-    assert_false(containers_find(root, SPAN_LITERAL(ID_A), &set));
+    assert_false(container_metadata_find(root, SPAN_LITERAL(ID_A), &set));
     assert_int_equal(set.count, 0);
 }
 
@@ -212,7 +212,8 @@ static void the_cgroup_identifies_the_runtime(void **state)
         {"/machine.slice/libpod-" ID_A ".scope/container", "podman"},
         {"/user.slice/user-0.slice", ""}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-        assert_true(span_equal_text(containers_runtime(span_text(cases[i][0])), cases[i][1]));
+        assert_true(
+            span_equal_text(container_metadata_runtime(span_text(cases[i][0])), cases[i][1]));
 }
 
 static void this_programs_compiler_is_known(void **state)

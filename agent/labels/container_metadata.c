@@ -1,4 +1,4 @@
-#include "agent/labels/containers.h"
+#include "agent/labels/container_metadata.h"
 
 #include "agent/labels/label_set.h"
 #include "agent/process/process_file.h"
@@ -26,7 +26,7 @@ static const char *const oci_paths[] = {
 #define STORAGE "/var/lib/containers/storage/overlay-containers/containers.json"
 #define DOCKER "/var/lib/docker/containers/%.*s/config.v2.json"
 
-struct span containers_runtime(struct span cgroup)
+struct span container_metadata_runtime(struct span cgroup)
 {
     static const struct {
         const char *mark;
@@ -205,7 +205,7 @@ static bool find_docker(const char *root, struct span id, struct label_set *labe
     return true;
 }
 
-bool containers_find(const char *root, struct span id, struct label_set *labels)
+bool container_metadata_find(const char *root, struct span id, struct label_set *labels)
 {
     arena_auto arena = arena_create();
     buf_auto text;

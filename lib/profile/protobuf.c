@@ -1,4 +1,4 @@
-#include "lib/profile/wire.h"
+#include "lib/profile/protobuf.h"
 
 /* Joins the low seven bits of eight bytes to one number of 56 bits, in three steps: pairs of bytes,
  * pairs of pairs, and both halves. */
@@ -10,7 +10,8 @@ static uint64_t join_sevens(uint64_t word)
     return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
-const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint64_t *ret_number)
+const uint8_t *protobuf_read_long_varint(const uint8_t *at, const uint8_t *end,
+                                         uint64_t *ret_number)
 {
     uint64_t number = 0;
     if (end - at >= 8) {
@@ -23,7 +24,7 @@ const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint
         }
         number = 0;
     }
-    for (unsigned i = 0; i < WIRE_VARINT_BYTES_MAX && at + i < end; i++) {
+    for (unsigned i = 0; i < PROTOBUF_VARINT_BYTES_MAX && at + i < end; i++) {
         number |= (uint64_t)(at[i] & 0x7f) << (7 * i);
         if (at[i] < 0x80) {
             *ret_number = number;
@@ -33,10 +34,12 @@ const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint
     return NULL;
 }
 
-const uint8_t *wire_read_fixed(const uint8_t *at, const uint8_t *end, struct wire_field *field)
+const uint8_t *protobuf_read_fixed(const uint8_t *at, const uint8_t *end,
+                                   struct protobuf_field *field)
 {
-    size_t size = field->type == WIRE_FIXED64 ? 8 : 4;
-    if ((field->type != WIRE_FIXED64 && field->type != WIRE_FIXED32) || (size_t)(end - at) < size)
+    size_t size = field->type == PROTOBUF_FIXED64 ? 8 : 4;
+    if ((field->type != PROTOBUF_FIXED64 && field->type != PROTOBUF_FIXED32) ||
+        (size_t)(end - at) < size)
         return NULL;
     field->number = 0;
     for (size_t i = 0; i < size; i++)
