@@ -194,14 +194,18 @@ static enum err_code open_block(const struct request *request, open_function *op
     return open(source, request->tenant_id, request->blocks->seed, ret_block, err);
 }
 
-/* Copies on the disk have a limit of their own, but one cache: a copy counts as the part of the
- * cache's memory that it takes of the disk space for copies. */
-static size_t copy_cost(const struct block_cache *blocks, const struct block *block)
+/* Copies on the disk have a limit of their own, but the same caches: a copy counts as the part of
+ * the cache's memory that it takes of the disk space for copies. Both caches count it, because an
+ * entry of stacks keeps its entry of series from being evicted. */
+static size_t copy_cost(const struct request *request, const struct block *block,
+                        size_t cache_bytes)
 {
-    const double bytes = (double)block_footer(block)->block_bytes;
-    return blocks->copy_bytes ? (size_t)(bytes / (double)blocks->copy_bytes *
-                                         (double)blocks->max_bytes / SERIES_PART)
-                              : 0;
+    const uint64_t copy_bytes = request->blocks->copy_bytes;
+    /* A part of an object is in memory, a whole object may be a copy. */
+    if (!copy_bytes || request->place->bytes)
+        return 0;
+    return (size_t)((double)block_footer(block)->block_bytes / (double)copy_bytes *
+                    (double)cache_bytes);
 }
 
 static enum err_code make_series(void *context, void **ret_value, size_t *ret_bytes,
@@ -213,9 +217,8 @@ static enum err_code make_series(void *context, void **ret_value, size_t *ret_by
     if (code)
         return code;
     *ret_value = block;
-    /* A part of an object is in memory, a whole object may be a copy. */
-    *ret_bytes = block_memory(block) + (request->place->bytes ? (size_t)request->place->bytes
-                                                              : copy_cost(request->blocks, block));
+    *ret_bytes = block_memory(block) + (size_t)request->place->bytes +
+                 copy_cost(request, block, request->blocks->max_bytes / SERIES_PART);
     return ERR_NONE;
 }
 
@@ -237,7 +240,7 @@ static enum err_code make_stacks(void *context, void **ret_value, size_t *ret_by
     if (code)
         return code;
     *ret_value = block;
-    *ret_bytes = block_memory(block);
+    *ret_bytes = block_memory(block) + copy_cost(request, block, request->blocks->max_bytes);
     return ERR_NONE;
 }
 
