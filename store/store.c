@@ -93,6 +93,11 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     return ERR_NONE;
 }
 
+bool store_evict_block(struct store *store)
+{
+    return block_cache_evict(store->blocks);
+}
+
 void store_close(struct store *store)
 {
     if (!store)

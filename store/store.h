@@ -115,6 +115,8 @@ struct store_options {
  * available later. */
 enum err_code store_open(const struct store_options *options, struct store **ret_store,
                          struct err *err) MUST_USE;
+/* Evicts a block that no query uses, with its copy on the disk. false: there is none. */
+bool store_evict_block(struct store *store);
 /* Flushes the batches that wait and frees the store. No other thread may use it any more. NULL is a
  * no-op. */
 void store_close(struct store *store);

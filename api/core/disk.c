@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -277,27 +276,31 @@ enum err_code disk_check(const struct disk *disk, struct err *err)
     return refuse_storing(err, "the server's disk cannot be written");
 }
 
-static bool has_reserve(const struct disk *disk, int fd, uint64_t bytes)
+static bool has_reserves(const struct disk *disk, uint64_t bytes, uint64_t count)
 {
-    struct statvfs status;
-    if (fstatvfs(fd, &status) != 0)
-        return false;
-    const uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
-    return free_bytes >= bytes && free_bytes - bytes >= disk_min_free_bytes(disk);
+    const uint64_t free_bytes = disk_look_free_bytes(disk);
+    return free_bytes >= bytes && free_bytes - bytes >= count * disk_min_free_bytes(disk);
 }
 
 /* Several threads may see the same free space; after the allocation each sees those of others. */
-enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, struct err *err)
+enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, uint64_t reserve_count,
+                            struct err *err)
 {
+    enum { STAT_BLOCK_BYTES = 512 };
     struct stat status;
-    bool is_allocated = bytes <= INT64_MAX && has_reserve(disk, fd, bytes);
+    if (fstat(fd, &status) != 0)
+        return err_set_errno(err, ERR_IO, "reading the size of a file in the data folder");
+    const uint64_t allocated = (uint64_t)status.st_blocks * STAT_BLOCK_BYTES;
+    bool is_allocated =
+        bytes <= INT64_MAX &&
+        has_reserves(disk, bytes > allocated ? bytes - allocated : 0, reserve_count);
     if (is_allocated && bytes)
         is_allocated =
             fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 || errno == EOPNOTSUPP;
-    if (is_allocated && has_reserve(disk, fd, 0))
+    if (is_allocated && has_reserves(disk, 0, reserve_count))
         return ERR_NONE;
     /* Frees what was allocated beyond the end. */
-    if (fstat(fd, &status) == 0 && ftruncate(fd, status.st_size) != 0)
+    if (ftruncate(fd, status.st_size) != 0)
         return err_set_errno(err, ERR_IO, "freeing space in the data folder");
     return err_set(err, ERR_LIMIT, "the server's disk has no space for it beside its reserve");
 }

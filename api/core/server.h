@@ -51,6 +51,7 @@ struct server {
     struct server_key *key;                /* api/core/server_key.h: signs cookies and tokens */
     struct memory_gate *memory_gate;       /* api/core/memory_gate.h: budget of heavy work */
     struct store *store;                   /* store/store.h: continuous profiles */
+    _Atomic(struct store *) copies; /* the store, once its copies of objects can be evicted */
     struct store_damage_log *store_damage; /* api/core/store_damage.h: blocks that cannot be read */
     struct worker_pool *writers;           /* api/core/object_writer_thread.h */
     struct auth *auth;                     /* api/identity/auth.h: cache of tokens */

@@ -357,7 +357,7 @@ static enum err_code unpack(const struct opening *opening, int packed_fd, int ta
     enum err_code code = symbol_unpack_fd(packed_fd, &table, err);
     if (code)
         return code;
-    code = disk_allocate(opening->server->disk, table_fd, table.size, err);
+    code = disk_allocate(opening->server->disk, table_fd, table.size, 1, err);
     if (!code && os_write_all(table_fd, table.data, table.size) != 0)
         code = err_set_errno(err, ERR_IO, "writing an unpacked symbol table");
     return code;

@@ -6,13 +6,13 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
-    DISK_SHARE = 8, /* all exports take at most this part of the disk */
-    TEAM_SHARE = 2, /* those of one team at most this part of that */
-    RETRY_S = 60
+    DISK_SHARE = 8,    /* all exports take at most this part of the disk */
+    TEAM_SHARE = 2,    /* those of one team at most this part of that */
+    RESERVE_COUNT = 2, /* that stay free */
+    RETRY_S = 60,
 };
 
 struct export_space {
@@ -110,26 +110,14 @@ static enum err_code charge(struct export_file *file, uint64_t bytes, struct err
                                       "for exports of a team");
 }
 
-static bool leaves_space(const struct export_file *file, uint64_t more)
-{
-    struct statvfs status;
-    if (fstatvfs(file->fd, &status) != 0)
-        return false;
-    return (uint64_t)status.f_bavail * status.f_frsize >=
-           2 * disk_min_free_bytes(file->space->disk) + more;
-}
-
 enum err_code export_space_extend(struct export_file *file, uint64_t bytes, struct err *err)
 {
     const uint64_t before = file->bytes;
     enum err_code code = charge(file, bytes, err);
     if (code)
         return code;
-    if (!leaves_space(file, bytes - before))
-        code = err_set(err, ERR_LIMIT, "the disk is nearly full");
-    if (!code)
-        code = disk_allocate(file->space->disk, file->fd, bytes, err);
-    if (code) /* nothing was allocated */
+    code = disk_allocate(file->space->disk, file->fd, bytes, RESERVE_COUNT, err);
+    if (code)
         set_bytes(file, before);
     if (code == ERR_LIMIT) {
         err_set(err, ERR_BUSY,

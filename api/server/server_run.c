@@ -48,6 +48,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -121,6 +122,19 @@ static enum err_code write_senders(struct jobs *jobs, struct err *err)
     return sources_jobs_run(jobs->server, err);
 }
 
+/* Copies that no query uses give way to profiles, too. */
+static enum err_code evict_copies(struct jobs *jobs, struct err *err)
+{
+    const struct server *server = jobs->server;
+    struct store *store = atomic_load(&server->copies);
+    (void)err;
+    while (store && disk_look_free_bytes(server->disk) < 2 * disk_min_free_bytes(server->disk)) {
+        if (!store_evict_block(store))
+            break;
+    }
+    return ERR_NONE;
+}
+
 static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
 {
     return gauges_refresh(jobs->server->gauges, err);
@@ -146,6 +160,7 @@ static void *jobs_main(void *context)
 {
     struct jobs *jobs = context;
     while (wait_for_round(jobs)) {
+        run_job(jobs, "copies", evict_copies);
         run_job(jobs, "views", write_views);
         run_job(jobs, "shares", sweep_objects);
         run_job(jobs, "identity", clean_identity);
@@ -205,11 +220,23 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return object_sweep_temporary(server->objects, err);
 }
 
+/* Copies of blocks that no query uses give way to others. */
+static bool make_space_to_copy(const struct server *server, uint64_t bytes)
+{
+    struct store *store = atomic_load(&server->copies);
+    while (!disk_has_space_for_copy(server->disk, bytes)) {
+        if (!store || !store_evict_block(store))
+            return false;
+    }
+    return true;
+}
+
 /* Space is allocated, so that several copies that begin at once see each other. */
 static bool has_space_to_copy(void *context, int fd, uint64_t bytes)
 {
-    const struct disk *disk = ((const struct server *)context)->disk;
-    return disk_has_space_for_copy(disk, bytes) &&
+    const struct server *server = context;
+    const struct disk *disk = server->disk;
+    return make_space_to_copy(server, bytes) &&
            (bytes == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 ||
             errno == EOPNOTSUPP) &&
            disk_has_space_for_copy(disk, 0);
@@ -295,7 +322,10 @@ static enum err_code open_store(struct server *server, struct err *err)
         .merge_bytes = merge_bytes(server->settings),
         .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),
     };
-    return store_open(&options, &server->store, err);
+    const enum err_code code = store_open(&options, &server->store, err);
+    if (!code && options.copy_bytes)
+        atomic_store(&server->copies, server->store);
+    return code;
 }
 
 static enum err_code create_http(struct server *server, const struct server_start *start,

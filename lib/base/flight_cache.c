@@ -388,6 +388,21 @@ void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix)
     free_all(garbage);
 }
 
+bool flight_cache_evict_oldest(struct flight_cache *cache)
+{
+    struct flight_entry *garbage = NULL;
+    pthread_mutex_lock(&cache->mutex);
+    struct flight_entry *entry = cache->oldest;
+    while (entry && !is_evictable(entry))
+        entry = entry->newer;
+    const bool is_found = entry != NULL;
+    if (is_found)
+        remove_from_table(cache, entry, &garbage);
+    pthread_mutex_unlock(&cache->mutex);
+    free_all(garbage);
+    return is_found;
+}
+
 void flight_cache_destroy(struct flight_cache *cache)
 {
     if (!cache)

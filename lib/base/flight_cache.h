@@ -11,6 +11,7 @@
 
 #include "lib/base/err_code.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,10 @@ void flight_cache_unref(struct flight_entry *entry);
 void flight_cache_forget(struct flight_cache *cache, const char *key);
 /* Removes all keys that start with prefix. */
 void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix);
+
+/* Evicts the least recently used value that is not referenced, even if it is held. false: there is
+ * none. */
+bool flight_cache_evict_oldest(struct flight_cache *cache);
 
 /* For metrics and tests: the bytes of all values, and how many values were made. */
 size_t flight_cache_bytes(struct flight_cache *cache);

@@ -85,6 +85,11 @@ void block_cache_limit_copies(struct block_cache *blocks, uint64_t copy_bytes)
     blocks->copy_bytes = copy_bytes;
 }
 
+bool block_cache_evict(struct block_cache *blocks)
+{
+    return flight_cache_evict_oldest(blocks->series) || flight_cache_evict_oldest(blocks->stacks);
+}
+
 void block_cache_destroy(struct block_cache *blocks)
 {
     if (!blocks)

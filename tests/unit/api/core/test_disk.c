@@ -10,9 +10,11 @@
 #include "lib/base/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
@@ -142,6 +144,27 @@ static void the_reserve_outlives_the_server_and_is_reused_at_the_next_start(void
     assert_int_equal(access(held, F_OK), -1);
 }
 
+static int64_t allocated_bytes(int fd)
+{
+    struct stat status;
+    assert_int_equal(fstat(fd, &status), 0);
+    return (int64_t)status.st_blocks * 512;
+}
+
+static void a_file_that_grows_needs_space_for_its_growth(void **state)
+{
+    struct fixture *fixture = *state;
+    fd_auto fd = open(fixture->path, O_TMPFILE | O_RDWR, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(disk_allocate(fixture->disk, fd, 30 * MIB, 1, &fixture->err), ERR_NONE);
+    assert_int_equal(allocated_bytes(fd), 30 * MIB);
+    os_fault_free_bytes(205 * MIB);
+    assert_int_equal(disk_allocate(fixture->disk, fd, 34 * MIB, 2, &fixture->err), ERR_NONE);
+    assert_int_equal(allocated_bytes(fd), 34 * MIB);
+    assert_int_equal(disk_allocate(fixture->disk, fd, 40 * MIB, 2, &fixture->err), ERR_LIMIT);
+    assert_int_equal(allocated_bytes(fd), 0);
+}
+
 static void the_usual_reserve_follows_the_size_of_the_disk(void **state)
 {
     struct fixture *fixture = *state;
@@ -177,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             the_reserve_outlives_the_server_and_is_reused_at_the_next_start, set_up, tear_down),
         TEST(the_reserve_is_released_when_others_fill_the_disk),
+        TEST(a_file_that_grows_needs_space_for_its_growth),
         TEST(the_usual_reserve_follows_the_size_of_the_disk),
         TEST(a_small_disk_keeps_at_most_a_quarter),
     };

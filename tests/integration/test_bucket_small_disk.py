@@ -1,0 +1,69 @@
+"""A server whose objects are in a bucket and whose disk is small: blocks are read from copies on
+that disk.
+"""
+
+import os
+
+import pytest
+
+import stored
+from conftest import Server
+from people import Tenant
+from s3_stub import serve
+from test_disk_full import disk as disk  # the fixture
+from test_disk_full import fill, free_mib
+from test_s3_responses import SpoiledServer
+from test_shares import wait_for
+
+pytestmark = pytest.mark.long
+
+CPU = 'process_cpu:cpu{service_name="app"}'
+RESERVE = 64  # MiB
+SPACE = 24  # MiB, for two of the blocks
+
+
+@pytest.fixture
+def bucket():
+    yield from serve(SpoiledServer())
+
+
+@pytest.fixture
+def server(disk, bucket):
+    settings = {
+        "BUCKET": "bucket",
+        "REGION": "us-east-1",
+        "ENDPOINT": f"http://127.0.0.1:{bucket.server_port}",
+        "ACCESS_KEY": "key",
+        "SECRET_KEY": "secret",
+    }
+    environment = {"PERFOLIO_TEST_S3_" + name: value for name, value in settings.items()}
+    objects = stored.Bucket(bucket.prefix, environment)
+    instance = Server(disk / "data", objects=objects).start()
+    yield instance
+    instance.stop()
+
+
+def send_block(api):
+    """Sends profiles for a block of 11 MB: copies of up to 4 MiB need less free space."""
+    for _ in range(3):
+        body = b"".join(b"main;%s 1\n" % os.urandom(450).hex().encode() for _ in range(8000))
+        assert api.post("/ingest", body, query={"name": "app"}).status == 200
+
+
+def test_copies_that_no_query_uses_give_way_to_others(server, disk):
+    teams = [Tenant(server).api("ingest", "read") for _ in range(5)]
+    for api in teams:
+        send_block(api)
+    with server.cursor() as cursor:
+        cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
+        cursor.connection.commit()
+    blocks = "SELECT count(*) FROM block WHERE swapped_at IS NULL AND bytes > 8 << 20"
+    wait_for(lambda: server.rows(blocks) == [(len(teams),)], 60)
+    server.restart()
+    fill(disk, 2 * RESERVE + SPACE)
+    for api in teams * 2:
+        api.close()
+        response = api.get("/api/v1/query", query={"query": CPU, "report": "top", "limit": 10})
+        assert response.status == 200, response.text
+        assert len(response.json()["functions"]) > 1
+    assert free_mib(disk) >= 2 * RESERVE - 1
