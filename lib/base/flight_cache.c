@@ -11,9 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Entries are few and large (profiles, responses), so chains stay short with this many buckets. */
+/* Most values are large (profiles, responses), but there can be tens of thousands of small ones
+ * (blocks). */
 enum {
-    BUCKET_COUNT = 1024,
+    BUCKET_COUNT = 8192,
     CHECK_MS = 500 /* how often a waiting thread checks for cancellation */
 };
 
@@ -22,14 +23,15 @@ enum entry_state { ENTRY_MAKING, ENTRY_READY, ENTRY_FAILED };
 struct flight_entry {
     struct flight_cache *cache;
     struct flight_entry *next_in_bucket;
-    struct flight_entry *newer; /* in the list by last use, only while it is in the table */
+    struct flight_entry *newer; /* in the list of idle entries, only while it is idle */
     struct flight_entry *older;
     char *key;
     uint32_t hash;
     enum entry_state state;
     bool is_listed; /* in the table, which holds one reference */
     size_t reference_count;
-    int64_t used_ns; /* monotonic: last use */
+    bool is_idle;    /* ready, in the table, and no caller has a reference */
+    int64_t used_ns; /* monotonic: since when it is idle */
     void *value;
     size_t bytes;
     struct err failure;
@@ -43,7 +45,7 @@ struct flight_cache {
     uint64_t made_count;
     int64_t hold_ns;
     void (*destroy)(void *value);
-    struct flight_entry *newest;
+    struct flight_entry *newest; /* idle entries, by last use: those that can be evicted */
     struct flight_entry *oldest;
     struct flight_entry *buckets[BUCKET_COUNT];
 };
@@ -85,18 +87,29 @@ struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void 
     return cache;
 }
 
+/* Evicting a value in use would free no memory, and the next request would make it a second time.
+ * So only idle entries are in the list, and an eviction never passes others. */
 static void list_remove(struct flight_cache *cache, struct flight_entry *entry)
 {
+    if (!entry->is_idle)
+        return;
     *(entry->newer ? &entry->newer->older : &cache->newest) = entry->older;
     *(entry->older ? &entry->older->newer : &cache->oldest) = entry->newer;
     entry->newer = entry->older = NULL;
+    entry->is_idle = false;
 }
 
-static void list_add_newest(struct flight_cache *cache, struct flight_entry *entry)
+/* Adds the entry as the most recently used one if it became idle. */
+static void list_add_idle(struct flight_cache *cache, struct flight_entry *entry)
 {
+    if (entry->is_idle || !entry->is_listed || entry->state != ENTRY_READY ||
+        entry->reference_count > 1)
+        return;
     entry->older = cache->newest;
     *(cache->newest ? &cache->newest->newer : &cache->oldest) = entry;
     cache->newest = entry;
+    entry->is_idle = true;
+    entry->used_ns = cache->hold_ns ? clock_monotonic_ns() : 0;
 }
 
 static struct flight_entry *table_find(struct flight_cache *cache, const char *key, uint32_t hash)
@@ -157,31 +170,11 @@ static size_t entry_bytes(const struct flight_entry *entry, size_t value_bytes)
     return value_bytes + sizeof(*entry) + strlen(entry->key) + 1;
 }
 
-/* Evicting a value in use would free no memory, and the next request would make it a second
- * time. */
-static bool is_evictable(const struct flight_entry *entry)
-{
-    return entry->state == ENTRY_READY && entry->reference_count == 1;
-}
-
 static void evict_over_limit(struct flight_cache *cache, struct flight_entry **garbage)
 {
     const int64_t since_ns = cache->hold_ns ? clock_monotonic_ns() - cache->hold_ns : INT64_MAX;
-    for (struct flight_entry *entry = cache->oldest, *newer; entry; entry = newer) {
-        if (cache->bytes <= cache->max_bytes || entry->used_ns > since_ns)
-            break;
-        newer = entry->newer;
-        if (is_evictable(entry))
-            remove_from_table(cache, entry, garbage);
-    }
-}
-
-static void note_use(struct flight_cache *cache, struct flight_entry *entry)
-{
-    if (cache->hold_ns)
-        entry->used_ns = clock_monotonic_ns();
-    list_remove(cache, entry);
-    list_add_newest(cache, entry);
+    while (cache->oldest && cache->bytes > cache->max_bytes && cache->oldest->used_ns <= since_ns)
+        remove_from_table(cache, cache->oldest, garbage);
 }
 
 static struct flight_entry *entry_create(struct flight_cache *cache, const char *key, uint32_t hash)
@@ -195,8 +188,6 @@ static struct flight_entry *entry_create(struct flight_cache *cache, const char 
     entry->reference_count = 2; /* the table and the caller */
     entry->next_in_bucket = cache->buckets[hash % BUCKET_COUNT];
     cache->buckets[hash % BUCKET_COUNT] = entry;
-    list_add_newest(cache, entry);
-    entry->used_ns = cache->hold_ns ? clock_monotonic_ns() : 0;
     return entry;
 }
 
@@ -277,7 +268,7 @@ static enum err_code ref_once(struct flight_cache *cache, const char *key,
     *ret_is_made_elsewhere = entry != NULL;
     if (entry) {
         entry->reference_count++;
-        note_use(cache, entry);
+        list_remove(cache, entry);
         code = wait_until_made(cache, entry, wait_limit, err);
         pthread_mutex_unlock(&cache->mutex);
     } else {
@@ -312,7 +303,7 @@ struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *ke
     struct flight_entry *entry = table_find(cache, key, hash_key(key));
     if (entry && entry->state == ENTRY_READY) {
         entry->reference_count++;
-        note_use(cache, entry);
+        list_remove(cache, entry);
     } else {
         entry = NULL;
     }
@@ -333,6 +324,7 @@ void flight_cache_give(struct flight_cache *cache, const char *key, void *value,
         entry->value = value;
         entry->bytes = entry_bytes(entry, bytes);
         cache->bytes += entry->bytes;
+        list_add_idle(cache, entry);
         evict_over_limit(cache, &garbage);
     }
     pthread_mutex_unlock(&cache->mutex);
@@ -353,12 +345,15 @@ void flight_cache_unref(struct flight_entry *entry)
     struct flight_cache *cache = entry->cache;
     struct flight_entry *garbage = NULL;
     pthread_mutex_lock(&cache->mutex);
-    if (drop_reference(entry))
+    if (drop_reference(entry)) {
         garbage = entry; /* no longer in the table, so no other thread can find it */
-    else if (cache->bytes > cache->max_bytes)
-        evict_over_limit(cache, &garbage);
-    if (entry->is_listed && cache->bytes > cache->max_bytes && is_evictable(entry))
-        remove_from_table(cache, entry, &garbage); /* all others are in use or held */
+    } else {
+        list_add_idle(cache, entry);
+        if (cache->bytes > cache->max_bytes)
+            evict_over_limit(cache, &garbage);
+        if (entry->is_idle && cache->bytes > cache->max_bytes)
+            remove_from_table(cache, entry, &garbage); /* all others are in use or held */
+    }
     pthread_mutex_unlock(&cache->mutex);
     free_all(garbage);
 }
@@ -379,10 +374,12 @@ void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix)
     struct flight_entry *garbage = NULL;
     size_t prefix_bytes = strlen(prefix);
     pthread_mutex_lock(&cache->mutex);
-    for (struct flight_entry *entry = cache->newest, *older; entry; entry = older) {
-        older = entry->older;
-        if (strncmp(entry->key, prefix, prefix_bytes) == 0)
-            remove_from_table(cache, entry, &garbage);
+    for (size_t i = 0; i < BUCKET_COUNT; i++) {
+        for (struct flight_entry *entry = cache->buckets[i], *next; entry; entry = next) {
+            next = entry->next_in_bucket;
+            if (strncmp(entry->key, prefix, prefix_bytes) == 0)
+                remove_from_table(cache, entry, &garbage);
+        }
     }
     pthread_mutex_unlock(&cache->mutex);
     free_all(garbage);
@@ -393,8 +390,6 @@ bool flight_cache_evict_oldest(struct flight_cache *cache)
     struct flight_entry *garbage = NULL;
     pthread_mutex_lock(&cache->mutex);
     struct flight_entry *entry = cache->oldest;
-    while (entry && !is_evictable(entry))
-        entry = entry->newer;
     const bool is_found = entry != NULL;
     if (is_found)
         remove_from_table(cache, entry, &garbage);

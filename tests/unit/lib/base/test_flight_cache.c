@@ -360,6 +360,40 @@ static void an_error_reaches_all_waiting_callers_and_is_not_cached(void **state)
     assert_int_equal(units(*state), 100);
 }
 
+static enum err_code make_100_small_bytes(void *context, void **ret_value, size_t *ret_bytes,
+                                          struct err *err)
+{
+    (void)err;
+    *ret_value = mem_strdup(context);
+    *ret_bytes = 100;
+    return ERR_NONE;
+}
+
+/* An eviction that passes the values in use takes minutes here in place of a tenth of a second. */
+static void values_in_use_do_not_slow_evictions_down(void **state)
+{
+    enum { USED_COUNT = 20000, NEW_COUNT = 200000, MAX_S = 10 };
+    (void)state;
+    struct flight_cache *cache = flight_cache_create(100 * USED_COUNT, destroy_value);
+    struct flight_entry **used = mem_new(struct flight_entry *, USED_COUNT), *entry;
+    struct err err;
+    char key[32];
+    const int64_t start_ns = clock_thread_cpu_ns();
+    for (int i = 0; i < USED_COUNT + NEW_COUNT; i++) {
+        snprintf(key, sizeof(key), "%d", i);
+        assert_int_equal(flight_cache_ref(cache, key, make_100_small_bytes, key, &entry, &err), 0);
+        if (i < USED_COUNT)
+            used[i] = entry;
+        else
+            flight_cache_unref(entry);
+    }
+    assert_true(clock_thread_cpu_ns() - start_ns < MAX_S * CLOCK_NS_PER_S);
+    for (int i = 0; i < USED_COUNT; i++)
+        flight_cache_unref(used[i]);
+    mem_free(used);
+    flight_cache_destroy(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +418,7 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(an_error_reaches_all_waiting_callers_and_is_not_cached,
                                         start, stop),
+        cmocka_unit_test(values_in_use_do_not_slow_evictions_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
