@@ -164,16 +164,32 @@ def test_a_link_to_a_protected_share_grants_no_access(server, admin, anonymous):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_deleting_either_share_of_a_diff_deletes_its_link(server, admin, anonymous, which):
+def test_the_link_of_a_diff_is_not_found_without_either_share(server, admin, anonymous, which):
     ids = [share(admin)["id"] for _ in range(2)]
     made = link(anonymous, f"/d/{ids[0]}..{ids[1]}").json()["id"]
     assert anonymous.get(f"/s/{made}").status == 302
     assert admin.delete(f"/api/v1/shares/{ids[which]}").status == 204
     assert anonymous.get(f"/s/{made}").status == 404
-    with server.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM short_link WHERE id = %s", [made])
-        assert cursor.fetchone() == (0,)
     assert link(anonymous, f"/d/{ids[0]}..{ids[1]}").status == 410
+
+
+def test_links_of_deleted_bases_are_charged_until_the_share_is_deleted(server):
+    team, other = Tenant(server), Tenant(server).api("share")
+    client = team.api("share")
+    made, base = share(client)["id"], share(other)["id"]
+    for number in range(3):
+        assert link(other, f"/d/{base}..{made}?q={number}" + "x" * 5000).status == 201
+    charged = stored_bytes(server, team.id)
+    assert charged == expected_bytes(server, team.id) > 15000
+    assert other.delete(f"/api/v1/shares/{base}").status == 204
+    # The row of the base is deleted in the background, which must not delete links either.
+    with server.cursor() as cursor:
+        cursor.execute("DELETE FROM share WHERE id = %s", [base])
+        cursor.connection.commit()
+    assert stored_bytes(server, team.id) == expected_bytes(server, team.id) == charged
+    assert client.delete(f"/api/v1/shares/{made}").status == 204
+    assert server.rows("SELECT FROM short_link WHERE share_id = %s", [made]) == []
+    wait_for(lambda: stored_bytes(server, team.id) == 0)
 
 
 def test_a_link_to_an_expired_share_is_not_found(server, admin, anonymous):
