@@ -311,11 +311,12 @@ uint64_t disk_look_free_bytes(const struct disk *disk)
     return os_free_bytes(disk->folder, &free_bytes, &total_bytes) == 0 ? free_bytes : 0;
 }
 
-bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes)
+bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes, bool is_background)
 {
     const uint64_t free_bytes = disk_look_free_bytes(disk), reserve = disk_min_free_bytes(disk);
     return free_bytes >= bytes &&
-           free_bytes - bytes >= (bytes <= SMALL_COPY_BYTES ? reserve / 2 : 2 * reserve);
+           free_bytes - bytes >=
+               (is_background || bytes <= SMALL_COPY_BYTES ? reserve / 2 : 2 * reserve);
 }
 
 uint64_t disk_free_bytes(const struct disk *disk)

@@ -45,9 +45,10 @@ enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, uin
                             struct err *err) MUST_USE;
 
 /* Whether the disk has space for a copy of an object of a bucket, which a request reads and then
- * deletes. It must leave twice the reserve, so that data can be stored meanwhile; a small one, such
- * as a share, half of the reserve, so that profiles are shown on a full disk. */
-bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes);
+ * deletes. It must leave twice the reserve, so that data can be stored meanwhile. A small one, such
+ * as a share, must leave half of the reserve, so that profiles are shown on a full disk, as must
+ * one of background work, which deletes profiles and verifies blocks. */
+bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes, bool is_background);
 
 /* The bytes that are free at this moment: a system call, which waits for a disk that hangs. 0 after
  * an error. */

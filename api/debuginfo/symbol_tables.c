@@ -395,7 +395,7 @@ static enum err_code open_object(const struct opening *opening, int *ret_fd, str
     const uint64_t bytes = opening->object.bytes, reserve = disk_min_free_bytes(server->disk);
     if (object_store_makes_copies(server->objects) &&
         (disk_look_free_bytes(server->disk) < reserve + 2 * bytes ||
-         !disk_has_space_for_copy(server->disk, bytes)))
+         !disk_has_space_for_copy(server->disk, bytes, false)))
         return err_set(err, ERR_LIMIT, "the server's disk has no space for a copy of the table");
     return integrity_open(server, &opening->object, ret_fd, err);
 }

@@ -221,10 +221,10 @@ static enum err_code open_objects(struct server *server, struct err *err)
 }
 
 /* Copies of blocks that no query uses give way to others. */
-static bool make_space_to_copy(const struct server *server, uint64_t bytes)
+static bool make_space_to_copy(const struct server *server, uint64_t bytes, bool is_background)
 {
     struct store *store = atomic_load(&server->copies);
-    while (!disk_has_space_for_copy(server->disk, bytes)) {
+    while (!disk_has_space_for_copy(server->disk, bytes, is_background)) {
         if (!store || !store_evict_block(store))
             return false;
     }
@@ -232,14 +232,14 @@ static bool make_space_to_copy(const struct server *server, uint64_t bytes)
 }
 
 /* Space is allocated, so that several copies that begin at once see each other. */
-static bool has_space_to_copy(void *context, int fd, uint64_t bytes)
+static bool has_space_to_copy(void *context, int fd, uint64_t bytes, bool is_background)
 {
     const struct server *server = context;
     const struct disk *disk = server->disk;
-    return make_space_to_copy(server, bytes) &&
+    return make_space_to_copy(server, bytes, is_background) &&
            (bytes == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 ||
             errno == EOPNOTSUPP) &&
-           disk_has_space_for_copy(disk, 0);
+           disk_has_space_for_copy(disk, 0, is_background);
 }
 
 /* The data folder exists even if the objects are in a bucket. */

@@ -94,7 +94,14 @@ enum err_code object_open_within(struct object_store *store, const char *key,
                                  uint64_t *ret_size, struct err *err)
 {
     enum err_code code = check_key(key, err);
-    return code ? code : store->backend->open(store, key, wait_limit, ret_fd, ret_size, err);
+    return code ? code : store->backend->open(store, key, wait_limit, false, ret_fd, ret_size, err);
+}
+
+enum err_code object_open_in_background(struct object_store *store, const char *key, int *ret_fd,
+                                        uint64_t *ret_size, struct err *err)
+{
+    enum err_code code = check_key(key, err);
+    return code ? code : store->backend->open(store, key, NULL, true, ret_fd, ret_size, err);
 }
 
 enum err_code object_probe(struct object_store *store, const char *key,

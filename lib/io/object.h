@@ -87,6 +87,10 @@ enum err_code object_open(struct object_store *store, const char *key, int *ret_
 enum err_code object_open_within(struct object_store *store, const char *key,
                                  const struct wait_limit *wait_limit, int *ret_fd,
                                  uint64_t *ret_size, struct err *err) MUST_USE;
+/* As object_open for background work, whose copy may leave less of the disk (object_s3_set_space).
+ */
+enum err_code object_open_in_background(struct object_store *store, const char *key, int *ret_fd,
+                                        uint64_t *ret_size, struct err *err) MUST_USE;
 /* Whether object_open makes a copy of the whole object (S3), so that a caller who needs the bytes
  * one after the other should read ranges instead. */
 bool object_store_makes_copies(const struct object_store *store);

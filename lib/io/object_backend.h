@@ -25,8 +25,8 @@ struct object_backend {
     enum err_code (*writer_commit)(struct object_writer *writer, struct err *err);
     void (*writer_abort)(struct object_writer *writer);
     enum err_code (*open)(struct object_store *store, const char *key,
-                          const struct wait_limit *wait_limit, int *ret_fd, uint64_t *ret_size,
-                          struct err *err);
+                          const struct wait_limit *wait_limit, bool is_background, int *ret_fd,
+                          uint64_t *ret_size, struct err *err);
     enum err_code (*read)(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err);
     enum err_code (*read_range)(struct object_store *store, const char *key, uint64_t offset,

@@ -328,16 +328,23 @@ static enum err_code open_object(struct folder_store *store, const char *key, in
     return ERR_NONE;
 }
 
-static enum err_code folder_open(struct object_store *base, const char *key,
-                                 const struct wait_limit *wait_limit, int *ret_fd,
-                                 uint64_t *ret_size, struct err *err)
+static enum err_code open_to_read(struct object_store *base, const char *key, int *ret_fd,
+                                  uint64_t *ret_size, struct err *err)
 {
-    (void)wait_limit; /* a disk responds at once, or not at all */
     struct folder_store *store = folder_of(base);
     assume_reader(store);
     const enum err_code code = open_object(store, key, ret_fd, ret_size, err);
     leave_reader(store);
     return code;
+}
+
+/* A disk responds at once, or not at all, and no copy is made. */
+static enum err_code folder_open(struct object_store *base, const char *key,
+                                 const struct wait_limit *wait_limit, bool is_background,
+                                 int *ret_fd, uint64_t *ret_size, struct err *err)
+{
+    (void)wait_limit, (void)is_background;
+    return open_to_read(base, key, ret_fd, ret_size, err);
 }
 
 /* Appends size bytes at offset; the object is known to have them. */
@@ -366,7 +373,7 @@ static enum err_code folder_read(struct object_store *store, const char *key, st
 {
     fd_auto fd = -1;
     uint64_t size;
-    enum err_code code = folder_open(store, key, NULL, &fd, &size, err);
+    enum err_code code = open_to_read(store, key, &fd, &size, err);
     return code ? code : read_at(fd, key, 0, size, buf, err);
 }
 
@@ -374,9 +381,10 @@ static enum err_code folder_read_range(struct object_store *store, const char *k
                                        size_t size, const struct wait_limit *wait_limit,
                                        struct buf *buf, struct err *err)
 {
+    (void)wait_limit;
     fd_auto fd = -1;
     uint64_t object_bytes;
-    enum err_code code = folder_open(store, key, wait_limit, &fd, &object_bytes, err);
+    enum err_code code = open_to_read(store, key, &fd, &object_bytes, err);
     if (code)
         return code;
     if (offset + size > object_bytes)
@@ -390,10 +398,11 @@ static enum err_code folder_read_range(struct object_store *store, const char *k
 static enum err_code folder_probe(struct object_store *store, const char *key,
                                   const struct wait_limit *wait_limit, struct err *err)
 {
+    (void)wait_limit;
     fd_auto fd = -1;
     uint64_t size;
     uint8_t byte;
-    enum err_code code = folder_open(store, key, wait_limit, &fd, &size, err);
+    enum err_code code = open_to_read(store, key, &fd, &size, err);
     if (code)
         return code;
     posix_fadvise(fd, 0, DIRECT_ALIGNMENT, POSIX_FADV_DONTNEED);

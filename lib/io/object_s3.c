@@ -149,8 +149,8 @@ static enum err_code check_length(void *context, const struct http_client_respon
 }
 
 static enum err_code s3_open(struct object_store *base, const char *key,
-                             const struct wait_limit *wait_limit, int *ret_fd, uint64_t *ret_size,
-                             struct err *err)
+                             const struct wait_limit *wait_limit, bool is_background, int *ret_fd,
+                             uint64_t *ret_size, struct err *err)
 {
     struct s3_store *store = s3_store_of(base);
     struct s3_request request;
@@ -171,6 +171,7 @@ static enum err_code s3_open(struct object_store *base, const char *key,
     request.wait_limit = wait_limit;
     request.has_space = store->has_space;
     request.has_space_context = store->has_space_context;
+    request.is_background = is_background;
     enum err_code code = s3_client_send(store->client, &request, &response, err);
     if (code == ERR_LIMIT) {
         err->code = ERR_BUSY;
@@ -453,7 +454,9 @@ enum err_code object_s3_open(const struct object_s3_options *options,
 }
 
 void object_s3_set_space(struct object_store *base,
-                         bool (*has_space)(void *context, int fd, uint64_t bytes), void *context)
+                         bool (*has_space)(void *context, int fd, uint64_t bytes,
+                                           bool is_background),
+                         void *context)
 {
     struct s3_store *store = s3_store_of(base);
     store->has_space = has_space;

@@ -49,10 +49,12 @@ enum err_code object_s3_open(const struct object_s3_options *options,
                              struct object_store **ret_store, struct err *err) MUST_USE;
 
 /* Calls has_space before object_open writes a copy of that size to fd, a new file in the temporary
- * folder; it may allocate the space. false: object_open returns ERR_BUSY. Call it before the store
- * is shared. */
+ * folder; it may allocate the space. is_background: for object_open_in_background. false:
+ * object_open returns ERR_BUSY. Call it before the store is shared. */
 void object_s3_set_space(struct object_store *store,
-                         bool (*has_space)(void *context, int fd, uint64_t bytes), void *context);
+                         bool (*has_space)(void *context, int fd, uint64_t bytes,
+                                           bool is_background),
+                         void *context);
 
 /*
  * Starts the circuit breaker for a store that serves requests: a server that does not respond then

@@ -15,7 +15,8 @@ struct s3_store {
     int64_t upload_max_age_ns;
     uint64_t open_max_bytes;
     char *temporary_folder;
-    bool (*has_space)(void *context, int fd, uint64_t bytes); /* object_s3_set_space */
+    bool (*has_space)(void *context, int fd, uint64_t bytes,
+                      bool is_background); /* object_s3_set_space */
     void *has_space_context;
     bool is_opening;
     /* set after a failed write; object_store_check then tries one */

@@ -301,9 +301,9 @@ static bool is_of_bounded_length(void *context, const struct http_client_respons
         length.size && (!span_parse_u64(length, &size) || size > *max_response_bytes);
     if (watch->is_too_large || watch->lacks_length)
         return false;
-    watch->lacks_space =
-        is_success && length.size && request->has_space &&
-        !request->has_space(request->has_space_context, request->response_fd, size);
+    watch->lacks_space = is_success && length.size && request->has_space &&
+                         !request->has_space(request->has_space_context, request->response_fd, size,
+                                             request->is_background);
     return !watch->lacks_space;
 }
 

@@ -28,8 +28,9 @@ struct s3_request {
     int response_fd;             /* receives a 2xx body, from its start; or HTTP_CLIENT_NO_FD */
     /* Called before a 2xx body of that size is written to response_fd, at each attempt; false ends
      * the request with ERR_LIMIT. NULL: not called. */
-    bool (*has_space)(void *context, int response_fd, uint64_t bytes);
+    bool (*has_space)(void *context, int response_fd, uint64_t bytes, bool is_background);
     void *has_space_context;
+    bool is_background; /* passed to has_space */
     /* Checks a 2xx response. ERR_BUSY, ERR_NETWORK and ERR_TIMEOUT mean that a retry may
      * succeed. */
     enum err_code (*check)(void *context, const struct http_client_response *response,

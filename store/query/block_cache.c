@@ -52,6 +52,7 @@ struct request {
     const struct wait_limit *wait_limit;
     const char *key;
     int64_t tenant_id;
+    bool is_background;
 };
 
 static void destroy_block(void *block)
@@ -160,6 +161,9 @@ static enum err_code open_origin(struct origin *origin, const struct request *re
 {
     const struct catalogue_place *place = request->place;
     struct object_store *objects = request->blocks->objects;
+    if (!place->bytes && request->is_background)
+        return object_open_in_background(objects, place->object_key, &origin->fd, &origin->size,
+                                         err);
     if (!place->bytes)
         return object_open_within(objects, place->object_key, request->wait_limit, &origin->fd,
                                   &origin->size, err);
@@ -367,8 +371,11 @@ enum err_code block_cache_borrow(struct block_cache *blocks, int64_t tenant_id,
                                  struct err *err)
 {
     char key[KEY_BYTES];
-    const struct request request = {
-        .blocks = blocks, .place = place, .key = key, .tenant_id = tenant_id};
+    const struct request request = {.blocks = blocks,
+                                    .place = place,
+                                    .key = key,
+                                    .tenant_id = tenant_id,
+                                    .is_background = true};
     write_key(key, tenant_id, place->object_key, place->offset);
     struct open_block opened = {.entry = flight_cache_try(blocks->stacks, key)};
     enum err_code code = ERR_NONE;

@@ -66,7 +66,7 @@ void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              enum block_cache_part part, const struct wait_limit *wait_limit,
                              struct block_cache_outcome *outcomes);
 
-/* A block with its stacks for a caller that reads it once, as a merge does: it is opened if it is
+/* A block with its stacks for background work, which reads it once: it is opened if it is
  * not cached, and is not added to the cache. */
 struct open_block {
     struct block *block;

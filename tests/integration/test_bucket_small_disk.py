@@ -43,27 +43,44 @@ def server(disk, bucket):
     instance.stop()
 
 
-def send_block(api):
-    """Sends profiles for a block of 11 MB: copies of up to 4 MiB need less free space."""
-    for _ in range(3):
-        body = b"".join(b"main;%s 1\n" % os.urandom(450).hex().encode() for _ in range(8000))
-        assert api.post("/ingest", body, query={"name": "app"}).status == 200
-
-
-def test_copies_that_no_query_uses_give_way_to_others(server, disk):
-    teams = [Tenant(server).api("ingest", "read") for _ in range(5)]
+def make_blocks(server, teams):
+    """Sends profiles for a block of 11 MB of each team: copies of up to 4 MiB need less free space.
+    Returns once they are merged.
+    """
     for api in teams:
-        send_block(api)
+        for _ in range(3):
+            body = b"".join(b"main;%s 1\n" % os.urandom(450).hex().encode() for _ in range(8000))
+            assert api.post("/ingest", body, query={"name": "app"}).status == 200
     with server.cursor() as cursor:
         cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
         cursor.connection.commit()
     blocks = "SELECT count(*) FROM block WHERE swapped_at IS NULL AND bytes > 8 << 20"
     wait_for(lambda: server.rows(blocks) == [(len(teams),)], 60)
+
+
+def top(api):
+    return api.get("/api/v1/query", query={"query": CPU, "report": "top", "limit": 10})
+
+
+def test_copies_that_no_query_uses_give_way_to_others(server, disk):
+    teams = [Tenant(server).api("ingest", "read") for _ in range(5)]
+    make_blocks(server, teams)
     server.restart()
     fill(disk, 2 * RESERVE + SPACE)
     for api in teams * 2:
         api.close()
-        response = api.get("/api/v1/query", query={"query": CPU, "report": "top", "limit": 10})
+        response = top(api)
         assert response.status == 200, response.text
         assert len(response.json()["functions"]) > 1
     assert free_mib(disk) >= 2 * RESERVE - 1
+
+
+def test_the_scrub_verifies_blocks_on_a_disk_without_space_for_queries(server, disk):
+    team, admin = Tenant(server).api("ingest", "read"), server.api()
+    make_blocks(server, [team])
+    server.restart()
+    fill(disk, 2 * RESERVE)
+    team.close(), admin.close()
+    assert top(team).status == 503
+    assert admin.post("/api/v1/admin/scrub/start").status < 300
+    wait_for(lambda: server.rows("SELECT last_ended_at IS NOT NULL FROM scrub") == [(True,)], 60)
