@@ -288,3 +288,24 @@ def test_concurrent_requests_for_the_same_link_create_one(server, admin):
         thread.join()
     assert [response.status for response in responses] == [201] * 6
     assert len({response.json()["id"] for response in responses}) == 1
+
+
+def test_links_of_a_comparison_and_its_reverse_do_not_wait_for_each_other(server, admin):
+    """Two transactions that lock the same shares in different orders would deadlock."""
+    ids = [share(admin)["id"] for _ in range(2)]
+    statuses = []
+
+    def make(number):
+        first, second = ids if number % 2 else ids[::-1]
+        client = admin.with_token(admin.token)
+        for i in range(20):
+            statuses.append(link(client, f"/d/{first}..{second}?q={number}-{i}").status)
+        client.close()
+
+    threads = [threading.Thread(target=make, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) <= {201, 429}, set(statuses)
+    assert "deadlock detected" not in server.database_log()
