@@ -85,7 +85,8 @@ enum err_code batch_id_find(const struct request *request, const struct batch_id
             append_types(stream, source->decoded);
         }
         append_sized(stream, source->decoded ? source->decoded->session : SPAN_LITERAL(""));
-        append_sized(stream, source->sender_id);
+        if (source->sender_id.size) /* ids of protocols without one are those of older versions */
+            append_sized(stream, source->sender_id);
         append_sized(stream, span_of(&source->time_ns, sizeof(source->time_ns)));
         append_sized(stream, span_of(&source->end_ns, sizeof(source->end_ns)));
         append_sized(stream, source->content);

@@ -59,24 +59,30 @@ static enum err_code check_count(struct pg_connection *connection, struct arena 
     enum err_code code = pg_query_values(
         connection, tenant_id,
         "SELECT count(*) FILTER (WHERE done_at IS NULL"
-        "   AND requested_at > now() - interval '1 hour'), count(*) FROM store_deletion"
+        "   AND requested_at > now() - interval '1 hour'), count(*),"
+        " ceil(extract(epoch FROM min(requested_at) + interval '1 day' - now()))::bigint"
+        " FROM store_deletion"
         " WHERE tenant_id = $1 AND requested_at > now() - interval '1 day'",
         arena, &result, err, PG_I64(tenant_id));
     if (code)
         return code;
-    if (pg_get_i64(result, 0, 0) >= OPEN_MAX)
-        code = err_set(err, ERR_RATE_LIMITED,
-                       "%d deletions of this team's profiles, the most at once, are not done yet: "
-                       "wait until some are, or delete more with one selector",
-                       OPEN_MAX);
-    else if (pg_get_i64(result, 0, 1) >= DAY_MAX)
-        code = err_set(err, ERR_RATE_LIMITED,
-                       "this team has deleted profiles %d times, the most in 24 hours: delete more "
-                       "with one selector",
-                       DAY_MAX);
-    if (code)
+    if (pg_get_i64(result, 0, 0) >= OPEN_MAX) {
+        err_set(err, ERR_RATE_LIMITED,
+                "%d deletions of this team's profiles, the most at once, are not done yet: "
+                "wait until some are, or delete more with one selector",
+                OPEN_MAX);
         err->retry_after_s = RETRY_S;
-    return code;
+        return ERR_RATE_LIMITED;
+    }
+    if (pg_get_i64(result, 0, 1) >= DAY_MAX) {
+        err_set(err, ERR_RATE_LIMITED,
+                "this team has deleted profiles %d times, the most in 24 hours: delete more "
+                "with one selector",
+                DAY_MAX);
+        err->retry_after_s = (int)pg_get_i64(result, 0, 2);
+        return ERR_RATE_LIMITED;
+    }
+    return ERR_NONE;
 }
 
 enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,

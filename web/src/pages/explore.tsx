@@ -85,10 +85,12 @@ interface SeenProps {
 /** Longer ranges have larger totals: states the lengths of a comparison's ranges if they differ. */
 function LengthsLine({ source, onNormalise }: { source: Source; onNormalise: () => void }) {
   if (source.kind !== "diff") return null;
-  const [before, after] = [source.before, source.after].map(({ from, to }) =>
-    formatLength(to - from),
+  const [beforeS, afterS] = [source.before, source.after].map(({ from, to }) =>
+    Math.round((to - from) / 1000),
   );
-  if (before === after) return null;
+  if (beforeS === afterS) return null;
+  const texts = [beforeS, afterS].map((s) => formatLength(s! * 1000));
+  const [before, after] = texts[0] === texts[1] ? [`${beforeS} s`, `${afterS} s`] : texts;
   return (
     <p class="hint lengths" role="status">
       The ranges are not equally long, {before} before and {after} after. Values are totals of a
