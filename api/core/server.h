@@ -47,11 +47,11 @@ struct server {
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
-    struct integrity *integrity;           /* api/core/integrity.h: damaged and lost objects */
-    struct server_key *key;                /* api/core/server_key.h: signs cookies and tokens */
-    struct memory_gate *memory_gate;       /* api/core/memory_gate.h: budget of heavy work */
-    struct store *store;                   /* store/store.h: continuous profiles */
-    _Atomic(struct store *) copies; /* the store, once its copies of objects can be evicted */
+    struct integrity *integrity;     /* api/core/integrity.h: damaged and lost objects */
+    struct server_key *key;          /* api/core/server_key.h: signs cookies and tokens */
+    struct memory_gate *memory_gate; /* api/core/memory_gate.h: budget of heavy work */
+    struct store *store;             /* store/store.h: continuous profiles */
+    _Atomic(struct store *) copies;  /* the store, once its copies of objects can be evicted */
     struct store_damage_log *store_damage; /* api/core/store_damage.h: blocks that cannot be read */
     struct worker_pool *writers;           /* api/core/object_writer_thread.h */
     struct auth *auth;                     /* api/identity/auth.h: cache of tokens */

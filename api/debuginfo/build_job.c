@@ -17,12 +17,18 @@
 /* Per team. */
 enum { MAX_FAILED_FILES = 1000 };
 
+bool debuginfo_build_can_wait(enum err_code code)
+{
+    return code == ERR_BUSY || code == ERR_NETWORK || code == ERR_DATABASE || code == ERR_IO ||
+           code == ERR_CANCELLED;
+}
+
 /* Whether the file caused the failure, so that a retry would fail in the same way. */
 static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
 {
     static const enum err_code codes[] = {ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE,
                                           ERR_NOT_FOUND, ERR_QUOTA};
-    if (code == ERR_CANCELLED || code == ERR_CONFLICT)
+    if (code == ERR_CONFLICT || debuginfo_build_can_wait(code))
         return false;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         if (code == codes[i])

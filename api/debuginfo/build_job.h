@@ -29,6 +29,10 @@ struct debuginfo_job {
 
 enum { DEBUGINFO_BUILD_MAX_TRIES = 5 };
 
+/* Whether a failure is one of the host, such as a full disk or an S3 server that does not respond.
+ * The job then waits, however often it is tried. */
+bool debuginfo_build_can_wait(enum err_code code);
+
 /*
  * Builds the table and ends the job: its row is deleted, and its file has a table (*ret_is_built)
  * or a reason. An executable of the build id is kept in either case. The files are those of the

@@ -120,24 +120,27 @@ static enum err_code claim_job(struct debuginfo_jobs *jobs, struct arena *arena,
     return ERR_NONE;
 }
 
-/* For a retry later or, when this server stops, for another one at once. */
+/* For a retry later or, when this server stops, for another one at once. A failure of the host,
+ * such as a full disk, does not count as a try. */
 static void release_job(struct debuginfo_jobs *jobs, const struct debuginfo_job *job,
-                        bool is_given_up)
+                        enum err_code code_of_job)
 {
     arena_auto arena = arena_create();
     struct err err;
     pg_auto connection = NULL;
-    const int64_t pause_s =
-        is_given_up ? 0 : (int64_t)RETRY_S << (job->try_count < 6 ? job->try_count : 6);
+    const int64_t pause_s = code_of_job == ERR_CANCELLED
+                                ? 0
+                                : (int64_t)RETRY_S << (job->try_count < 6 ? job->try_count : 6);
     enum err_code code = pg_take(jobs->server->jobs_database, &connection, &err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE symbol_job SET leased_until = NULL,"
-                               " run_after = now() + $3 * interval '1 s',"
-                               " try_count = try_count - CASE WHEN $4 THEN 1 ELSE 0 END"
-                               " WHERE id = $1 AND fence = $2",
-                               arena, NULL, &err, PG_I64(job->lease.job_id),
-                               PG_I64(job->lease.fence), PG_I64(pause_s), PG_BOOL(is_given_up));
+        code =
+            pg_query_values(connection, PG_NO_TENANT,
+                            "UPDATE symbol_job SET leased_until = NULL,"
+                            " run_after = now() + $3 * interval '1 s',"
+                            " try_count = try_count - CASE WHEN $4 THEN 1 ELSE 0 END"
+                            " WHERE id = $1 AND fence = $2",
+                            arena, NULL, &err, PG_I64(job->lease.job_id), PG_I64(job->lease.fence),
+                            PG_I64(pause_s), PG_BOOL(debuginfo_build_can_wait(code_of_job)));
     if (code)
         log_failure("putting back a symbol table", &err); /* the lease expires by itself */
 }
@@ -181,7 +184,7 @@ static bool run_one(struct debuginfo_jobs *jobs)
         return true;
     if (code != ERR_CANCELLED)
         log_failure("building a symbol table", &err);
-    release_job(jobs, &job, code == ERR_CANCELLED);
+    release_job(jobs, &job, code);
     return true;
 }
 

@@ -3,6 +3,7 @@ that disk.
 """
 
 import os
+import subprocess
 
 import pytest
 
@@ -14,6 +15,7 @@ from test_disk_full import disk as disk  # the fixture
 from test_disk_full import fill, free_mib
 from test_s3_responses import SpoiledServer
 from test_shares import wait_for
+from test_symbol_names import C_SOURCE, Program, needs_compiler
 
 pytestmark = pytest.mark.long
 
@@ -84,3 +86,25 @@ def test_the_scrub_verifies_blocks_on_a_disk_without_space_for_queries(server, d
     assert top(team).status == 503
     assert admin.post("/api/v1/admin/scrub/start").status < 300
     wait_for(lambda: server.rows("SELECT last_ended_at IS NOT NULL FROM scrub") == [(True,)], 60)
+
+
+@needs_compiler
+def test_a_debug_file_waits_for_space(server, disk, tmp_path):
+    api = Tenant(server).api("debuginfo")
+    program = Program(tmp_path, "af" * 20, C_SOURCE)
+    section = tmp_path / "section"
+    section.write_bytes(os.urandom(7 << 20))
+    subprocess.run(["objcopy", f"--add-section=.x={section}", program.elf], check=True)
+    filler = fill(disk, 2 * RESERVE + 4)
+
+    def states():
+        return [file["state"] for file in api.get(path).json()["files"]]
+
+    path = f"/api/v1/debuginfo/{program.build_id}"
+    assert api.post(path + "/debuginfo", program.elf.read_bytes()).status == 202
+    # More claims than a job has tries.
+    due = "UPDATE symbol_job SET run_after = now() WHERE leased_until IS NULL RETURNING fence"
+    wait_for(lambda: max((fence for (fence,) in server.rows(due)), default=0) > 8, 60)
+    assert states() == ["waiting"]
+    filler.unlink()
+    wait_for(lambda: server.rows(due) == [] and states() == ["built"], 60)
