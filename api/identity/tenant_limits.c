@@ -148,6 +148,14 @@ void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id
     pthread_mutex_unlock(&memory->mutex);
 }
 
+/* A team that sends much is looked at more often: it may exceed its limit by what it sends until
+ * then. */
+static int64_t fresh_s(const struct tenant_limits *limits)
+{
+    enum { MUCH_BYTES = 64 << 20 };
+    return limits->replaced_profile_bytes > MUCH_BYTES ? 1 : TENANT_LIMITS_S;
+}
+
 /* Returns the cached limits. The first caller that finds them too old gets false and reads them
  * again; meanwhile other callers use the old ones. */
 static bool find_fresh(struct tenant_limits_memory *memory, int64_t tenant_id,
@@ -161,7 +169,7 @@ static bool find_fresh(struct tenant_limits_memory *memory, int64_t tenant_id,
     *ret_version = memory->forget_count;
     if (known) {
         *limits = known->limits;
-        is_fresh = now_ns - known->read_ns < TENANT_LIMITS_S * CLOCK_NS_PER_S;
+        is_fresh = now_ns - known->read_ns < fresh_s(&known->limits) * CLOCK_NS_PER_S;
         known->read_ns = is_fresh ? known->read_ns : now_ns;
     }
     pthread_mutex_unlock(&memory->mutex);
@@ -186,7 +194,11 @@ static enum err_code refresh_limits(const struct request *request, struct tenant
         " (SELECT coalesce(sum(bytes), 0)::bigint FROM block"
         "  WHERE tenant_id = $1 AND swapped_at IS NULL)"
         " + (SELECT coalesce(sum(length), 0)::bigint FROM segment_tenant, unnest(lengths) AS length"
-        "    WHERE tenant_id = $1 AND NOT is_swapped)"
+        "    WHERE tenant_id = $1 AND NOT is_swapped),"
+        " (SELECT coalesce(sum(bytes), 0)::bigint FROM block"
+        "  WHERE tenant_id = $1 AND swapped_at IS NOT NULL)"
+        " + (SELECT coalesce(sum(length), 0)::bigint FROM segment_tenant, unnest(lengths) AS length"
+        "    WHERE tenant_id = $1 AND is_swapped)"
         " FROM tenant WHERE id = $1",
         arena, &row, err, PG_I64(tenant_id));
     if (code)
@@ -198,6 +210,7 @@ static enum err_code refresh_limits(const struct request *request, struct tenant
                              : tenant_limits_default_labels(server->tenant_limits);
     snprintf(ret_limits->sample_labels, sizeof(ret_limits->sample_labels), "%s", labels);
     ret_limits->stored_profile_bytes = has_row ? pg_get_i64(row, 0, 2) : 0;
+    ret_limits->replaced_profile_bytes = has_row ? pg_get_i64(row, 0, 3) : 0;
     return ERR_NONE;
 }
 

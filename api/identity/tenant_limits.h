@@ -31,6 +31,7 @@ struct tenant_limits {
     int64_t values[TENANT_LIMIT_COUNT];
     bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
     int64_t stored_profile_bytes;            /* what the store has of the tenant */
+    int64_t replaced_profile_bytes;          /* what merges replaced and the store still has */
     char sample_labels[SAMPLE_LABELS_BYTES]; /* api/core/sample_labels.h */
 };
 

@@ -202,11 +202,12 @@ static void return_samples(const struct ingest_limits *ingest_limits)
     pthread_mutex_unlock(&memory->mutex);
 }
 
+enum { DISK_PART = 2 };
+
 /* The limit 0 is half of the file system. A bucket has no size. */
 static uint64_t most_stored(const struct server *server, const struct tenant_limits *limits,
                             char ret_text[TENANT_LIMITS_TEXT_BYTES])
 {
-    enum { PART = 2 };
     const int64_t most = limits->values[TENANT_LIMIT_STORED_PROFILE_BYTES];
     tenant_limits_describe(limits, TENANT_LIMIT_STORED_PROFILE_BYTES, ret_text);
     if (most)
@@ -214,8 +215,30 @@ static uint64_t most_stored(const struct server *server, const struct tenant_lim
     snprintf(
         ret_text, TENANT_LIMITS_TEXT_BYTES,
         "stored_profile_bytes is half of the disk, by the setting tenant-stored-profile-bytes");
-    return object_store_setup_are_in_s3(server->settings) ? UINT64_MAX
-                                                          : disk_total_bytes(server->disk) / PART;
+    return object_store_setup_are_in_s3(server->settings)
+               ? UINT64_MAX
+               : disk_total_bytes(server->disk) / DISK_PART;
+}
+
+/* What merges replaced stays on the disk for some minutes, because queries may still read it. A
+ * team that sends much could fill the disk with it while its stored profiles are few. */
+static enum err_code check_replaced(const struct server *server, const struct tenant_limits *limits,
+                                    uint64_t most, struct err *err)
+{
+    enum { RETRY_S = 30 };
+    const uint64_t disk_part = disk_total_bytes(server->disk) / DISK_PART;
+    const uint64_t bytes =
+        (uint64_t)limits->stored_profile_bytes + (uint64_t)limits->replaced_profile_bytes;
+    if (object_store_setup_are_in_s3(server->settings) ||
+        bytes < (most > disk_part ? most : disk_part))
+        return ERR_NONE;
+    err_set(
+        err, ERR_RATE_LIMITED,
+        "the profiles of this team and those that merges replaced, which are deleted after some "
+        "minutes, take %" PRIu64 " bytes, half of the disk: send more slowly",
+        bytes);
+    err->retry_after_s = RETRY_S;
+    return ERR_RATE_LIMITED;
 }
 
 /* The stored size is read every TENANT_LIMITS_S seconds, so a tenant may exceed the limit by what
@@ -225,8 +248,9 @@ static enum err_code check_stored(const struct server *server, const struct tena
 {
     enum { RETRY_S = 300 };
     char limit[TENANT_LIMITS_TEXT_BYTES];
-    if ((uint64_t)limits->stored_profile_bytes < most_stored(server, limits, limit))
-        return ERR_NONE;
+    const uint64_t most = most_stored(server, limits, limit);
+    if ((uint64_t)limits->stored_profile_bytes < most)
+        return check_replaced(server, limits, most, err);
     err_set(err, ERR_QUOTA,
             "the stored profiles of this team take %" PRId64
             " bytes: %s; keep them for a shorter time (perfolio retention set), delete some, or "

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from conftest import ROOT
+from people import Tenant
 from test_bounded_memory import OTLP, TYPE, peak_mib, small_server  # noqa: F401
 from test_shares import problem, share
 from test_store import compact, rows_of, until
@@ -257,3 +258,23 @@ def test_stored_profiles_count_towards_a_limit(start_server):
     query = {"query": '{service_name="shop"}', "start": "now-1h", "end": "now+1h", "report": "top"}
     response = server.api().get("/api/v1/query", query=query)
     assert response.status == 200 and response.json()["total"] == i, response
+
+
+def test_what_merges_replaced_counts_towards_half_of_the_disk(start_server):
+    """It stays for some minutes; a team that sends much could fill the disk with it."""
+    server = start_server()
+    tenant = Tenant(server)
+    api = tenant.api("ingest")
+    folded = {"body": b"main;f 1", "query": {"name": "app"}}
+    assert api.post("/ingest", **folded).status == 200
+    server.rows(
+        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns,"
+        " reach_ns, row_count, profile_count, series_count, swapped_at)"
+        " SELECT %s, max(id), 'block/1/none', 1, 1::bigint << 50, 0, 0, 0, 1, 1, 1, now()"
+        " FROM store_writer RETURNING id",
+        [tenant.id],
+    )
+    until(lambda: api.post("/ingest", **folded).status == 429, "the replaced block is not counted")
+    assert "those that merges replaced" in api.post("/ingest", **folded).text
+    server.rows("DELETE FROM block WHERE object_key = 'block/1/none' RETURNING id")
+    until(lambda: api.post("/ingest", **folded).status == 200, "the limit stays")
