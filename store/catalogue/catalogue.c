@@ -4,11 +4,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
+#include "lib/base/map.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 #include "store/store.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     LIST_MAX_BYTES = 64 << 20,
@@ -100,18 +102,42 @@ static enum err_code lock_tenants(struct pg_connection *connection, struct arena
     return ERR_NONE;
 }
 
-/* An id that the database has inserted is new for the first part that has it. */
-static void mark_new(struct catalogue_part *parts, uint32_t count, int64_t tenant_id,
-                     struct span batch_id)
+enum { BATCH_KEY_BYTES = sizeof(int64_t) + STORE_BATCH_ID_BYTES };
+
+static struct span batch_key(struct arena *arena, int64_t tenant_id, const uint8_t *batch_id)
 {
+    uint8_t *key = arena_new_raw(arena, uint8_t, BATCH_KEY_BYTES);
+    memcpy(key, &tenant_id, sizeof(tenant_id));
+    memcpy(key + sizeof(tenant_id), batch_id, STORE_BATCH_ID_BYTES);
+    return span_of(key, BATCH_KEY_BYTES);
+}
+
+/* The first part with each id, in which it is new if the database inserts it. */
+static void find_first_parts(struct arena *arena, struct map_bytes *first_parts,
+                             const struct catalogue_part *parts, uint32_t count)
+{
+    map_bytes_init(first_parts, count);
     for (uint32_t i = 0; i < count; i++) {
-        struct catalogue_part *part = &parts[i];
-        if (part->state == CATALOGUE_DUPLICATE && part->tenant_id == tenant_id &&
-            span_equal(span_of(part->batch_id, STORE_BATCH_ID_BYTES), batch_id)) {
-            part->state = CATALOGUE_NEW;
-            return;
-        }
+        if (parts[i].state == CATALOGUE_DUPLICATE)
+            map_bytes_add(first_parts, batch_key(arena, parts[i].tenant_id, parts[i].batch_id), i);
     }
+}
+
+static void mark_new(struct arena *arena, struct catalogue_part *parts, uint32_t count,
+                     const struct pg_result *inserted)
+{
+    struct map_bytes first_parts;
+    find_first_parts(arena, &first_parts, parts, count);
+    for (int row = 0; row < pg_row_count(inserted); row++) {
+        const struct span batch_id = pg_get_bytes(inserted, row, 1);
+        if (batch_id.size != STORE_BATCH_ID_BYTES)
+            continue;
+        const uint32_t part = map_bytes_find(
+            &first_parts, batch_key(arena, pg_get_i64(inserted, row, 0), batch_id.data));
+        if (part != MAP_ABSENT)
+            parts[part].state = CATALOGUE_NEW;
+    }
+    map_bytes_fini(&first_parts);
 }
 
 /* Inserted in order, so that two flushes cannot deadlock. */
@@ -141,8 +167,8 @@ static enum err_code insert_batch_ids(struct pg_connection *connection, struct a
         "ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING tenant_id, batch_id",
         arena, &result, err, PG_TEXT(catalogue_end_list(arena, &tenants)),
         PG_TEXT(catalogue_end_list(arena, &batches)));
-    for (int row = 0; !code && row < pg_row_count(result); row++)
-        mark_new(parts, count, pg_get_i64(result, row, 0), pg_get_bytes(result, row, 1));
+    if (!code)
+        mark_new(arena, parts, count, result);
     return code;
 }
 
