@@ -17,6 +17,9 @@
 
 #include <inttypes.h>
 
+/* Open reports. Anybody may report, so they are limited like other texts of strangers. */
+enum { MAX_OPEN_OF_SHARE = 20, MAX_OPEN = 5000, RETRY_S = 3600 };
+
 static enum err_code read_reason(struct request *request, const char **ret_reason, struct err *err)
 {
     static const char *const known[] = {"reason", NULL};
@@ -52,12 +55,20 @@ enum err_code share_admin_report(struct request *request, struct response *respo
     if (code)
         return code;
     code = pg_query_values(connection, share.tenant_id,
-                           "INSERT INTO share_report (tenant_id, share_id, reason, address)"
-                           " VALUES ($1::bigint, $2::text, $3::text, $4::text) RETURNING id",
+                           "SELECT share_report_add($1::bigint, $2::text, $3::text, $4::text,"
+                           " $5::bigint, $6::bigint)",
                            request->arena, &result, err, PG_I64(share.tenant_id), PG_TEXT(share.id),
-                           PG_TEXT(reason), PG_TEXT(request->address));
+                           PG_TEXT(reason), PG_TEXT(request->address), PG_I64(MAX_OPEN_OF_SHARE),
+                           PG_I64(MAX_OPEN));
     if (code)
         return code;
+    if (pg_is_null(result, 0, 0)) {
+        err_set(err, ERR_RATE_LIMITED,
+                "this share, or the server, has the most open reports that it may have: the "
+                "operator will look at them");
+        err->retry_after_s = RETRY_S;
+        return ERR_RATE_LIMITED;
+    }
     char *json = arena_printf(request->arena, "{\"id\":%" PRId64 "}", pg_get_i64(result, 0, 0));
     response_bytes(response, 201, "application/json", span_text(json));
     return ERR_NONE;

@@ -30,6 +30,9 @@
 
 /* Limits of one call, so that the jobs thread gets around in seconds. */
 enum { VIEW_BATCH = 1000, DELETE_BATCH = 200, TRASH_BATCH = 500, SWEEP_BATCH = 500 };
+/* Per team. */
+enum { MAX_TOMBSTONES = 10000 };
+enum { CLOSED_REPORT_DAYS = 30 };
 /* After this many failed deletions the store itself is probably unavailable. */
 enum { TRASH_FAILURES = 10 };
 
@@ -135,6 +138,17 @@ static enum err_code hold_tenants(struct job *job, const char *sql, struct span 
     return ERR_NONE;
 }
 
+/* Deletes the oldest tombstones of a team: they count in no quota. Their links get 404 from then
+ * on. */
+static enum err_code limit_tombstones(struct job *job, int64_t tenant_id, struct err *err)
+{
+    return pg_queue_values(job->connection, PG_NO_TENANT,
+                           "DELETE FROM share WHERE id IN (SELECT id FROM share"
+                           " WHERE tenant_id = $1 AND state = 'gone'"
+                           " ORDER BY gone_at DESC OFFSET $2)",
+                           job->arena, err, PG_I64(tenant_id), PG_I64(MAX_TOMBSTONES));
+}
+
 /* Makes the row a tombstone and gives the bytes back to its tenant, one of those held. */
 static enum err_code make_tombstone(struct job *job, const char *id, int64_t tenant_id,
                                     int64_t charged_bytes, struct span held, int *count,
@@ -151,7 +165,9 @@ static enum err_code make_tombstone(struct job *job, const char *id, int64_t ten
     if (code || pg_affected(result) == 0)
         return code;
     ++*count;
-    return quota_give_back(job->connection, tenant_id, charged_bytes, job->arena, err);
+    code = limit_tombstones(job, tenant_id, err);
+    return code ? code
+                : quota_give_back(job->connection, tenant_id, charged_bytes, job->arena, err);
 }
 
 /* Deletes the objects of rows; a failed deletion does not block the others. *ret_first is the first
@@ -272,6 +288,17 @@ static enum err_code expire_uploads(struct job *job, struct err *err)
     code = pg_commit(job->connection, err);
     job->has_more = !code && pg_row_count(uploads) == DELETE_BATCH;
     return code;
+}
+
+static enum err_code forget_reports(struct job *job, struct err *err)
+{
+    enum err_code code =
+        pg_query_values(job->connection, PG_NO_TENANT,
+                        "DELETE FROM share_report WHERE id IN (SELECT id FROM share_report"
+                        " WHERE closed_at < now() - $1::bigint * interval '1 day'"
+                        " LIMIT $2::bigint)",
+                        job->arena, NULL, err, PG_I64(CLOSED_REPORT_DAYS), PG_I64(DELETE_BATCH));
+    return code ? err_add(err, "forgetting closed reports") : ERR_NONE;
 }
 
 static enum err_code forget_keys(struct job *job, struct err *err)
@@ -419,8 +446,8 @@ enum err_code share_jobs_run(struct server *server, struct pg_connection *connec
                              bool *ret_has_more, struct err *err)
 {
     static enum err_code (*const steps[])(struct job *, struct err *) = {
-        expire_shares, delete_share_objects, expire_uploads,
-        forget_keys,   empty_trash,          sweep_orphans};
+        expire_shares,  delete_share_objects, expire_uploads, forget_keys,
+        forget_reports, empty_trash,          sweep_orphans};
     enum err_code first = ERR_NONE;
     *ret_has_more = false;
     /* A failing step does not prevent the others. */

@@ -676,6 +676,46 @@ def test_quotas_limit_stored_bytes_and_upload_size(admin, anonymous):
 # ---- reports and takedown ----
 
 
+def test_open_reports_of_a_share_are_limited_and_closed_ones_forgotten(start_server):
+    server = start_server("--jobs-interval=1s")
+    admin, anonymous = server.api(), server.anonymous()
+    made = share(admin)["id"]
+    server.rows(
+        "INSERT INTO share_report (tenant_id, share_id, reason, address)"
+        " SELECT tenant_id, id, 'spam', '127.0.0.9' FROM share, generate_series(1, 20)"
+        " WHERE id = %s RETURNING id",
+        [made],
+    )
+    path = f"/api/v1/shares/{made}/reports"
+    problem(anonymous.post(path, json={"reason": "more spam"}), 429, "operator will look")
+    first = admin.get("/api/v1/admin/reports").json()["reports"][0]["id"]
+    assert admin.post(f"/api/v1/admin/reports/{first}/close").status == 204
+    assert anonymous.post(path, json={"reason": "more spam"}).status == 201
+    server.rows("UPDATE share_report SET closed_at = now() - interval '31 days' RETURNING id")
+    wait_for(lambda: server.rows("SELECT id FROM share_report") == [])
+
+
+def test_a_team_keeps_ten_thousand_tombstones(start_server):
+    server = start_server("--jobs-interval=1s")
+    admin, anonymous = server.api(), server.anonymous()
+    old, new = share(admin)["id"], share(admin)["id"]
+    assert admin.delete(f"/api/v1/shares/{old}").status == 204
+    wait_for(lambda: server.rows("SELECT id FROM share WHERE state = 'gone'") == [(old,)])
+    problem(anonymous.get(f"/api/v1/shares/{old}"), 410)
+    server.rows(
+        "INSERT INTO share (id, tenant_id, state, gone_reason, visibility, delete_token_hash,"
+        " gone_at, object_key, raw_bytes, raw_sha256, format)"
+        " SELECT lpad(n::text, 22, '0'), tenant_id, state, gone_reason, visibility,"
+        " delete_token_hash, now(), '', 0, raw_sha256, format"
+        " FROM share, generate_series(1, 9999) AS n WHERE id = %s RETURNING id",
+        [old],
+    )
+    assert admin.delete(f"/api/v1/shares/{new}").status == 204
+    wait_for(lambda: server.rows("SELECT count(*) FROM share") == [(10000,)])
+    problem(anonymous.get(f"/api/v1/shares/{old}"), 404)
+    problem(anonymous.get(f"/api/v1/shares/{new}"), 410)
+
+
 def test_a_reported_share_is_taken_down(server, admin, anonymous):
     _, token = new_tenant(admin, "reported")
     made = share(anonymous.with_token(token), title="something bad")
