@@ -341,6 +341,21 @@ static enum batch_kind find_kind(const struct batch_build *batch_build, uint32_t
                            batch_build->is_ready);
 }
 
+/* The change of memory in use during a Go profile with a duration is no amount in use, whose series
+ * has the same name. */
+static bool is_change_of_gauge(struct batch_build *batch_build, uint32_t value_type)
+{
+    const struct profile *profile = batch_build->profile;
+    const struct span type = profile_string(profile, profile->value_types[value_type].type);
+    if (batch_build->source->time_ns || !batch_type_is_go_delta(profile) ||
+        !batch_type_is_gauge(batch_build->name, type))
+        return false;
+    if (!batch_build->notice)
+        batch_build->notice = "gauges are left out: a profile of /debug/pprof with ?seconds=N has "
+                              "their change; fetch them without it";
+    return true;
+}
+
 static void find_uses(struct batch_build *batch_build)
 {
     const struct profile *profile = batch_build->profile;
@@ -351,7 +366,7 @@ static void find_uses(struct batch_build *batch_build)
     unit_print_decimals(UNIT_DECIMALS_MAX, batch_build->decimals_unit);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
         batch_build->kinds[i] = find_kind(batch_build, i);
-        if (!is_repeated(batch_build, i))
+        if (!is_repeated(batch_build, i) && !is_change_of_gauge(batch_build, i))
             batch_build->uses[i] = batch_build->kinds[i] == BATCH_KIND_DELTA ? DELTA : SNAPSHOT;
         batch_build->factors[i] = unit_factor(profile_string(profile, profile->value_types[i].unit),
                                               unit_of(batch_build, i));
@@ -493,13 +508,35 @@ static int64_t time_of(const struct batch_build *batch_build)
     return time_ns ? time_ns : batch_build->source->time_ns;
 }
 
-static void set_profile(const struct batch_build *batch_build, struct batch_profile *row)
+static int64_t duration_of(const struct batch_build *batch_build)
 {
-    const struct profile *profile = batch_build->profile;
+    const int64_t duration_ns = batch_build->profile->duration_ns;
+    return duration_ns > 0 ? duration_ns : batch_build->source->duration_ns;
+}
+
+/* Whether the profile's time is the end of its duration: it is near the end of the window that the
+ * request states, or Go measured the profile. */
+static bool has_time_of_end(const struct batch_build *batch_build)
+{
+    const struct batch_source *source = batch_build->source;
+    const int64_t time_ns = batch_own_time_ns(batch_build->profile);
+    int64_t middle_ns;
+    if (time_ns && source->time_ns && source->duration_ns > 0)
+        return !__builtin_add_overflow(source->time_ns, source->duration_ns / 2, &middle_ns) &&
+               time_ns > middle_ns;
+    return time_ns && !source->time_ns && batch_type_is_go_delta(batch_build->profile);
+}
+
+/* Deltas begin at the begin of their window; a snapshot has the time at which it was made. */
+static void set_profile(const struct batch_build *batch_build, enum use use,
+                        struct batch_profile *row)
+{
     row->time_ns = time_of(batch_build);
-    row->duration_ns =
-        profile->duration_ns > 0 ? profile->duration_ns : batch_build->source->duration_ns;
-    row->period = profile->period;
+    row->duration_ns = duration_of(batch_build);
+    if (use == DELTA && row->duration_ns > 0 && row->duration_ns < row->time_ns &&
+        has_time_of_end(batch_build))
+        row->time_ns -= row->duration_ns;
+    row->period = batch_build->profile->period;
 }
 
 /* Copies the labels of all groups; series of one group share them. */
@@ -545,7 +582,7 @@ static void make_rows(struct batch_build *batch_build)
             series[row].first_label = label_starts[group];
             series[row].label_count = (uint32_t)batch_build->groups[group].label_count;
             set_type(batch_build, j, &series[row].type);
-            set_profile(batch_build, &profiles[row]);
+            set_profile(batch_build, batch_build->uses[j], &profiles[row]);
             profiles[row].series = row;
             profiles[row].first_sample = first_sample;
             profiles[row].sample_count = count;
@@ -565,6 +602,9 @@ static enum err_code make_batch(struct batch_build *batch_build, struct err *err
         return err_set(err, ERR_TOO_LARGE, "%u types of values in one profile; the limit is %u",
                        profile->value_type_count, batch_build->limits.types);
     find_uses(batch_build);
+    if (profile->value_type_count && !has_use(batch_build, DELTA) &&
+        !has_use(batch_build, SNAPSHOT))
+        return err_set(err, ERR_INVALID, "nothing can be stored: %s", batch_build->notice);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
         enum err_code code = check_values(batch_build, i, err);
         if (code)

@@ -43,8 +43,12 @@ struct batch_source {
     struct span session;
     const enum batch_kind *kinds; /* the sender's kind of each value type; NULL: not stated */
     bool is_ready;                /* the sender states that values cover only the profile's time */
-    int64_t time_ns; /* for a profile without a time, or with one before 1971 (other units) */
-    /* for a profile without a duration; does not affect the kind of its values */
+    /* The begin and the duration that the request states. They replace those that the profile
+     * lacks, or a time before 1971 (other units); the duration does not affect the kind of its
+     * values. If the profile's own time is nearer to the end of this window, it is the end of the
+     * profile: Pyroscope's SDK for Node and Go's memory profiles write that. Deltas then begin a
+     * duration earlier. */
+    int64_t time_ns;
     int64_t duration_ns;
 };
 

@@ -172,6 +172,22 @@ enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
     return is_snapshot ? BATCH_KIND_BY_RULE : BATCH_KIND_DELTA;
 }
 
+bool batch_type_is_go_delta(const struct profile *profile)
+{
+    /* Go's CPU profiles, which begin at their time, have the period type "cpu". */
+    static const char *const periods[] = {"space", "contentions", "goroutine", "threadcreate"};
+    static const char *const types[] = {"alloc_objects", "contentions", "goroutine",
+                                        "threadcreate"};
+    const struct span period = profile_string(profile, profile->period_type.type);
+    if (profile->duration_ns <= 0 || profile->value_type_count == 0)
+        return false;
+    for (size_t i = 0; i < sizeof(periods) / sizeof(*periods); i++) {
+        if (span_equal_text(period, periods[i]))
+            return span_equal_text(type_of(profile, 0), types[i]);
+    }
+    return false;
+}
+
 const char *batch_type_suffix(enum batch_kind kind)
 {
     static const char *const suffixes[BATCH_KINDS] = {"", ":delta", ":cumulative", ":gauge"};

@@ -24,7 +24,8 @@
  * types "alloc_…", "contentions", "delay", "mutex_…", "block_…", "lock_…", "threadcreate" are
  * cumulative. They cover only the profile's time when that is stated: the profile has a duration
  * (as those of
- * "/debug/pprof/heap?seconds=30" have, while those since the start do not), its name began with
+ * "/debug/pprof/heap?seconds=30" have, while those since the start do not; the gauges of such a
+ * profile are changes, too, and are left out), its name began with
  * "godeltaprof_", or the protocol states it. Everything else, above all CPU time, is measured
  * during the profile only: a delta. A sender's declaration for a type overrides these rules; it is
  * stored, and shown as the last part of the type's name (":gauge"), if it differs from them.
@@ -61,6 +62,10 @@ bool batch_type_is_gauge(struct span name, struct span type);
  * cover only its duration. */
 enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
                                 uint32_t value_type, enum batch_kind declared, bool is_delta);
+/* Whether it is a profile of Go's /debug/pprof/heap, allocs, block, mutex, goroutine or
+ * threadcreate with ?seconds=N. All its values are changes, also those of gauges, and its time is
+ * the end of the N seconds (net/http/pprof). */
+bool batch_type_is_go_delta(const struct profile *profile);
 /* The last part of a type's name with its ':', "" for BATCH_KIND_BY_RULE. */
 const char *batch_type_suffix(enum batch_kind kind);
 

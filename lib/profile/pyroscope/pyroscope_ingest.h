@@ -12,7 +12,8 @@
  * lib/profile/batch/batch_labels.h.
  * - from, until: as in lib/base/time_parse.h, so seconds, or milliseconds, microseconds or
  * nanoseconds if they have 13, 16 or 19 digits; default: now. until must not precede from. They are
- * the time and the duration of profiles that have none.
+ * the time and the duration of profiles that have none, and show whether a profile's own time is
+ * its begin or its end (lib/profile/batch/batch_from_profile.h).
  * - sampleRate: of folded stacks, per second; 100 if it is absent or not a whole number from 0 to
  * 1,000,000,000.
  * - spyName: becomes the label "pyroscope_spy"; default "unknown".

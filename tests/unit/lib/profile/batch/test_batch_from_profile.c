@@ -241,6 +241,65 @@ static void a_profile_without_a_time_gets_one(void **state)
     }
 }
 
+#define SECOND INT64_C(1000000000)
+#define AT (INT64_C(1700000000) * SECOND) /* the time of a maker's profile */
+
+/* Checks the begin that a delta and a snapshot of the profile get in a window of the request. */
+static void assert_begins(int64_t from_ns, int64_t window_ns, int64_t own_ns, const char *delta,
+                          const char *snapshot)
+{
+    struct maker maker = NEW_MAKER("alloc_space/bytes", "inuse_space/bytes");
+    profile_builder_fields(maker.builder)->duration_ns = own_ns;
+    ADD(&maker, "a", 1, 2);
+    struct batch_source source = {
+        .profile = take(&maker), .is_ready = true, .time_ns = from_ns, .duration_ns = window_ns};
+    batch_auto batch = convert(&source, NULL);
+    char text[400];
+    snprintf(text, sizeof(text),
+             "memory:alloc_space:bytes:::delta{} %s 0\n  main;a 1\n"
+             "memory:inuse_space:bytes::{} %s 0\n  main;a 2\n",
+             delta, snapshot);
+    assert_batch(batch, text);
+}
+
+static void a_time_near_the_end_of_the_window_is_the_end_of_deltas(void **state)
+{
+    (void)state;
+    const int64_t ten = 10 * SECOND, early = AT - ten;
+    assert_begins(AT, ten, 0, "1700000000000000000 10000000000", "1700000000000000000 10000000000");
+    assert_begins(early, ten, 0, "1699999990000000000 10000000000",
+                  "1700000000000000000 10000000000");
+    assert_begins(early - SECOND, ten, 11 * SECOND, "1699999989000000000 11000000000",
+                  "1700000000000000000 11000000000");
+    assert_begins(AT - 4 * SECOND, ten, 9 * SECOND, "1700000000000000000 9000000000",
+                  "1700000000000000000 9000000000");
+    assert_begins(early, 0, ten, "1700000000000000000 10000000000",
+                  "1700000000000000000 10000000000");
+}
+
+static void a_go_profile_of_some_seconds_has_only_deltas_that_end_at_its_time(void **state)
+{
+    (void)state;
+    struct maker maker = NEW_MAKER("alloc_objects/count", "alloc_space/bytes", "inuse_space/bytes");
+    set_period(&maker, "space", "bytes", 524288);
+    profile_builder_fields(maker.builder)->duration_ns = 5 * SECOND;
+    ADD(&maker, "a", 1, 2, -3);
+    struct batch_source source = {.profile = take(&maker)};
+    batch_auto batch = convert(&source, NULL);
+    assert_batch(batch, "memory:alloc_objects:count:space:bytes:delta{} 1699999995000000000"
+                        " 5000000000 524288\n  main;a 1\n"
+                        "memory:alloc_space:bytes:space:bytes:delta{} 1699999995000000000"
+                        " 5000000000 524288\n  main;a 2\n");
+    assert_non_null(strstr(batch->notice, "?seconds=N"));
+    struct maker goroutines = NEW_MAKER("goroutine/count");
+    set_period(&goroutines, "goroutine", "count", 1);
+    profile_builder_fields(goroutines.builder)->duration_ns = 5 * SECOND;
+    ADD(&goroutines, "a", 1);
+    struct batch_source refused = {.profile = take(&goroutines)};
+    assert_refused(&refused, NULL, ERR_INVALID, "?seconds=N");
+    profile_destroy(refused.profile);
+}
+
 static void a_time_outside_the_supported_days_is_refused(void **state)
 {
     (void)state;
@@ -794,6 +853,8 @@ int main(void)
         cmocka_unit_test(chosen_labels_of_snapshots_stay_with_samples),
         cmocka_unit_test(spans_become_links),
         cmocka_unit_test(a_profile_without_a_time_gets_one),
+        cmocka_unit_test(a_time_near_the_end_of_the_window_is_the_end_of_deltas),
+        cmocka_unit_test(a_go_profile_of_some_seconds_has_only_deltas_that_end_at_its_time),
         cmocka_unit_test(a_time_outside_the_supported_days_is_refused),
         cmocka_unit_test(a_type_that_repeats_counts_once),
         cmocka_unit_test(decimals_have_one_unit_in_all_series),
