@@ -327,6 +327,9 @@ struct store_statistics {
     uint32_t unlabelled_count;
     /* Series of counters that restart in more than a quarter of their snapshots. */
     uint32_t restarting_count;
+    /* Series of gauges whose snapshots come from several processes in turn
+     * (store/query/interleaving.h). */
+    uint32_t interleaved_count;
     /* Names a label of label_filter that nothing has which the selectors match; NULL: there is
      * none.
      */

@@ -358,6 +358,17 @@ static const char *describe_restarts(struct arena *arena, uint32_t count)
                         count, count == 1 ? "counter restarts" : "counters restart");
 }
 
+/* A gauge shows one of them at a time, not their sum. */
+static const char *describe_interleaved(struct arena *arena, uint32_t count)
+{
+    if (!count)
+        return "";
+    return arena_printf(arena,
+                        "%" PRIu32 " %s the snapshots of several processes in turn, not their sum: "
+                        "give each process a label of its own, such as instance",
+                        count, count == 1 ? "gauge shows" : "gauges show");
+}
+
 /* Where labels of samples are lost, the hours are named instead. */
 static const char *describe_absent(struct arena *arena, const struct store_statistics *read)
 {
@@ -368,9 +379,12 @@ static const char *describe_absent(struct arena *arena, const struct store_stati
 
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
 {
-    const char *parts[] = {describe_broken(arena, read), describe_oversized(arena, read),
-                           describe_totals(arena, read), describe_absent(arena, read),
-                           describe_restarts(arena, read->restarting_count)};
+    const char *parts[] = {describe_broken(arena, read),
+                           describe_oversized(arena, read),
+                           describe_totals(arena, read),
+                           describe_absent(arena, read),
+                           describe_restarts(arena, read->restarting_count),
+                           describe_interleaved(arena, read->interleaved_count)};
     char *text = arena_strdup(arena, "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         text = arena_printf(arena, "%s%s%s", text, *text && *parts[i] ? "; " : "", parts[i]);

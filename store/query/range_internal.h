@@ -11,6 +11,7 @@
 #include "lib/base/map.h"
 #include "store/query/counter_increase.h"
 #include "store/query/frame_resolution.h"
+#include "store/query/interleaving.h"
 #include "store/query/neighbours.h"
 #include "store/query/range_groups.h"
 #include "store/query/range_query.h"
@@ -59,8 +60,9 @@ struct range {
     bool has_left_out;  /* a task was skipped: none of its rows is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas or gauges were read whose labels are not wanted */
     struct counter_increase increase;
-    uint64_t all_gained;   /* counter_increase.gained of all series of the pass so far */
-    struct map_u64 gained; /* indexes of values, by time of the snapshot */
+    struct interleaving interleaving; /* of gauges */
+    uint64_t all_gained;              /* counter_increase.gained of all series of the pass so far */
+    struct map_u64 gained;            /* indexes of values, by time of the snapshot */
     /* The current granule: */
     int64_t *values; /* per profile, of one group */
     uint32_t value_capacity;

@@ -165,6 +165,7 @@ static void cover_profiles(struct range *range, const struct scan_task *task,
         const struct block_profile *profile = &profiles[i - task->first];
         const int64_t duration_ns = duration_of(range, task, profile);
         spread_cover(&range->spread, profile->time_ns, duration_ns);
+        interleaving_add(&range->interleaving, profile->duration_ns);
         if (duration_ns <= 0)
             neighbours_note(&range->neighbours, profile->time_ns);
     }

@@ -58,6 +58,7 @@ static void begin_series(struct range *range)
     map_u64_fini(&range->gained);
     range->gained = (struct map_u64){0};
     range->has_left_out = range->has_lost_rows = false;
+    range->interleaving = (struct interleaving){0};
     neighbours_begin_series(&range->neighbours);
 }
 
@@ -140,6 +141,10 @@ static void end_series(struct range *range, const struct scan_task *task)
     uint32_t count = 0;
     const int64_t *times_ns = counter_increase_times(&range->increase, &count);
     spread_end_series(&range->spread);
+    range->scan->statistics.interleaved_count +=
+        range->aggregation == STORE_MEAN && !range->is_second_pass &&
+        interleaving_is_found(&range->interleaving, range->spread.times_ns,
+                              range->spread.time_count);
     add_idle_series(range, task);
     if (range->aggregation == STORE_DIFFERENCE)
         neighbours_end_series(&range->neighbours, times_ns, count);

@@ -3,6 +3,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "store/query/coverage.h"
+#include "store/query/interleaving.h"
 #include "store/query/neighbours.h"
 #include "store/query/spread.h"
 
@@ -14,6 +15,7 @@ struct weighing {
     struct neighbours neighbours;
     struct coverage covered; /* of all series */
     /* The current series: */
+    struct interleaving interleaving;
     int64_t *times_ns;
     int64_t *ends_ns;
     uint32_t time_count;
@@ -36,6 +38,7 @@ static void note_times(struct weighing *weighing, const struct scan_task *task,
     for (uint32_t i = 0; i < count; i++) {
         /* replaced by the weight once all times are known */
         weight->holds_ns[i] = profiles[i].time_ns;
+        interleaving_add(&weighing->interleaving, profiles[i].duration_ns);
         weighing->times_ns[weighing->time_count++] = profiles[i].time_ns;
         neighbours_note(&weighing->neighbours, profiles[i].time_ns);
     }
@@ -75,6 +78,7 @@ static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint
     struct scan_task *tasks = weighing->scan->tasks;
     enum err_code code = ERR_NONE;
     weighing->time_count = 0;
+    weighing->interleaving = (struct interleaving){0};
     neighbours_begin_series(&weighing->neighbours);
     for (uint32_t i = begin; i < end && !code; i++) {
         if (!neighbours_is_unread(&tasks[i]))
@@ -95,6 +99,8 @@ static void find_ends(struct weighing *weighing)
     struct coverage covered = {0};
     weighing->time_count = cadence_order(weighing->times_ns, weighing->time_count);
     const uint32_t count = weighing->time_count;
+    weighing->scan->statistics.interleaved_count +=
+        interleaving_is_found(&weighing->interleaving, weighing->times_ns, count);
     for (uint32_t i = 0; i < count; i++) {
         const int64_t time_ns = weighing->times_ns[i];
         int64_t end_ns = cadence_end(weighing->times_ns, count, i);

@@ -666,6 +666,42 @@ def test_a_gauge_that_only_its_sender_declares_is_averaged(shared_server, send, 
     check()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_gauges_of_two_processes_in_one_series_are_noted(server, count):
+    """Each of them sends a snapshot a minute, with the same labels: they replace each other."""
+    client = Tenant(server).api("ingest", "read")
+    for i in range(20):
+        for process in range(count):
+            send_declared_pprof(client, BEGIN + i * MINUTE + process * 20 * SECOND, 10 + process)
+    window = {"start": BEGIN, "end": BEGIN + 20 * MINUTE}
+    for path, options in (("query_range", {"step": "1m"}), ("query", {"report": "top"})):
+        response = client.get(f"/api/v1/{path}", query={**window, "query": "depth", **options})
+        assert response.status == 200, response
+        warning = response.headers.get("perfolio-warning", "")
+        assert ("several processes in turn" in warning) == (count == 2), (path, warning)
+
+
+def test_deltas_whose_time_is_the_end_of_the_window_are_in_the_window(server):
+    """As Pyroscope's SDK for Node and Go's memory profiles send them."""
+    client = Tenant(server).api("ingest", "read")
+    config = b'{"busy": {"units": "nanoseconds"}}'
+    for minute, cores in ((0, 1), (1, 0), (2, 1)):
+        begin = BEGIN + minute * MINUTE
+        profile = make_profile(
+            [("busy", "nanoseconds")], begin + MINUTE + 7, {("main",): [cores * MINUTE]}, ("", "")
+        )
+        send_ingest(
+            client,
+            begin,
+            cores,
+            body=form(profile=profile, sample_type_config=config),
+            headers=FORM,
+            query={"format": "pprof"},
+        )
+    series = one_series(ask(client, BEGIN, BEGIN + 3 * MINUTE, query="busy", step="1m"))
+    assert [round(value, 3) for _, value in series["points"]] == [1, 0, 1], series
+
+
 def test_a_step_of_centuries_does_not_overflow(server):
     """Two profiles without a duration are 291 years apart, so the step is raised to more."""
     client = Tenant(server).api("ingest", "read")

@@ -61,6 +61,13 @@ export function HowToSend({ session, text }: { session: Session; text: string })
         OpenTelemetry agents and collectors send to{" "}
         <code>{location.origin}/v1development/profiles</code>, Pyroscope SDKs to{" "}
         <code>{location.origin}</code>.
+        {session.has_local_ca && (
+          <>
+            {" "}
+            Programs need the server's <a href="/ca.crt">CA certificate</a>: set{" "}
+            <code>SSL_CERT_FILE</code> for Go, <code>NODE_EXTRA_CA_CERTS</code> for Node.
+          </>
+        )}
       </p>
     </Empty>
   );
