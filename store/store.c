@@ -71,6 +71,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
         .objects = options->objects,
         .jobs_database = options->jobs_database,
         .query_time_s = options->query_time_s,
+        .max_batch_ids = options->max_batch_ids,
         .retention_s = options->retention_s,
         .blocks = store->blocks,
         .writer = store->writer,

@@ -96,6 +96,7 @@ struct store_options {
     size_t cache_bytes;            /* of open blocks; 0: 256 MiB */
     uint64_t copy_bytes;           /* of their copies on the disk; 0: the store makes none */
     size_t result_cache_bytes;     /* of cached results; 0: none are cached */
+    int64_t max_batch_ids;         /* above it, the team with most forgets its oldest; 0: none */
     size_t merge_bytes;            /* of blocks that a merge has open together; 0: 512 MiB */
     const struct frame_resolver *resolver; /* outlives the store; NULL: no names are looked up */
     /* Called when background work failed; it is tried again. Any thread. May be NULL. */

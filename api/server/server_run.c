@@ -283,6 +283,14 @@ static size_t merge_bytes(const struct settings *settings)
                         : memory_info_share_bytes(PART, 128 * mib, 512 * mib));
 }
 
+/* The ids of batches of a day may take a part of the disk, which has the database. */
+static int64_t max_batch_ids(const struct disk *disk)
+{
+    enum { DISK_SHARE = 32, ID_BYTES = 200, LEAST = 100000 };
+    const uint64_t count = disk_total_bytes(disk) / DISK_SHARE / ID_BYTES;
+    return count > LEAST ? (int64_t)count : LEAST;
+}
+
 /* Merges write their outputs before their inputs are deleted. Below the reserve only those that
  * free space go on, and none uses the half of it that PostgreSQL's log needs. */
 static bool has_space_to_merge(void *context, bool is_needed)
@@ -319,6 +327,7 @@ static enum err_code open_store(struct server *server, struct err *err)
                           ? disk_total_bytes(server->disk) / COPIES_DISK_SHARE
                           : 0,
         .result_cache_bytes = (size_t)server->settings->query_cache_bytes / 2,
+        .max_batch_ids = max_batch_ids(server->disk),
         .merge_bytes = merge_bytes(server->settings),
         .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),
     };

@@ -332,10 +332,11 @@ enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_
  * free), and deletes the rows of swapped objects after the grace time; a trigger puts the objects'
  * keys into object_trash. The grace time lets queries that began before the swap finish: it is a
  * minute longer than any query may take (query_time_s or a tenant's own limit), and at least
- * CATALOGUE_GRACE_S.
+ * CATALOGUE_GRACE_S. Forgets ids of batches after CATALOGUE_BATCH_ID_S; while there are more than
+ * max_batch_ids (0: no limit), the oldest ones of the team that has most.
  */
 enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
-                             struct err *err) MUST_USE;
+                             int64_t max_batch_ids, struct err *err) MUST_USE;
 /* Removes blocks and segment parts that are older than every rule of their tenant keeps. */
 enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err) MUST_USE;
 

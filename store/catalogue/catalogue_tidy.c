@@ -10,8 +10,33 @@
     "greatest($1, $2 + 60, (SELECT max((limits->>'query_time_s')::bigint) + 60 FROM tenant)) "     \
     "* interval '1 s'"
 
+/*
+ * Forgets the oldest ids of the team that has most of them while there are more than max_count in
+ * the table, so that one team cannot fill the database with ids: each takes some 190 bytes for a
+ * day. The statistics of PostgreSQL have the number of rows. The team is found in a sample of the
+ * pages, and its oldest rows by the index of times, which begins with those of such a team.
+ */
+static enum err_code limit_batch_ids(struct pg_connection *connection, struct arena *arena,
+                                     int64_t max_count, struct err *err)
+{
+    enum { DELETE_COUNT = 100000, SAMPLE_COUNT = 1000000 };
+    struct pg_result *result;
+    if (!max_count)
+        return ERR_NONE;
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH rows AS (SELECT pg_stat_get_live_tuples('ingest_batch'::regclass) AS n),"
+        " most AS (SELECT tenant_id FROM ingest_batch"
+        "  TABLESAMPLE SYSTEM ((SELECT least(100, 100.0 * $2 / greatest(n, 1)) FROM rows))"
+        "  WHERE (SELECT n > $1 FROM rows) GROUP BY tenant_id ORDER BY count(*) DESC LIMIT 1)"
+        " DELETE FROM ingest_batch WHERE ctid = ANY (ARRAY(SELECT b.ctid FROM ingest_batch b"
+        "  WHERE b.tenant_id = (SELECT tenant_id FROM most) ORDER BY b.received_at"
+        "  LIMIT (SELECT least($3, greatest(0, n - $1)) FROM rows)))",
+        arena, &result, err, PG_I64(max_count), PG_I64(SAMPLE_COUNT), PG_I64(DELETE_COUNT));
+}
+
 enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
-                             struct err *err)
+                             int64_t max_batch_ids, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -54,6 +79,9 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
         pg_query_values(connection, PG_NO_TENANT,
                         "DELETE FROM ingest_batch WHERE received_at < now() - $1 * interval '1 s'",
                         arena, &result, err, PG_I64(CATALOGUE_BATCH_ID_S));
+    if (code)
+        return code;
+    code = limit_batch_ids(connection, arena, max_batch_ids, err);
     /* Clocks of servers differ, so the previous day is kept too. */
     if (code)
         return code;

@@ -62,7 +62,7 @@ static void run_timed_work(struct maintenance *maintenance)
     writer_end_doubted(options->writer, clock_monotonic_ns());
     if (is_due(&maintenance->tidy_ns, TIDY_S) &&
         catalogue_tidy(options->jobs_database, writer_peek(options->writer), options->query_time_s,
-                       &err))
+                       options->max_batch_ids, &err))
         report_failure(maintenance, "catalogue", &err);
     if (is_due(&maintenance->expire_ns, EXPIRE_S) &&
         catalogue_expire(options->jobs_database, options->retention_s, &err))

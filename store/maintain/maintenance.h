@@ -30,6 +30,7 @@ struct maintenance_options {
     struct writer *writer;
     int64_t retention_s;   /* for tenants without a retention of their own; 0: for ever */
     int64_t query_time_s;  /* limit of a query, of tenants without their own */
+    int64_t max_batch_ids; /* see struct store_options */
     size_t max_open_bytes; /* memory of the blocks that a merge has open together; 0: 512 MiB */
     /* Called when work failed; it is tried again later. On the thread of the work. */
     void (*report)(void *context, const char *work, const struct err *err);

@@ -289,6 +289,25 @@ def test_exports_that_are_read_slowly_leave_space_for_others(server, disk):
     wait_for(lambda: begin_export(api))
 
 
+def test_the_team_with_most_batches_forgets_their_ids_first(server, disk):
+    """The ids of a day may take a 32nd of the disk, here the least number, 100,000."""
+    few, many = Tenant(server), Tenant(server)
+    for team, count in ((few, 10), (many, 100_200)):
+        server.rows(
+            "INSERT INTO ingest_batch (tenant_id, batch_id, received_at)"
+            " SELECT %s, sha256(n::text::bytea), now() - n * interval '0.5 s'"
+            " FROM generate_series(1, %s) AS n RETURNING 1",
+            [team.id, count],
+        )
+    server.rows("ANALYZE ingest_batch")
+    counts = "SELECT count(*) FROM ingest_batch WHERE tenant_id = %s"
+    wait_for(lambda: server.rows(counts, [many.id])[0][0] <= 100_000)
+    assert server.rows(counts, [many.id])[0][0] > 99_000
+    assert server.rows(counts, [few.id]) == [(10,)]
+    oldest = "SELECT max(now() - received_at) < interval '50100 s' FROM ingest_batch"
+    assert server.rows(oldest + " WHERE tenant_id = %s", [many.id]) == [(True,)]
+
+
 def test_a_read_only_disk_refuses_uploads(disk, cluster_template):
     """Only the objects are on that disk, because PostgreSQL cannot run on a read-only disk."""
     copy_template(cluster_template, disk / "data")

@@ -311,10 +311,10 @@ static void claims_of_a_silent_writer_are_free_when_it_is_ended(void **state)
     int64_t other;
     claim_both(fixture, arena, claims);
     assert_int_equal(catalogue_open_writer(fixture->jobs, "other", &other, &fixture->err), 0);
-    assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, &fixture->err), 0);
+    assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, 0, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), CATALOGUE_CLAIM_ROTATION - 1 + 8);
     ask(fixture, "UPDATE store_writer SET seen_at = now() - interval '2 minutes'");
-    assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, &fixture->err), 0);
+    assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, 0, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), 0);
 }
 

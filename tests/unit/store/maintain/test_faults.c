@@ -285,7 +285,7 @@ static void tidy(struct fixture *fixture)
         ask(fixture, "UPDATE segment SET swapped_at = swapped_at - interval '1 hour'");
         ask(fixture, "UPDATE block SET swapped_at = swapped_at - interval '1 hour'");
         assert_int_equal(
-            catalogue_tidy(fixture->jobs, writer_peek(fixture->writer), 0, &fixture->err),
+            catalogue_tidy(fixture->jobs, writer_peek(fixture->writer), 0, 0, &fixture->err),
             ERR_NONE);
     }
     assert_int_equal(pg_take(fixture->owner, &connection, &fixture->err), ERR_NONE);
