@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
@@ -21,6 +22,7 @@
 
 enum {
     PARTS_MAX = 4096,
+    TEAM_PARTS_MAX = 2048, /* of one team in one flush, or one request */
     SEGMENT_MAX_BYTES = 1 << 30,
     PAGE_BYTES = 4096,
     DEADLINE_MS = 15000, /* for requests without a deadline */
@@ -369,7 +371,69 @@ static void wait_until(struct flusher *flusher, int64_t due_ns)
     pthread_cond_timedwait(&flusher->arrived, &flusher->mutex, &until);
 }
 
-/* Waits until a flush is due and takes all batches; NULL when the flusher stops. */
+/* The batches of one request: from first to the last, which has done. */
+struct run {
+    struct waiting *first;
+    struct waiting *last;
+    uint32_t count;
+    size_t bytes;
+};
+
+static struct run next_run(struct waiting *first)
+{
+    struct run run = {.first = first};
+    for (run.last = first;; run.last = run.last->next) {
+        run.count++;
+        run.bytes += run.last->block->size;
+        if (run.last->done || !run.last->next)
+            return run;
+    }
+}
+
+/* Whether the flush takes the run: one team's requests of many small batches do not delay the flush
+ * of all teams. Counts it; one entry per team. */
+static bool has_place(struct map_u64 *teams, uint32_t *counts, const struct run *run)
+{
+    const uint32_t team = map_u64_add(teams, (uint64_t)run->first->part.tenant_id, teams->count);
+    if (counts[team] && counts[team] + run->count > TEAM_PARTS_MAX)
+        return false;
+    counts[team] += run->count;
+    return true;
+}
+
+/* Called locked. Takes the requests of a flush from the list; the others stay for the next one. */
+static struct waiting *take_runs(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
+{
+    struct waiting *taken = NULL, **taken_last = &taken, *next;
+    struct map_u64 teams = {0};
+    uint32_t *counts = mem_new(uint32_t, (size_t)flusher->waiting_requests);
+    const int request_count = flusher->waiting_requests;
+    *ret_count = flusher->waiting_count;
+    *ret_bytes = 0;
+    flusher->waiting_count = 0;
+    flusher->waiting_requests = 0;
+    next = flusher->first;
+    flusher->last = &flusher->first;
+    while (next) {
+        struct run run = next_run(next);
+        const bool is_taken = has_place(&teams, counts, &run);
+        struct waiting ***last = is_taken ? &taken_last : &flusher->last;
+        next = run.last->next;
+        **last = run.first;
+        *last = &run.last->next;
+        *ret_bytes += is_taken ? run.bytes : 0;
+        flusher->waiting_count += is_taken ? 0 : run.count;
+        flusher->waiting_requests += !is_taken;
+    }
+    *taken_last = *flusher->last = NULL;
+    *ret_count -= flusher->waiting_count;
+    flusher->flushing_requests = request_count - flusher->waiting_requests;
+    map_u64_fini(&teams);
+    mem_free(counts);
+    return taken;
+}
+
+/* Waits until a flush is due and takes its batches; NULL when the flusher stops. */
 static struct waiting *take_batches(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
 {
     pthread_mutex_lock(&flusher->mutex);
@@ -382,15 +446,8 @@ static struct waiting *take_batches(struct flusher *flusher, uint32_t *ret_count
         else
             pthread_cond_wait(&flusher->arrived, &flusher->mutex);
     }
-    struct waiting *first = flusher->first;
-    *ret_count = flusher->waiting_count;
-    *ret_bytes = flusher->waiting_bytes;
-    flusher->first = NULL;
-    flusher->last = &flusher->first;
-    flusher->waiting_count = 0;
-    flusher->flushing_requests = flusher->waiting_requests;
+    struct waiting *first = flusher->first ? take_runs(flusher, ret_count, ret_bytes) : NULL;
     flusher->flushing_since_ns = clock_monotonic_ns();
-    flusher->waiting_requests = 0;
     pthread_mutex_unlock(&flusher->mutex);
     return first;
 }

@@ -2,9 +2,10 @@
  * flush: writes the batches of many requests as one segment: one object, one transaction.
  *
  * A flush begins when the first batch has waited for the interval, or when enough bytes or requests
- * wait. One thread writes all waiting batches as a segment while the next batches collect. If
- * requests are still being decoded at the end of the interval, the thread waits for them, up to
- * three times as long, because a flush costs as much for one request as for twenty.
+ * wait. One thread writes the waiting batches as a segment while the next batches collect. A flush
+ * has at most 2,048 batches of one team, or one request of it, so that many small ones delay no
+ * other team. If requests are still being decoded at the end of the interval, the thread waits for
+ * them, up to three times as long, because a flush costs as much for one request as for twenty.
  *
  * If the server dies between the put and the commit, or the commit fails, no row names the object.
  * A put that failed may also have written an object. The writer whose id is in the object's key is
