@@ -58,7 +58,7 @@ static const struct setting all_settings[] = {
         "listen", SETTING_LISTEN, listen, 0, 0, "localhost:7443",
         "host:port to serve HTTPS on; may be repeated (in the file and environment: with commas)"),
     SETTING("public-url", SETTING_TEXT, public_url, 0, 0, "",
-            "what links start with; made from the first --listen unless given"),
+            "prefix of links; made from the first --listen unless given"),
     SETTING(
         "database-url", SETTING_TEXT, database_url, 0, 0, "",
         "an external PostgreSQL 15 or newer (postgresql://user@host/name) instead of the private "
@@ -70,8 +70,8 @@ static const struct setting all_settings[] = {
         "s3-endpoint", SETTING_TEXT, s3_endpoint, 0, 0, "",
         "https://host or http://host:port of the S3 server; Amazon's of the region unless given"),
     SETTING("s3-prefix", SETTING_TEXT, s3_prefix, 0, 0, "",
-            "what the names of all objects in the bucket start with, as team/perfolio"),
-    SETTING("s3-region", SETTING_TEXT, s3_region, 0, 0, "us-east-1", "where the bucket is"),
+            "prefix of the names of all objects in the bucket, such as team/perfolio"),
+    SETTING("s3-region", SETTING_TEXT, s3_region, 0, 0, "us-east-1", "region of the bucket"),
     SETTING("s3-path-style", SETTING_SWITCH, s3_path_style, 0, 0, "no",
             "use host/bucket/key instead of bucket.host/key, as most servers except Amazon's need"),
     SETTING("s3-ca-file", SETTING_TEXT, s3_ca_file, 0, 0, "",
@@ -88,11 +88,10 @@ static const struct setting all_settings[] = {
     SETTING("access-log", SETTING_TEXT, access_log, 0, 0, "",
             "file for one line per request, opened again on SIGHUP; - is standard error"),
     SETTING("log-level", SETTING_LEVEL, log_level, 0, 0, "info", "debug, info, warn or error"),
-    SETTING("loop-threads", SETTING_NUMBER, loop_threads, 1, 64, "2",
-            "threads that do network work"),
+    SETTING("loop-threads", SETTING_NUMBER, loop_threads, 1, 64, "2", "threads for network I/O"),
     SETTING("worker-threads", SETTING_NUMBER, worker_threads, 1, 256, "8",
-            "threads that do everything else"),
-    SETTING("intake-threads", SETTING_NUMBER, intake_threads, 1, 256, "32",
+            "threads for all other requests"),
+    SETTING("ingest-threads", SETTING_NUMBER, ingest_threads, 1, 256, "32",
             "threads for requests of agents, which wait until their profiles are durable"),
     SETTING("worker-queue", SETTING_NUMBER, worker_queue, 1, 100000, "256",
             "requests that may wait for a worker before others get 503"),
@@ -104,109 +103,128 @@ static const struct setting all_settings[] = {
     SETTING("trust-forwarded-for", SETTING_SWITCH, trust_forwarded_for, 0, 0, "no",
             "behind your own proxy: the last address of X-Forwarded-For is the client's"),
     SETTING("max-connections", SETTING_NUMBER, max_connections, 1, 100000, "2048",
-            "open connections"),
-    SETTING(
-        "max-connections-per-address", SETTING_NUMBER, max_connections_per_address, 0, 100000, "0",
-        "open connections of one address (IPv6: of a /64); 0: a tenth of max-connections and at "
-        "least 16, or no limit with trust-forwarded-for"),
+            "maximum number of open connections"),
+    SETTING("max-connections-per-address", SETTING_NUMBER, max_connections_per_address, 0, 100000,
+            "0",
+            "maximum open connections of one address (IPv6: of a /64); 0: a tenth of "
+            "max-connections and at "
+            "least 16, or no limit with trust-forwarded-for"),
     SETTING("reserved-connections", SETTING_NUMBER, reserved_connections, 0, 100000, "0",
-            "of max-connections, for authenticated clients and health checks; 0: a tenth"),
+            "connections of max-connections that are reserved for authenticated clients and health "
+            "checks; 0: a tenth"),
     SETTING("max-buffered-bytes", SETTING_SIZE, max_buffered_bytes, 16 * KIB * KIB, TIB, "192MiB",
-            "memory of the bodies of all requests together, and again of all responses"),
+            "maximum memory of all request bodies together, and the same for all responses"),
     SETTING("request-timeout", SETTING_SECONDS, request_timeout_s, 1, 86400, "30s",
-            "for a request that trickles in or is not read"),
+            "time limit for a request that arrives slowly or a response that is not read"),
     SETTING("idle-timeout", SETTING_SECONDS, idle_timeout_s, 1, 86400, "60s",
-            "for a connection without a byte"),
+            "time after which a connection that transfers no byte is closed"),
     SETTING("shutdown-timeout", SETTING_SECONDS, shutdown_timeout_s, 0, 3600, "30s",
-            "for requests in flight after SIGTERM"),
+            "time limit for requests in flight after SIGTERM"),
     SETTING("database-connections", SETTING_NUMBER, database_connections, 1, 1000, "8",
-            "connections for requests; background work has 5 more"),
-    SETTING("passwords-per-minute", SETTING_NUMBER, passwords_per_minute, 1, 1000000, "30",
-            "passwords that one address tries or sets, right or wrong, and twice as many at once; "
-            "a browser that has signed in before does not count"),
+            "database connections for requests; background work has 5 more"),
+    SETTING(
+        "passwords-per-minute", SETTING_NUMBER, passwords_per_minute, 1, 1000000, "30",
+        "maximum passwords per minute that one address tries or sets, right or wrong, and twice "
+        "as many at once; a browser that has signed in before does not count"),
     SETTING("public-metrics", SETTING_SWITCH, public_metrics, 0, 0, "yes",
             "let everyone read /metrics, otherwise only operators' tokens"),
     SETTING("anonymous-sharing", SETTING_SWITCH, anonymous_sharing, 0, 0, "yes",
             "let clients without an account create shares"),
     SETTING("anonymous-uploads-per-minute", SETTING_NUMBER, anonymous_uploads_per_minute, 1,
-            1000000, "30", "per address"),
-    SETTING("anonymous-changes-per-minute", SETTING_NUMBER, anonymous_changes_per_minute, 1,
-            1000000, "60",
-            "changes other than uploads, per address, and ten times as many at once"),
+            1000000, "30", "maximum uploads per minute of one address without credentials"),
+    SETTING(
+        "anonymous-changes-per-minute", SETTING_NUMBER, anonymous_changes_per_minute, 1, 1000000,
+        "60",
+        "maximum changes per minute, other than uploads, of one address without credentials; ten "
+        "times as many at once"),
     SETTING("anonymous-max-upload-bytes", SETTING_SIZE, anonymous_max_upload_bytes, KIB, TIB,
-            "256MiB", "of one anonymous share"),
+            "256MiB", "maximum size of one anonymous share"),
     SETTING(
         "anonymous-max-generated-bytes", SETTING_SIZE, anonymous_max_generated_bytes, KIB,
         512 * KIB * KIB, "64MiB",
-        "of one file or report generated for a request without credentials, before compression"),
-    SETTING("max-generated-bytes", SETTING_SIZE, max_generated_bytes, KIB, 512 * KIB * KIB,
-            "256MiB", "of one file or report generated for a token or a user, before compression"),
+        "maximum size of one file or report generated for a request without credentials, before "
+        "compression"),
+    SETTING(
+        "max-generated-bytes", SETTING_SIZE, max_generated_bytes, KIB, 512 * KIB * KIB, "256MiB",
+        "maximum size of one file or report generated for a token or a user, before compression"),
     SETTING("anonymous-max-bytes", SETTING_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
-            "stored by all anonymous shares together, with their texts"),
-    SETTING("anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, 0, 1024 * TIB,
-            "0",
-            "stored by one address in a day; a single upload is never too large for it; 0: a "
-            "twentieth of anonymous-max-bytes, at least 16MiB"),
-    SETTING("anonymous-max-announced-bytes", SETTING_SIZE, anonymous_max_announced_bytes, KIB,
-            1024 * TIB, "1GiB",
-            "announced by one address for anonymous uploads in parts and not sent yet; a single "
-            "upload is never too large for it"),
+            "maximum size of all anonymous shares together, with their texts"),
+    SETTING(
+        "anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, 0, 1024 * TIB, "0",
+        "maximum bytes of anonymous shares that one address stores in a day; a single upload is "
+        "never too large for it; 0: a "
+        "twentieth of anonymous-max-bytes, at least 16MiB"),
+    SETTING(
+        "anonymous-max-announced-bytes", SETTING_SIZE, anonymous_max_announced_bytes, KIB,
+        1024 * TIB, "1GiB",
+        "maximum bytes that one address has announced for anonymous uploads in parts and not sent "
+        "yet; a single "
+        "upload is never too large for it"),
     SETTING("anonymous-expiry", SETTING_DURATION, anonymous_expiry_s, 3600, 3650 * DAY, "365d",
-            "after the last view of an anonymous share"),
-    SETTING("anonymous-upload-lifetime", SETTING_DURATION, anonymous_upload_lifetime_s, 60,
-            365 * DAY, "1h",
-            "of an unfinished anonymous upload in parts, unless upload-lifetime is shorter"),
-    SETTING("tenant-max-bytes", SETTING_SIZE, tenant_max_bytes, KIB, 1024 * TIB, "100GiB",
-            "stored by a new tenant: shares with their texts, uploads and debug files"),
+            "lifetime of an anonymous share after its last view"),
+    SETTING(
+        "anonymous-upload-lifetime", SETTING_DURATION, anonymous_upload_lifetime_s, 60, 365 * DAY,
+        "1h",
+        "lifetime of an unfinished anonymous upload in parts, unless upload-lifetime is shorter"),
+    SETTING(
+        "tenant-max-bytes", SETTING_SIZE, tenant_max_bytes, KIB, 1024 * TIB, "100GiB",
+        "maximum bytes stored by a new tenant: shares with their texts, uploads and debug files"),
     SETTING("tenant-uploads-per-minute", SETTING_NUMBER, tenant_uploads_per_minute, 1, 1000000,
-            "600", "of a new tenant"),
-    SETTING("tenant-changes-per-minute", SETTING_NUMBER, tenant_changes_per_minute, 1, 1000000,
-            "300", "changes other than uploads, of a tenant, and ten times as many at once"),
+            "600", "maximum uploads per minute of a new tenant"),
+    SETTING(
+        "tenant-changes-per-minute", SETTING_NUMBER, tenant_changes_per_minute, 1, 1000000, "300",
+        "maximum changes per minute, other than uploads, of a tenant; ten times as many at once"),
     SETTING("audit-max-rows", SETTING_NUMBER, audit_max_rows, 1000, 1000000000, "1000000",
-            "rows of a tenant's audit log; the oldest are deleted"),
+            "maximum rows of a tenant's audit log; the oldest are deleted"),
     SETTING("tenant-max-upload-bytes", SETTING_SIZE, tenant_max_upload_bytes, KIB, TIB, "1GiB",
-            "of one share of a new tenant"),
+            "maximum size of one share of a new tenant"),
     SETTING("tenant-profile-retention", SETTING_DURATION, tenant_profile_retention_s, 0,
             36500 * DAY, "0", "how long continuous profiles of a new tenant are kept; 0: for ever"),
     SETTING("tenant-samples-per-second", SETTING_COUNT,
             tenant_limits[TENANT_LIMIT_SAMPLES_PER_SECOND], 0, INT64_C(1000000000), "1000000",
-            "of the continuous profiles of one tenant, in the long run"),
+            "maximum samples per second in the continuous profiles of one tenant, in the long run"),
     SETTING("tenant-samples-burst", SETTING_COUNT, tenant_limits[TENANT_LIMIT_SAMPLES_BURST], 1,
-            INT64_C(1000000000), "20000000", "of the continuous profiles of one tenant, at once"),
+            INT64_C(1000000000), "20000000",
+            "maximum samples in the continuous profiles of one tenant at once"),
     SETTING("tenant-active-series", SETTING_COUNT, tenant_limits[TENANT_LIMIT_ACTIVE_SERIES], 0,
-            10000000, "100000", "of one tenant: label sets with a profile in the last hour"),
+            10000000, "100000", "maximum series of one tenant with a profile in the last hour"),
     SETTING("tenant-series-labels", SETTING_COUNT, tenant_limits[TENANT_LIMIT_SERIES_LABELS], 1, 64,
-            "64", "labels of one series"),
+            "64", "maximum labels of one series"),
     SETTING("tenant-label-name-bytes", SETTING_SIZE, tenant_limits[TENANT_LIMIT_LABEL_NAME_BYTES],
-            1, KIB, "1KiB", "of the name of a series' label"),
+            1, KIB, "1KiB", "maximum size of the name of a series' label"),
     SETTING("tenant-label-value-bytes", SETTING_SIZE, tenant_limits[TENANT_LIMIT_LABEL_VALUE_BYTES],
-            1, 2 * KIB, "2KiB", "of the value of a series' label"),
+            1, 2 * KIB, "2KiB", "maximum size of the value of a series' label"),
     SETTING("tenant-profile-bytes", SETTING_SIZE, tenant_limits[TENANT_LIMIT_PROFILE_BYTES], KIB,
             64 * GIB, "256MiB",
-            "of one continuous profile after decompression; of one request of OpenTelemetry"),
-    SETTING("tenant-string-bytes", SETTING_SIZE, tenant_limits[TENANT_LIMIT_STRING_BYTES], 256,
-            KIB *KIB, "16KiB",
-            "of one name or text in a continuous profile; longer ones are cut and end in a hash"),
+            "maximum size, after decompression, of one continuous profile or one OTLP request"),
+    SETTING(
+        "tenant-string-bytes", SETTING_SIZE, tenant_limits[TENANT_LIMIT_STRING_BYTES], 256,
+        KIB *KIB, "16KiB",
+        "maximum size of one name or text in a continuous profile; longer ones are truncated and "
+        "end in a hash"),
     SETTING("tenant-future", SETTING_DURATION, tenant_limits[TENANT_LIMIT_FUTURE_S], 0,
             100000 * DAY, "1d",
-            "how far ahead of this server's clock a continuous profile may begin"),
-    SETTING("tenant-sample-labels", SETTING_TEXT, tenant_sample_labels, 0, 0, "",
-            "comma-separated names of labels of samples that make series of deltas"),
+            "maximum time by which the begin of a continuous profile may be ahead of this server's "
+            "clock"),
+    SETTING(
+        "tenant-sample-labels", SETTING_TEXT, tenant_sample_labels, 0, 0, "",
+        "comma-separated names of the sample labels that become series labels of delta profiles"),
     SETTING("tenant-query-cpu-time", SETTING_DURATION, tenant_limits[TENANT_LIMIT_QUERY_CPU_S], 1,
-            3600, "20s", "CPU time of one query of continuous profiles"),
+            3600, "20s", "maximum CPU time of one query of continuous profiles"),
     SETTING("tenant-query-time", SETTING_DURATION, tenant_limits[TENANT_LIMIT_QUERY_TIME_S], 1,
-            3600, "60s", "elapsed time of one query of continuous profiles"),
+            3600, "60s", "maximum elapsed time of one query of continuous profiles"),
     SETTING("tenant-query-memory", SETTING_SIZE, tenant_limits[TENANT_LIMIT_QUERY_MEMORY_BYTES],
-            KIB *KIB, TIB, "1GiB", "memory of one query of continuous profiles"),
+            KIB *KIB, TIB, "1GiB", "maximum memory of one query of continuous profiles"),
     SETTING("tenant-query-read-bytes", SETTING_SIZE, tenant_limits[TENANT_LIMIT_QUERY_READ_BYTES],
-            1, 1024 * TIB, "64GiB", "stored bytes that one query may read"),
+            1, 1024 * TIB, "64GiB", "maximum stored bytes that one query reads"),
     SETTING("tenant-rule-keep", SETTING_DURATION, tenant_limits[TENANT_LIMIT_RULE_KEEP_S], 0,
             36500 * DAY, "0",
-            "the maximum of retention rules that a team sets itself; 0: no maximum"),
-    SETTING("tenant-stored-profile-bytes", SETTING_SIZE,
-            tenant_limits[TENANT_LIMIT_STORED_PROFILE_BYTES], 0, 1024 * TIB, "0",
-            "of continuous profiles of one tenant in the store, after which no more are accepted; "
-            "0: half of the disk, or in a bucket any size"),
+            "maximum retention that a team's owner may set by a rule; 0: no maximum"),
+    SETTING(
+        "tenant-stored-profile-bytes", SETTING_SIZE,
+        tenant_limits[TENANT_LIMIT_STORED_PROFILE_BYTES], 0, 1024 * TIB, "0",
+        "maximum size of the continuous profiles of one tenant in the store, after which no more "
+        "are accepted; 0: half of the disk, or in a bucket any size"),
     SETTING("debuginfod-urls", SETTING_TEXT, debuginfod_urls, 0, 0,
             "https://debuginfod.elfutils.org/,https://debuginfod.debian.net/,"
             "https://debuginfod.ubuntu.com/,https://debuginfod.fedoraproject.org/,"
@@ -220,53 +238,55 @@ static const struct setting all_settings[] = {
     SETTING("debuginfod-ca-file", SETTING_TEXT, debuginfod_ca_file, 0, 0, "",
             "PEM file to trust for debuginfod servers instead of the system's authorities"),
     SETTING("debuginfod-max-bytes", SETTING_SIZE, debuginfod_max_bytes, KIB, TIB, "2GiB",
-            "of one debug file that is fetched"),
+            "maximum size of one debug file that is fetched"),
     SETTING("debuginfod-cache-bytes", SETTING_SIZE, debuginfod_cache_bytes, KIB, 1024 * TIB,
             "10GiB",
-            "of all symbol tables from these servers; tables that were not used for the longest "
-            "are deleted"),
+            "maximum size of all symbol tables from debuginfod servers; the tables that have been "
+            "unused for longest are deleted"),
     SETTING("max-profile-bytes", SETTING_SIZE, max_profile_bytes, KIB, 64 * GIB, "512MiB",
-            "of one profile after decompression"),
+            "maximum size of one profile after decompression"),
     SETTING("max-profile-samples", SETTING_COUNT, max_profile_samples, 1, INT64_C(4000000000),
-            "8388608", "in one profile"),
+            "8388608", "maximum samples in one profile"),
     SETTING("max-request-days", SETTING_NUMBER, max_request_days, 1, 100000, "64",
-            "days (UTC) on which the continuous profiles of one request may begin"),
-    SETTING(
-        "max-expansion-ratio", SETTING_NUMBER, max_expansion_ratio, 10, 1000000, "200",
-        "how many times its size a compressed continuous profile may expand to, if that is more "
-        "than 8MiB"),
+            "maximum days (UTC) on which the continuous profiles of one request may begin"),
+    SETTING("max-expansion-ratio", SETTING_NUMBER, max_expansion_ratio, 10, 1000000, "200",
+            "maximum ratio of the decompressed to the compressed size of a continuous profile that "
+            "expands to more than 8MiB"),
     SETTING("max-share-expansion-ratio", SETTING_NUMBER, max_share_expansion_ratio, 10, 1000000,
-            "1000", "the same for a shared profile"),
+            "1000", "maximum ratio of the decompressed to the compressed size of a shared profile"),
     SETTING(
         "max-heavy-memory", SETTING_SIZE, max_heavy_memory, 0, 64 * TIB, "0",
-        "memory of all large profiles together while they are decoded or reported; 0 is half of "
-        "the host's, from 256MiB to 4GiB"),
+        "maximum memory of all large profiles together while they are decoded or reported; 0 is "
+        "half of the host's, from 256MiB to 4GiB"),
     SETTING("max-query-memory", SETTING_SIZE, max_query_memory, 0, 64 * TIB, "0",
-            "memory of all queries of continuous profiles together; 0 is a quarter of the host's, "
-            "from 256MiB to 4GiB"),
+            "maximum memory of all queries of continuous profiles together; 0 is a quarter of the "
+            "host's, from 256MiB to 4GiB"),
     SETTING("max-builder-memory", SETTING_SIZE, max_builder_memory, 0, 64 * TIB, "0",
-            "of the process that makes a symbol table, beside its input; 0: an eighth of the "
-            "machine's, but 1GiB to 4GiB"),
-    SETTING("max-merge-memory", SETTING_SIZE, max_merge_memory, 0, 64 * TIB, "0",
-            "of the stored blocks that a merge has open together; 0: a sixteenth of the machine's, "
-            "but 128MiB to 512MiB"),
+            "maximum memory of the process that builds a symbol table, besides its input; 0 is an "
+            "eighth of the host's, from 1GiB to 4GiB"),
+    SETTING(
+        "max-merge-memory", SETTING_SIZE, max_merge_memory, 0, 64 * TIB, "0",
+        "maximum memory of the stored blocks that a merge has open together; 0 is a sixteenth of "
+        "the host's, from 128MiB to 512MiB"),
     SETTING("report-cpu-time", SETTING_SECONDS, report_cpu_time_s, 1, 3600, "20s",
-            "CPU time of one report before it is aborted"),
+            "maximum CPU time of one report"),
     SETTING("report-wait", SETTING_SECONDS, report_wait_s, 1, 3600, "30s",
-            "how long a report waits for a worker before it gets 503"),
+            "time that a report waits for a worker before it gets 503"),
     SETTING("profile-cache-bytes", SETTING_SIZE, profile_cache_bytes, 0, TIB, "0",
-            "cache of decoded profiles; 0 is an eighth of the host's memory, from 64MiB to 256MiB"),
+            "size of the cache of decoded profiles; 0 is an eighth of the host's memory, from "
+            "64MiB to 256MiB"),
     SETTING("query-cache-bytes", SETTING_SIZE, query_cache_bytes, 0, TIB, "32MiB",
-            "cache of query results: half of it for merged profiles, half for complete reports; 0 "
+            "size of the cache of query results: half of it for merged profiles, half for complete "
+            "reports; 0 "
             "disables it"),
     SETTING("block-cache-bytes", SETTING_SIZE, block_cache_bytes, 16 << 20, TIB, "256MiB",
-            "blocks of continuous profiles kept open for queries, and until they are merged"),
+            "size of the cache of open blocks of continuous profiles, for queries and merges"),
     SETTING("session-lifetime", SETTING_DURATION, session_lifetime_s, 60, 3650 * DAY, "30d",
-            "of a sign-in in a browser"),
+            "lifetime of a sign-in in a browser"),
     SETTING("invitation-lifetime", SETTING_DURATION, invitation_lifetime_s, 60, 365 * DAY, "7d",
-            "of an invitation link"),
+            "lifetime of an invitation link"),
     SETTING("upload-lifetime", SETTING_DURATION, upload_lifetime_s, 60, 365 * DAY, "1d",
-            "of an unfinished upload in parts"),
+            "lifetime of an unfinished upload in parts"),
 };
 enum { SETTING_COUNT_ALL = sizeof(all_settings) / sizeof(all_settings[0]) };
 
@@ -280,8 +300,17 @@ static const void *const_field_of(const struct settings *settings, const struct 
     return (const char *)settings + setting->offset;
 }
 
+/* Old names, which are still accepted. */
+static const struct {
+    const char *old_name, *name;
+} renamed_settings[] = {{"intake-threads", "ingest-threads"}};
+enum { RENAMED_COUNT = sizeof(renamed_settings) / sizeof(renamed_settings[0]) };
+
 static const struct setting *find_setting(const char *name)
 {
+    for (int i = 0; i < RENAMED_COUNT; i++)
+        if (strcmp(renamed_settings[i].old_name, name) == 0)
+            name = renamed_settings[i].name;
     for (int i = 0; i < SETTING_COUNT_ALL; i++)
         if (strcmp(all_settings[i].name, name) == 0)
             return &all_settings[i];
@@ -289,9 +318,9 @@ static const struct setting *find_setting(const char *name)
 }
 
 /* "data-dir" becomes "PERFOLIO_DATA_DIR". */
-static void environment_name(const struct setting *setting, char *text, size_t text_bytes)
+static void environment_name(const char *name, char *text, size_t text_bytes)
 {
-    snprintf(text, text_bytes, "PERFOLIO_%s", setting->name);
+    snprintf(text, text_bytes, "PERFOLIO_%s", name);
     for (char *at = text; *at; at++)
         *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
 }
@@ -477,8 +506,8 @@ void settings_fini(struct settings *settings)
     clear_listen(settings);
 }
 
-/* Where a value comes from. The addresses of one source replace those of a lesser one; repeats
- * within one source add up. */
+/* A source of values: the file, the environment or the flags. The listen addresses of one source
+ * replace those of a source with lower priority; repeated addresses within one source add up. */
 struct source {
     struct settings *settings;
     bool has_listen;
@@ -527,17 +556,26 @@ static enum err_code load_file(struct settings *settings, struct err *err)
     return line > 0 ? err_add(err, "%s, line %d", settings->config_file, line) : ERR_NONE;
 }
 
+static enum err_code load_variable(struct source *source, const char *setting_name, struct err *err)
+{
+    char name[80];
+    environment_name(setting_name, name, sizeof(name));
+    const char *value = getenv(name);
+    if (value && set_from(source, find_setting(setting_name), value))
+        return err_add(err, "%s", name);
+    return ERR_NONE;
+}
+
+/* If both names of a renamed setting are set, the new one applies. */
 static enum err_code load_environment(struct settings *settings, struct err *err)
 {
     struct source source = {.settings = settings, .err = err};
-    for (int i = 0; i < SETTING_COUNT_ALL; i++) {
-        char name[80];
-        environment_name(&all_settings[i], name, sizeof(name));
-        const char *value = getenv(name);
-        if (value && set_from(&source, &all_settings[i], value))
-            return err_add(err, "%s", name);
-    }
-    return ERR_NONE;
+    enum err_code code = ERR_NONE;
+    for (int i = 0; i < RENAMED_COUNT && !code; i++)
+        code = load_variable(&source, renamed_settings[i].old_name, err);
+    for (int i = 0; i < SETTING_COUNT_ALL && !code; i++)
+        code = load_variable(&source, all_settings[i].name, err);
+    return code;
 }
 
 /* Reads the flag at arguments[0], as --name value or --name=value; *ret_used is the number of
@@ -650,7 +688,7 @@ void settings_print_help(FILE *file)
 {
     for (int i = 0; i < SETTING_COUNT_ALL; i++) {
         char name[80];
-        environment_name(&all_settings[i], name, sizeof(name));
+        environment_name(all_settings[i].name, name, sizeof(name));
         fprintf(file, "  --%s %s\n      %s.\n", all_settings[i].name,
                 kind_hint(all_settings[i].kind), all_settings[i].help);
         fprintf(file, "      %s%s%s%s\n", name, *all_settings[i].initial ? "; default " : "",
@@ -705,7 +743,7 @@ char **settings_to_environment(const struct settings *settings)
         char name[80];
         buf_auto text;
         buf_init(&text, 64 * 1024);
-        environment_name(&all_settings[i], name, sizeof(name));
+        environment_name(all_settings[i].name, name, sizeof(name));
         buf_printf(&text, "%s=", name);
         format_value(settings, &all_settings[i], &text);
         buf_append_byte(&text, 0);

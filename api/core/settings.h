@@ -43,7 +43,7 @@ struct settings {
 
     int loop_threads;
     int worker_threads;
-    int intake_threads;
+    int ingest_threads;
     int worker_queue; /* requests that may wait for a worker; 503 beyond that */
     int jobs_interval_s;
     int64_t scrub_period_s;

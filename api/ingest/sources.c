@@ -50,9 +50,9 @@ struct identity {
     const char *address;
 };
 
-struct sender {
+struct source {
     uint8_t key[KEY_BYTES];
-    struct identity identity; /* its texts belong to the sender */
+    struct identity identity; /* its texts belong to the source */
     struct counts counts;     /* not written yet */
     int64_t first_seen_ns;    /* since 1970 */
     int64_t last_seen_ns;
@@ -64,7 +64,7 @@ struct sender {
 struct team {
     struct team *next;
     int64_t tenant_id;
-    struct sender *sources;
+    struct source *sources;
     uint32_t count;
     uint32_t capacity;
 };
@@ -85,11 +85,11 @@ struct sources *sources_create(void)
     return sources;
 }
 
-static void free_sender(struct sender *sender)
+static void free_source(struct source *source)
 {
-    const struct identity *identity = &sender->identity;
+    const struct identity *identity = &source->identity;
     const char *const texts[] = {identity->service, identity->agent, identity->address,
-                                 sender->last_error};
+                                 source->last_error};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         mem_free((char *)(uintptr_t)texts[i]);
 }
@@ -97,7 +97,7 @@ static void free_sender(struct sender *sender)
 static void free_team(struct team *team)
 {
     for (uint32_t i = 0; i < team->count; i++)
-        free_sender(&team->sources[i]);
+        free_source(&team->sources[i]);
     mem_free(team->sources);
     mem_free(team);
 }
@@ -133,7 +133,7 @@ static struct team *find_team(struct sources *sources, int64_t tenant_id, bool i
     return *bucket = team;
 }
 
-static struct sender *find_sender(struct team *team, const uint8_t key[KEY_BYTES])
+static struct source *find_source(struct team *team, const uint8_t key[KEY_BYTES])
 {
     for (uint32_t i = 0; i < team->count; i++) {
         if (memcmp(team->sources[i].key, key, KEY_BYTES) == 0)
@@ -142,50 +142,50 @@ static struct sender *find_sender(struct team *team, const uint8_t key[KEY_BYTES
     return NULL;
 }
 
-/* Finds the sender of a request that failed before its service was known: the only one with the
+/* Finds the source of a request that failed before its service was known: the only one with the
  * request's token, user, program, protocol and address. NULL if there are several, or none. */
-static struct sender *find_only(struct team *team, const struct identity *identity)
+static struct source *find_only(struct team *team, const struct identity *identity)
 {
-    struct sender *only = NULL;
+    struct source *only = NULL;
     for (uint32_t i = 0; i < team->count; i++) {
-        struct sender *sender = &team->sources[i];
-        const struct identity *known = &sender->identity;
+        struct source *source = &team->sources[i];
+        const struct identity *known = &source->identity;
         const bool is_same =
             known->token_id == identity->token_id && known->user_id == identity->user_id &&
             known->protocol == identity->protocol && strcmp(known->agent, identity->agent) == 0 &&
             strcmp(known->address, identity->address) == 0;
         if (is_same && only)
             return NULL;
-        only = is_same ? sender : only;
+        only = is_same ? source : only;
     }
     return only;
 }
 
-/* The sender that was not seen for longest; with is_written, among those whose changes are written.
+/* The source that was not seen for longest; with is_written, among those whose changes are written.
  * NULL: there is none. */
-static struct sender *find_oldest(struct team *team, bool is_written)
+static struct source *find_oldest(struct team *team, bool is_written)
 {
-    struct sender *oldest = NULL;
+    struct source *oldest = NULL;
     for (uint32_t i = 0; i < team->count; i++) {
-        struct sender *sender = &team->sources[i];
-        if (!(is_written && sender->is_dirty) &&
-            (!oldest || sender->last_seen_ns < oldest->last_seen_ns))
-            oldest = sender;
+        struct source *source = &team->sources[i];
+        if (!(is_written && source->is_dirty) &&
+            (!oldest || source->last_seen_ns < oldest->last_seen_ns))
+            oldest = source;
     }
     return oldest;
 }
 
-/* Returns an entry for a new sender, or replaces the oldest one at the limit; NULL if there are too
- * many in total. Senders that are not written yet are replaced only when there are far too many. */
-static struct sender *take_sender(struct sources *sources, struct team *team)
+/* Returns an entry for a new source, or replaces the oldest one at the limit; NULL if there are too
+ * many in total. Sources that are not written yet are replaced only when there are far too many. */
+static struct source *take_source(struct sources *sources, struct team *team)
 {
-    struct sender *oldest = NULL;
+    struct source *oldest = NULL;
     if (team->count >= SOURCES_TENANT_MAX)
         oldest = find_oldest(team, true);
     if (!oldest && team->count >= SOURCES_TENANT_UNWRITTEN_MAX)
         oldest = find_oldest(team, false);
     if (oldest) {
-        free_sender(oldest);
+        free_source(oldest);
         return oldest;
     }
     if (sources->count >= SOURCES_MAX)
@@ -195,19 +195,19 @@ static struct sender *take_sender(struct sources *sources, struct team *team)
     return &team->sources[team->count++];
 }
 
-static struct sender *add_sender(struct sources *sources, struct team *team,
+static struct source *add_source(struct sources *sources, struct team *team,
                                  const struct identity *identity, const uint8_t key[KEY_BYTES],
                                  int64_t now_ns)
 {
-    struct sender *sender = take_sender(sources, team);
-    if (!sender)
+    struct source *source = take_source(sources, team);
+    if (!source)
         return NULL;
-    *sender = (struct sender){.identity = *identity, .first_seen_ns = now_ns};
-    sender->identity.service = mem_strdup(identity->service);
-    sender->identity.agent = mem_strdup(identity->agent);
-    sender->identity.address = mem_strdup(identity->address);
-    memcpy(sender->key, key, KEY_BYTES);
-    return sender;
+    *source = (struct source){.identity = *identity, .first_seen_ns = now_ns};
+    source->identity.service = mem_strdup(identity->service);
+    source->identity.agent = mem_strdup(identity->agent);
+    source->identity.address = mem_strdup(identity->address);
+    memcpy(source->key, key, KEY_BYTES);
+    return source;
 }
 
 /* ---- recording ---- */
@@ -266,25 +266,25 @@ static void note_one(struct sources *sources, struct team *team, const struct no
 {
     uint8_t key[KEY_BYTES];
     hash_identity(&note->identity, key);
-    struct sender *sender = find_sender(team, key);
-    if (!sender && note->error && !note->identity.service[0])
-        sender = find_only(team, &note->identity);
-    if (!sender)
-        sender = add_sender(sources, team, &note->identity, key, note->now_ns);
-    if (!sender)
+    struct source *source = find_source(team, key);
+    if (!source && note->error && !note->identity.service[0])
+        source = find_only(team, &note->identity);
+    if (!source)
+        source = add_source(sources, team, &note->identity, key, note->now_ns);
+    if (!source)
         return;
-    sender->counts.batches += note->counts.batches;
-    sender->counts.profiles += note->counts.profiles;
-    sender->counts.samples += note->counts.samples;
-    sender->counts.cut_strings += note->counts.cut_strings;
-    sender->counts.errors += note->counts.errors;
-    sender->last_seen_ns = note->now_ns;
-    sender->is_dirty = true;
+    source->counts.batches += note->counts.batches;
+    source->counts.profiles += note->counts.profiles;
+    source->counts.samples += note->counts.samples;
+    source->counts.cut_strings += note->counts.cut_strings;
+    source->counts.errors += note->counts.errors;
+    source->last_seen_ns = note->now_ns;
+    source->is_dirty = true;
     if (!note->error)
         return;
-    mem_free(sender->last_error);
-    sender->last_error = mem_strdup(note->error);
-    sender->last_error_ns = note->now_ns;
+    mem_free(source->last_error);
+    source->last_error = mem_strdup(note->error);
+    source->last_error_ns = note->now_ns;
 }
 
 void sources_name_service(struct request *request, const struct batch_text_label *labels,
@@ -364,7 +364,7 @@ void sources_note(const struct request *request, enum err_code code, const struc
         }
         note_one(sources, team, &note);
     }
-    /* An empty request that succeeds is recorded for nobody. */
+    /* An empty request that succeeds is recorded for no source. */
     if (request->service_count == 0 && error) {
         note.identity.service = clean_text(arena, request->named_service, SERVICE_BYTES);
         note_one(sources, team, &note);
@@ -374,7 +374,7 @@ void sources_note(const struct request *request, enum err_code code, const struc
 
 /* ---- writing ---- */
 
-/* A sender as it was when it was put into a statement. */
+/* A source as it was when it was put into a statement. */
 struct written {
     int64_t tenant_id;
     uint8_t key[KEY_BYTES];
@@ -404,14 +404,14 @@ static uint64_t clamp_count(uint64_t count)
     return count < COUNT_MAX ? count : COUNT_MAX;
 }
 
-static void append_row(struct writing *writing, int64_t tenant_id, const struct sender *sender)
+static void append_row(struct writing *writing, int64_t tenant_id, const struct source *source)
 {
     struct buf *json = &writing->json;
-    const struct identity *identity = &sender->identity;
-    const struct counts *counts = &sender->counts;
+    const struct identity *identity = &source->identity;
+    const struct counts *counts = &source->counts;
     struct written *row = &writing->rows[writing->count++];
     char hex[2 * KEY_BYTES + 1];
-    digest_hex(span_of(sender->key, KEY_BYTES), hex);
+    digest_hex(span_of(source->key, KEY_BYTES), hex);
     buf_printf(json, "%c{\"tenant\":%" PRId64 ",\"key\":\"%s\"", json->size ? ',' : '[', tenant_id,
                hex);
     buf_printf(json, ",\"token\":%" PRId64 ",\"person\":%" PRId64, identity->token_id,
@@ -420,22 +420,22 @@ static void append_row(struct writing *writing, int64_t tenant_id, const struct 
     append_text(json, "agent", identity->agent);
     append_text(json, "protocol", identity->protocol);
     append_text(json, "address", identity->address);
-    buf_printf(json, ",\"first_us\":%" PRId64 ",\"last_us\":%" PRId64, sender->first_seen_ns / 1000,
-               sender->last_seen_ns / 1000);
+    buf_printf(json, ",\"first_us\":%" PRId64 ",\"last_us\":%" PRId64, source->first_seen_ns / 1000,
+               source->last_seen_ns / 1000);
     buf_printf(json,
                ",\"batches\":%" PRIu64 ",\"profiles\":%" PRIu64 ",\"samples\":%" PRIu64
                ",\"cut_strings\":%" PRIu64 ",\"errors\":%" PRIu64,
                clamp_count(counts->batches), clamp_count(counts->profiles),
                clamp_count(counts->samples), clamp_count(counts->cut_strings),
                clamp_count(counts->errors));
-    append_text(json, "error", sender->last_error);
-    buf_printf(json, ",\"error_us\":%" PRId64 "}", sender->last_error_ns / 1000);
+    append_text(json, "error", source->last_error);
+    buf_printf(json, ",\"error_us\":%" PRId64 "}", source->last_error_ns / 1000);
     *row = (struct written){.tenant_id = tenant_id,
                             .counts = *counts,
-                            .first_seen_ns = sender->first_seen_ns,
-                            .last_seen_ns = sender->last_seen_ns,
-                            .last_error_ns = sender->last_error_ns};
-    memcpy(row->key, sender->key, KEY_BYTES);
+                            .first_seen_ns = source->first_seen_ns,
+                            .last_seen_ns = source->last_seen_ns,
+                            .last_error_ns = source->last_error_ns};
+    memcpy(row->key, source->key, KEY_BYTES);
 }
 
 static void collect_team(struct writing *writing, const struct team *team)
@@ -469,25 +469,25 @@ static void subtract_counts(uint64_t *count, uint64_t written)
     *count -= *count < written ? *count : written;
 }
 
-/* Subtracts the counts that were written; those added meanwhile are written later. A sender that
+/* Subtracts the counts that were written; those added meanwhile are written later. A source that
  * was replaced meanwhile and added again keeps all its counts. */
 static void settle_row(struct sources *sources, const struct written *row)
 {
     struct team *team = find_team(sources, row->tenant_id, false);
-    struct sender *sender = team ? find_sender(team, row->key) : NULL;
-    if (!sender || sender->first_seen_ns != row->first_seen_ns)
+    struct source *source = team ? find_source(team, row->key) : NULL;
+    if (!source || source->first_seen_ns != row->first_seen_ns)
         return;
-    subtract_counts(&sender->counts.batches, row->counts.batches);
-    subtract_counts(&sender->counts.profiles, row->counts.profiles);
-    subtract_counts(&sender->counts.samples, row->counts.samples);
-    subtract_counts(&sender->counts.cut_strings, row->counts.cut_strings);
-    subtract_counts(&sender->counts.errors, row->counts.errors);
-    sender->is_dirty = sender->last_seen_ns != row->last_seen_ns;
-    if (sender->last_error_ns != row->last_error_ns)
+    subtract_counts(&source->counts.batches, row->counts.batches);
+    subtract_counts(&source->counts.profiles, row->counts.profiles);
+    subtract_counts(&source->counts.samples, row->counts.samples);
+    subtract_counts(&source->counts.cut_strings, row->counts.cut_strings);
+    subtract_counts(&source->counts.errors, row->counts.errors);
+    source->is_dirty = source->last_seen_ns != row->last_seen_ns;
+    if (source->last_error_ns != row->last_error_ns)
         return;
-    mem_free(sender->last_error);
-    sender->last_error = NULL;
-    sender->last_error_ns = 0;
+    mem_free(source->last_error);
+    source->last_error = NULL;
+    source->last_error_ns = 0;
 }
 
 static void settle_written(struct sources *sources, const struct writing *writing)
@@ -506,7 +506,7 @@ static const char write_sql[] =
     "  cut_strings bigint, errors bigint, error text, error_us bigint)),"
     " team AS (SELECT id FROM tenant WHERE id IN (SELECT tenant FROM new) ORDER BY id"
     "  FOR KEY SHARE SKIP LOCKED)"
-    " INSERT INTO sender AS s (tenant_id, key, token_id, user_id, service, agent, protocol,"
+    " INSERT INTO source AS s (tenant_id, key, token_id, user_id, service, agent, protocol,"
     "  address, first_seen_at, last_seen_at, batches, profiles, samples, cut_strings, errors,"
     "  last_error,"
     "  last_error_at)"
@@ -562,11 +562,11 @@ static void drop_idle_of(struct sources *sources, struct team *team, int64_t sin
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < team->count; i++) {
-        struct sender *sender = &team->sources[i];
-        if (sender->is_dirty || sender->last_seen_ns >= since_ns)
-            team->sources[kept++] = *sender;
+        struct source *source = &team->sources[i];
+        if (source->is_dirty || source->last_seen_ns >= since_ns)
+            team->sources[kept++] = *source;
         else
-            free_sender(sender);
+            free_source(source);
     }
     sources->count -= team->count - kept;
     team->count = kept;
@@ -600,9 +600,9 @@ static enum err_code prune_table(struct server *server, struct err *err)
     return code ? code
                 : pg_query_values(
                       connection, PG_NO_TENANT,
-                      "DELETE FROM sender s USING (SELECT tenant_id, key, last_seen_at,"
+                      "DELETE FROM source s USING (SELECT tenant_id, key, last_seen_at,"
                       " row_number() OVER (PARTITION BY tenant_id ORDER BY last_seen_at DESC) AS n"
-                      " FROM sender) AS o WHERE s.tenant_id = o.tenant_id AND s.key = o.key"
+                      " FROM source) AS o WHERE s.tenant_id = o.tenant_id AND s.key = o.key"
                       " AND (o.n > $1 OR o.last_seen_at < now() - interval '30 days')",
                       arena, NULL, err, PG_I64(SOURCES_TENANT_MAX));
 }

@@ -1,7 +1,7 @@
 /*
- * sources: the senders of continuous profiles. A source is a service with the token, program,
- * protocol and address that sends for it; recorded are the time of its last request, the amounts
- * that it sent, and its last error.
+ * sources: the services and agents that send continuous profiles. A source is a service together
+ * with the token, program, protocol and address that sends for it. For each source, the time of its
+ * last request, the amounts that it sent and its last error are recorded.
  *
  * A dropped profile is recorded for its own service, even if others of the request are accepted. If
  * a request is refused before its services are known, the error is recorded for the service that
@@ -9,7 +9,7 @@
  * address has sent so far; otherwise for no service.
  *
  * A request records its result in memory. Every few seconds, and before the list of a tenant is
- * read, changes are written to the table `sender`. At most SOURCES_TENANT_MAX sources of a tenant
+ * read, changes are written to the table `source`. At most SOURCES_TENANT_MAX sources of a tenant
  * are kept (the one unseen for longest is replaced), but up to SOURCES_TENANT_UNWRITTEN_MAX if they
  * are not yet written, and SOURCES_MAX in total. A source that was not seen for SOURCES_IDLE_S is
  * removed from memory, after 30 days also from the table. Counts that were not written yet are lost
@@ -70,7 +70,7 @@ enum err_code sources_write(struct server *server, int64_t tenant_id, struct err
  * not seen for long. */
 enum err_code sources_jobs_run(struct server *server, struct err *err) MUST_USE;
 
-/* GET /api/v1/senders */
+/* GET /api/v1/sources, and /api/v1/senders, its old name */
 extern const struct route_table sources_routes;
 
 #endif

@@ -15,7 +15,7 @@ static const char *version_of(struct arena *arena, const char *agent)
     return arena_strndup(arena, version.data, version.size);
 }
 
-static void write_sender(struct request *request, struct json_response *json,
+static void write_source(struct request *request, struct json_response *json,
                          const struct pg_result *rows, int row)
 {
     json_response_open(json, NULL, '{');
@@ -39,7 +39,7 @@ static void write_sender(struct request *request, struct json_response *json,
     json_response_close(json, '}');
 }
 
-static enum err_code read_senders(struct request *request, struct pg_result **ret_rows,
+static enum err_code read_sources(struct request *request, struct pg_result **ret_rows,
                                   struct err *err)
 {
     pg_auto connection = NULL;
@@ -51,14 +51,15 @@ static enum err_code read_senders(struct request *request, struct pg_result **re
                       " s.address, rfc3339(s.first_seen_at), rfc3339(s.last_seen_at), s.batches,"
                       " s.profiles, s.samples, s.cut_strings, s.errors, s.last_error, "
                       "rfc3339(s.last_error_at)"
-                      " FROM sender s LEFT JOIN token k ON k.id = s.token_id"
+                      " FROM source s LEFT JOIN token k ON k.id = s.token_id"
                       " LEFT JOIN app_user u ON u.id = s.user_id"
                       " ORDER BY s.last_seen_at DESC, s.key LIMIT $1",
                       request->arena, ret_rows, err, PG_I64(SOURCES_TENANT_MAX));
 }
 
-static enum err_code get_senders(struct request *request, struct response *response,
-                                 struct err *err)
+/* Responds with an object that has one member of this name, the list of sources. */
+static enum err_code respond_sources(struct request *request, struct response *response,
+                                     const char *member, struct err *err)
 {
     static const char *const known[] = {NULL};
     struct pg_result *rows;
@@ -68,21 +69,35 @@ static enum err_code get_senders(struct request *request, struct response *respo
     code = sources_write(request->server, request->principal.tenant_id, err);
     if (code)
         return code;
-    code = read_senders(request, &rows, err);
+    code = read_sources(request, &rows, err);
     if (code)
         return code;
     json_response_auto json;
     json_response_init(&json);
     json_response_open(&json, NULL, '{');
-    json_response_open(&json, "senders", '[');
+    json_response_open(&json, member, '[');
     for (int row = 0; row < pg_row_count(rows); row++)
-        write_sender(request, &json, rows, row);
+        write_source(request, &json, rows, row);
     json_response_close(&json, ']');
     json_response_close(&json, '}');
     return json_response_send(&json, request, response, 200, err);
 }
 
+static enum err_code get_sources(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    return respond_sources(request, response, "sources", err);
+}
+
+/* The old name of the list, for clients that still use it. */
+static enum err_code get_senders(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    return respond_sources(request, response, "senders", err);
+}
+
 static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/sources", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_sources},
     {HTTP_GET, "/api/v1/senders", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_senders},
 };
 

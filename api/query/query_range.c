@@ -154,8 +154,8 @@ static enum err_code read_rate(const struct request *request, struct range_reque
 static enum err_code read_request(struct request *request, struct range_request *range_request,
                                   struct err *err)
 {
-    static const char *const single[] = {"query", "start",   "end",   "step", "limit",
-                                         "rate",  "moments", "other", NULL};
+    static const char *const single[] = {"query", "start",         "end",     "step",  "limit",
+                                         "rate",  "by_timestamps", "moments", "other", NULL};
     static const char *const repeatable[] = {
         "group_by", "focus", "ignore", "label", "span_selector", "trace_id_selector", NULL};
     struct store_range_query *range = &range_request->range;
@@ -181,7 +181,11 @@ static enum err_code read_request(struct request *request, struct range_request 
     code = read_rate(request, range_request, err);
     if (code)
         return code;
-    code = read_bool(request, "moments", false, &range->is_by_timestamps, err);
+    code = read_bool(request, "moments", false, &range->is_by_timestamps, err); /* the old name */
+    if (code)
+        return code;
+    code =
+        read_bool(request, "by_timestamps", range->is_by_timestamps, &range->is_by_timestamps, err);
     if (code)
         return code;
     code = read_bool(request, "other", true, &range_request->wants_other, err);
@@ -232,7 +236,7 @@ static void append_rate(const struct store_type *type, double per_ns, struct buf
     buf_printf(json, "%.9g", is_in_nanoseconds(type) ? per_ns : per_ns * (double)CLOCK_NS_PER_S);
 }
 
-/* Without a bound: a step may be years. */
+/* Accepts any number: a step may be years. */
 static void append_ms(int64_t ns, struct buf *json)
 {
     buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
@@ -468,8 +472,8 @@ static void set_raised_step(struct range_request *range_request, int64_t shortes
     range_request->short_step_ns = step_ns;
 }
 
-/* Without a duration nothing is known of parts of the interval. A requested step becomes a multiple
- * of itself, one that the server chose the next round one. */
+/* If profiles have no duration, parts of their interval have no values of their own. A requested
+ * step becomes a multiple of itself, one that the server chose the next round one. */
 static enum err_code raise_step(const struct request *request, struct range_request *range_request,
                                 struct arena **run, struct store_range *result, struct err *err)
 {

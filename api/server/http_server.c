@@ -23,7 +23,7 @@ enum {
     MAX_LOOPS = 4,
     MIN_WORKERS = 4,
     MAX_WORKERS = 16,
-    TURN_MS = 100,           /* a loop runs its checks at least this often */
+    ITERATION_MS = 100,      /* a loop runs its checks at least this often */
     SPARE_DESCRIPTORS = 512, /* for files, the database and lingering sockets */
     TRIM_BYTES = 2 << 20,
     HEAPS_MIN = 2,
@@ -406,7 +406,7 @@ static void on_message(struct http_loop *loop, struct http_message *message)
         loop->accept_tls.ssl_ctx = message->tls;
         break;
     case MESSAGE_EVICTIONS:
-        break; /* http_connection_watch follows each turn */
+        break; /* http_connection_watch follows each iteration */
     case MESSAGE_CUT:
         loop->is_cut = true;
         start_draining(loop);
@@ -436,7 +436,7 @@ static void on_messages(h2o_multithread_receiver_t *receiver, h2o_linklist_t *me
 static void run_loop_once(struct http_loop *loop)
 {
     /* -1 is only an interrupted wait. */
-    h2o_evloop_run(loop->context.loop, TURN_MS);
+    h2o_evloop_run(loop->context.loop, ITERATION_MS);
     http_connection_watch(loop, clock_monotonic_ns());
 }
 
@@ -500,7 +500,7 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     const struct http_options *options = &http->options;
     http->workers = worker_pool_create(options->worker_count, options->max_queued_requests,
                                        options->max_queued_bytes);
-    http->agent_workers = worker_pool_create(options->intake_count, options->max_queued_requests,
+    http->agent_workers = worker_pool_create(options->ingest_count, options->max_queued_requests,
                                              options->max_queued_bytes);
     http->download_workers = worker_pool_create(HTTP_DOWNLOAD_THREADS, options->max_queued_requests,
                                                 options->max_queued_bytes);

@@ -12,9 +12,9 @@
  * connections, and all together max_connections, of which reserved_connections are for
  * authenticated clients and health checks. At a limit, the connection that has been waiting for
  * longest is closed for the new one, those without authentication first
- * (api/server/connection_table.h); each limit is logged at most once a minute. On a reserved place,
- * a request without credentials that is neither a sign-in nor handled by a loop thread nor a probe
- * gets 503, and the connection ends after a response to an anonymous client.
+ * (api/server/connection_table.h); each limit is logged at most once a minute. On a reserved
+ * connection, a request without credentials that is neither a sign-in nor handled by a loop thread
+ * nor a probe gets 503, and the connection ends after a response to an anonymous client.
  *
  * Limits of responses: the responses that peers have not read yet may hold max_buffered_bytes
  * together. Beyond that, large responses are replaced by a 503. While more than half of it is held,
@@ -41,8 +41,8 @@
  *     uploads loses them to an address that sends one.
  *   - An upload that has been paused for slow_timeout_s, and has progressed by less than 8 KiB/s
  *     since it was first paused, gets 503.
- *   - Each loop has its own queue, and the first upload of each queue always continues. Loops make
- *     room for the first upload of an address in another loop in the same way.
+ *   - Each loop has its own queue, and the first upload of each queue always continues. In the same
+ *     way, a loop frees memory for the first upload of an address in another loop.
  *   - HTTP/2 streams cannot be paused: a connection without room is closed.
  *
  * HTTP/2 is opt-in: libh2o 2.2.5 responds to an oversize body there with a stream reset instead of
@@ -86,7 +86,7 @@ struct http_options {
     bool enable_http2;      /* ALPN h2; off: HTTP/1.1 only */
     bool trust_forwarded_for;  /* behind our own proxy: the last X-Forwarded-For is the client */
     int loop_count;            /* min(cores, 4) */
-    int intake_count;          /* threads for routes with ROUTE_AGENT */
+    int ingest_count;          /* threads for routes with ROUTE_AGENT */
     int worker_count;          /* max(4, 2 * cores), at most 16 */
     int max_queued_requests;   /* 256 */
     size_t max_queued_bytes;   /* 128 MiB: bodies of queued, put aside and running requests */

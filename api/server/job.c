@@ -1,5 +1,5 @@
 /*
- * The way of a job:
+ * The path of a job through the threads:
  *
  *   loop     http_job_submit: into the queue of a pool
  *   worker   run_job: dropped if its client has gone, 503 if it was queued for too long; otherwise
@@ -9,7 +9,7 @@
  *            lacks a slot, are put aside, without a worker. rerun_job queues the job again when
  *            another one passes its slot on; the loop ends it when its client has gone, it has
  *            waited for too long, or the server stops; refuse_job ends it when the list is full and
- *            a request of a client with fewer of them needs its place, as it does in a full queue
+ *            a request of a client with fewer of them replaces it, as in a full queue
  *
  * A job that was put aside belongs to no thread until its slot is removed from the waiting list.
  * Then it belongs to the thread that removed it: the one that calls concurrency_limit_give, which
@@ -53,7 +53,7 @@ enum {
     MIN_COMPRESSED_BYTES = 1024,    /* below this, the gain is a part of one packet */
     LARGE_RESPONSE_BYTES = 4 << 20, /* from here on gzip works at its fastest level */
     JOB_OVERHEAD_BYTES = 16 << 10,  /* the memory of a request besides its body */
-    QUEUE_MAX_WAIT_MS = 10000,      /* for a worker; clients give up soon after that */
+    QUEUE_MAX_WAIT_MS = 10000,      /* for a worker; clients time out soon after that */
     INGEST_MS = 15000, /* for the queue and all statements of a request with profiles */
     DATABASE_RETRIES = 4,
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
@@ -246,8 +246,8 @@ static bool needs_worker(const struct request *request)
     return !(request->route->flags & (ROUTE_PROBE | ROUTE_AGENT | ROUTE_DOWNLOAD));
 }
 
-/* Whatever its requests do, a client occupies at most half of the workers. Nothing has been done
- * yet, so the request can be handled again from the start. */
+/* A client occupies at most half of the workers, independently of the kind of its requests. The
+ * handler has not run yet, so the request can be handled again from the start. */
 static enum err_code take_worker(struct request *request, struct err *err)
 {
     return needs_worker(request) ? request_take_worker(request, request->server->worker_shares, err)
@@ -267,7 +267,7 @@ static enum err_code take_agent_slot(struct http_job *job, struct err *err)
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
         return ERR_NONE; /* the handler refuses it */
     if (!slot->key) {    /* other threads read it as soon as the slot is held or waited for */
-        slot->most = (request->server->settings->intake_threads + 1) / 2;
+        slot->most = (request->server->settings->ingest_threads + 1) / 2;
         slot->key =
             arena_printf(request->arena, "agents of %lld", (long long)request->principal.tenant_id);
     }
@@ -327,7 +327,8 @@ static bool is_cancelled(struct http_job *job)
     return atomic_load_explicit(&job->is_cancelled, memory_order_relaxed);
 }
 
-/* Nothing was done for it. libh2o still wants a response for HTTP/1, which nobody will read. */
+/* The request was dropped. libh2o still expects a response for HTTP/1, which no client will read.
+ */
 static void drop_response(struct http_job *job)
 {
     struct err err;

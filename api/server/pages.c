@@ -293,8 +293,8 @@ static enum err_code respond_not_embeddable(struct request *request, struct resp
     return ERR_NONE;
 }
 
-/* In a frame of another site the browser sends none of our cookies, so only shares that anyone with
- * the link may see can be shown. */
+/* In a frame of another site the browser sends no cookies of this server, so the frame can only
+ * show shares that anyone with the link may see. */
 static enum err_code get_embed_page(struct request *request, struct response *response,
                                     struct err *err)
 {
@@ -514,6 +514,7 @@ static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/invite", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/shares", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/explore", .flags = ROUTE_INLINE, .handle = get_inner_page},
+    {.method = HTTP_GET, .pattern = "/sources", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/senders", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/settings", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET,

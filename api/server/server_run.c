@@ -61,7 +61,7 @@ enum {
     COPIES_DISK_SHARE = 8, /* copies of blocks of a bucket take at most this part of the disk */
 };
 
-/* Background work: one thread that wakes up every few seconds. */
+/* Background work in rounds, every few seconds, on one thread. */
 struct jobs {
     struct server *server;
     pthread_t thread;
@@ -117,12 +117,12 @@ static enum err_code clean_identity(struct jobs *jobs, struct err *err)
     return identity_jobs_run(jobs->server, &jobs->identity, err);
 }
 
-static enum err_code write_senders(struct jobs *jobs, struct err *err)
+static enum err_code write_sources(struct jobs *jobs, struct err *err)
 {
     return sources_jobs_run(jobs->server, err);
 }
 
-/* Copies that no query uses give way to profiles, too. */
+/* Copies that no query uses are evicted to make space for profiles, too. */
 static enum err_code evict_copies(struct jobs *jobs, struct err *err)
 {
     const struct server *server = jobs->server;
@@ -164,7 +164,7 @@ static void *jobs_main(void *context)
         run_job(jobs, "views", write_views);
         run_job(jobs, "shares", sweep_objects);
         run_job(jobs, "identity", clean_identity);
-        run_job(jobs, "senders", write_senders);
+        run_job(jobs, "sources", write_sources);
         run_job(jobs, "gauges", refresh_gauges);
     }
     return NULL;
@@ -193,7 +193,7 @@ static void jobs_stop(struct jobs *jobs)
     pthread_join(jobs->thread, NULL);
     /* Once more at the end, to write the counts that are only in memory. */
     run_job(jobs, "views", write_views);
-    run_job(jobs, "senders", write_senders);
+    run_job(jobs, "sources", write_sources);
     pthread_cond_destroy(&jobs->wake);
     pthread_mutex_destroy(&jobs->mutex);
 }
@@ -220,7 +220,7 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return object_sweep_temporary(server->objects, err);
 }
 
-/* Copies of blocks that no query uses give way to others. */
+/* Copies of blocks that no query uses are evicted to make space for others. */
 static bool make_space_to_copy(const struct server *server, uint64_t bytes, bool is_background)
 {
     struct store *store = atomic_load(&server->copies);
@@ -270,8 +270,8 @@ static void note_damage(void *context, const struct store_damage *damage)
 /* Each waiting request occupies a thread: when nearly all do, no other request can join. */
 static int flush_requests(const struct settings *settings)
 {
-    return settings->intake_threads > 4 ? settings->intake_threads - 2
-                                        : 1 + settings->intake_threads / 2;
+    return settings->ingest_threads > 4 ? settings->ingest_threads - 2
+                                        : 1 + settings->ingest_threads / 2;
 }
 
 static size_t merge_bytes(const struct settings *settings)
@@ -355,7 +355,7 @@ static enum err_code create_http(struct server *server, const struct server_star
         .trust_forwarded_for = settings->trust_forwarded_for,
         .loop_count = settings->loop_threads,
         .worker_count = settings->worker_threads,
-        .intake_count = settings->intake_threads,
+        .ingest_count = settings->ingest_threads,
         .max_queued_requests = settings->worker_queue,
         .max_buffered_bytes = (size_t)settings->max_buffered_bytes,
         .max_connections = settings->max_connections,
@@ -452,7 +452,7 @@ static enum err_code build_parts(struct server *server, const struct server_star
     server->concurrency =
         concurrency_limit_create(settings->worker_threads, settings->worker_queue);
     server->agent_concurrency =
-        concurrency_limit_create(settings->intake_threads, settings->worker_queue);
+        concurrency_limit_create(settings->ingest_threads, settings->worker_queue);
     server->download_concurrency =
         concurrency_limit_create(HTTP_DOWNLOAD_THREADS, settings->worker_queue);
     server->worker_shares =

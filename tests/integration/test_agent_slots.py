@@ -1,4 +1,4 @@
-"""The agents of one tenant do not take all intake threads from other tenants."""
+"""The agents of one tenant do not take all ingest threads from other tenants."""
 
 import gzip
 import threading
@@ -19,7 +19,7 @@ def costly_profile():
 @pytest.mark.long
 def test_requests_of_one_tenant_leave_threads_for_others(start_server):
     """The server responds to tenant B while many earlier requests of tenant A still wait."""
-    server = start_server("--intake-threads", "8")
+    server = start_server("--ingest-threads", "8")
     body = costly_profile()
     a = people.Tenant(server)
     b = people.Tenant(server).api("ingest")

@@ -745,6 +745,12 @@ ROWS = [
     ),
     Row(
         "GET",
+        "/api/v1/sources",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/sources", {}),
+    ),
+    Row(
+        "GET",
         "/api/v1/senders",
         ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/senders", {}),
@@ -1034,6 +1040,7 @@ ROWS = [
     page("/invite"),
     page("/shares"),
     page("/explore"),
+    page("/sources"),
     page("/senders"),
     page("/settings"),
     page("/favicon.svg"),

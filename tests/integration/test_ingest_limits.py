@@ -85,9 +85,9 @@ def top_names(client, query='{service_name="app"}'):
 
 
 def only_source(client):
-    senders = client.get("/api/v1/senders").json()["senders"]
-    assert len(senders) == 1, senders
-    return senders[0]
+    sources = client.get("/api/v1/sources").json()["sources"]
+    assert len(sources) == 1, sources
+    return sources[0]
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -299,10 +299,10 @@ def test_otlp_profiles_from_the_future_are_a_partial_success(server):
     assert "2 profiles dropped: the profile's time is 400 days ahead" in partial["errorMessage"]
     series = '{service_name=~"right|skewed"}'
     assert top_names(client, series) == {"main": 30}
-    senders = {row["service"]: row for row in client.get("/api/v1/senders").json()["senders"]}
-    assert senders["right"]["last_error"] is None and senders["right"]["profiles"] == 2
+    sources = {row["service"]: row for row in client.get("/api/v1/sources").json()["sources"]}
+    assert sources["right"]["last_error"] is None and sources["right"]["profiles"] == 2
     assert (
-        "400 days ahead" in senders["skewed"]["last_error"] and senders["skewed"]["profiles"] == 1
+        "400 days ahead" in sources["skewed"]["last_error"] and sources["skewed"]["profiles"] == 1
     )
 
 

@@ -24,7 +24,7 @@ def meta(response, name):
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/login", "/invite", "/shares", "/explore", "/senders", "/settings", "/problems/gone"],
+    ["/", "/login", "/invite", "/shares", "/explore", "/sources", "/settings", "/problems/gone"],
 )
 def test_everyone_may_load_these_pages(anonymous, path):
     response = anonymous.get(path)

@@ -233,7 +233,7 @@ def threads_of(server):
 
 @pytest.mark.long
 def test_thread_flags_set_the_number_of_threads(start_server):
-    few = ("--loop-threads", "1", "--worker-threads", "2", "--intake-threads", "3")
+    few = ("--loop-threads", "1", "--worker-threads", "2", "--ingest-threads", "3")
     server = start_server(*few)
     # The server may start a further thread for a short time.
     least = min(threads_of(server) for _ in range(20))
@@ -241,7 +241,7 @@ def test_thread_flags_set_the_number_of_threads(start_server):
     for flag, count, each in (
         ("--loop-threads", 5, 1),
         ("--worker-threads", 6, 2),
-        ("--intake-threads", 7, 1),
+        ("--ingest-threads", 7, 1),
     ):
         flags = list(few)
         at = flags.index(flag) + 1

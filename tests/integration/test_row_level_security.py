@@ -36,7 +36,7 @@ def tenants(server):
             client.post("/api/v1/profiles", body=PROFILE, headers={"Perfolio-Batch-Id": "x"}).status
             == 200
         )
-        assert client.get("/api/v1/senders").status == 200  # makes the server store the senders
+        assert client.get("/api/v1/sources").status == 200  # makes the server store the sources
         share = client.post(
             "/api/v1/shares", body=PROFILE, headers={"Idempotency-Key": "x"}
         ).json()["id"]

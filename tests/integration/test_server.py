@@ -1111,7 +1111,7 @@ def test_the_example_settings_file_shows_the_defaults():
         if flag in shown and default and shown[flag] != default[1]:
             differing[flag] = shown[flag], default[1]
     assert set(differing) <= {"debuginfod-urls"}, differing  # the example shows one of several URLs
-    assert "intake-threads" in shown
+    assert "ingest-threads" in shown
 
 
 def test_the_manual_page_documents_every_setting():

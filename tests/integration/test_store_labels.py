@@ -402,7 +402,7 @@ def test_samples_are_attributed_to_the_times_of_their_timestamps(shared_server):
                 window,
                 query=name,
                 step=f"{step // 10**9}s",
-                moments="true",
+                by_timestamps="true",
             ).json()
             found = [dict(map(tuple, one["points"])) for one in response["series"]] or [{}]
             expected = oracle.by_timestamps(name, lambda labels: True, *window, step, timestamps)
@@ -620,14 +620,13 @@ def test_an_invalid_label_parameter_is_named(server, more, expected):
     assert response.status == 400 and expected in response.json()["detail"], response
 
 
-def test_moments_are_refused_for_types_that_are_no_deltas(server):
+@pytest.mark.parametrize("name", ["by_timestamps", "moments"])  # the old name is accepted
+def test_by_timestamps_is_refused_for_types_that_are_no_deltas(server, name):
     client, _, window = one_profile(server)
     heap = make_labelled(HEAP, BEGIN, [(("main",), [], [1, 10])], ("space", "bytes"))
     assert client.post("/api/v1/profiles", body=heap).status == 200
     for query in HEAP_NAMES:
-        response = client.get(
-            "/api/v1/query_range", query={**window, "query": query, "moments": "true"}
-        )
+        response = client.get("/api/v1/query_range", query={**window, "query": query, name: "true"})
         assert response.status == 400 and "is not a delta" in response.json()["detail"], response
 
 

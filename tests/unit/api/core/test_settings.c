@@ -32,6 +32,8 @@ static int tear_down(void **state)
     unlink(fixture->file);
     unsetenv("PERFOLIO_WORKER_QUEUE");
     unsetenv("PERFOLIO_LISTEN");
+    unsetenv("PERFOLIO_INTAKE_THREADS");
+    unsetenv("PERFOLIO_INGEST_THREADS");
     settings_fini(&fixture->settings);
     mem_free(fixture);
     return 0;
@@ -108,6 +110,23 @@ static void flags_override_the_environment_which_overrides_the_file(void **state
     assert_int_equal(fixture->settings.loop_threads, 3);
     assert_int_equal(fixture->settings.listen_count, 2);
     assert_string_equal(fixture->settings.listen[1], "[::1]:2");
+}
+
+/* Old names are accepted; in the environment the new name overrides the old one. */
+static void old_names_are_accepted(void **state)
+{
+    struct fixture *fixture = *state;
+    write_file(fixture, "[server]\nintake-threads = 5\n");
+    assert_int_equal(LOAD(fixture, "--config", fixture->file), ERR_NONE);
+    assert_int_equal(fixture->settings.ingest_threads, 5);
+    setenv("PERFOLIO_INTAKE_THREADS", "6", 1);
+    assert_int_equal(LOAD(fixture, "--config", fixture->file), ERR_NONE);
+    assert_int_equal(fixture->settings.ingest_threads, 6);
+    setenv("PERFOLIO_INGEST_THREADS", "7", 1);
+    assert_int_equal(LOAD(fixture, "--config", fixture->file), ERR_NONE);
+    assert_int_equal(fixture->settings.ingest_threads, 7);
+    assert_int_equal(LOAD(fixture, "--intake-threads", "8"), ERR_NONE);
+    assert_int_equal(fixture->settings.ingest_threads, 8);
 }
 
 static void listen_flags_add_up_and_override_other_sources(void **state)
@@ -217,6 +236,7 @@ int main(void)
         TEST(defaults_are_those_of_make_run),
         TEST(flags_take_both_forms_and_units),
         TEST(flags_override_the_environment_which_overrides_the_file),
+        TEST(old_names_are_accepted),
         TEST(listen_flags_add_up_and_override_other_sources),
         TEST(errors_name_their_source),
         TEST(errors_in_the_file_name_its_line),

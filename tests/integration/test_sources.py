@@ -1,4 +1,4 @@
-"""The list of senders: the sources of a team's profiles.
+"""The list of sources: the services and agents that send a team's profiles.
 
 A source is a service with a token, an agent and an address. The list reports its sums and its last
 error. It survives restarts, has a limited size, and is visible to the team alone.
@@ -25,22 +25,22 @@ PROTOCOLS = {
 }
 
 
-def senders(client):
-    response = client.get("/api/v1/senders")
+def sources(client):
+    response = client.get("/api/v1/sources")
     assert response.status == 200, response
-    return response.json()["senders"]
+    return response.json()["sources"]
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_the_list_of_senders_reports_the_sums_of_each_source(server, wire):
+def test_the_list_of_sources_reports_the_sums_of_each_source(server, wire):
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")
     client = server.api(token["token"])
-    assert senders(client) == []
+    assert sources(client) == []
     before = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=1)
     for at in range(3):
         assert is_taken(send(client, wire, {"pod": str(at)}, at))
-    (source,) = senders(client)
+    (source,) = sources(client)
     kinds = 1 if wire == "otlp" else 2
     expected = {
         "service": "app",
@@ -63,7 +63,7 @@ def test_the_list_of_senders_reports_the_sums_of_each_source(server, wire):
         for name in ("first_seen_at", "last_seen_at")
     )
     assert before <= first <= last <= datetime.datetime.now(datetime.timezone.utc)
-    assert senders(Tenant(server).api("read")) == [], "another team can read the list"
+    assert sources(Tenant(server).api("read")) == [], "another team can read the list"
 
 
 def test_sources_differ_by_service_agent_token_and_address(server):
@@ -90,7 +90,7 @@ def test_sources_differ_by_service_agent_token_and_address(server):
     )
     seen = sorted(
         (one["service"], one["agent"], one["version"], one["address"], one["profiles"])
-        for one in senders(client)
+        for one in sources(client)
     )
     here = [
         (service, agent, version, "127.0.0.1", count)
@@ -112,21 +112,21 @@ def test_the_last_error_is_attributed_to_its_source(server):
     assert is_taken(send(client, "push", {}))
     response = client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO})
     assert response.status == 400
-    (source,) = senders(client)  # the refused request named no service
+    (source,) = sources(client)  # the refused request named no service
     assert source["service"] == "app" and source["errors"] == 1 and source["batches"] == 1
     assert source["last_error"] == response.json()["message"] and source["last_error_at"]
     response = send(client, "push", {"pod": "x" * 11})
     assert response.status == 400
-    (source,) = senders(client)
+    (source,) = sources(client)
     assert source["errors"] == 2 and "label_value_bytes is 10" in source["last_error"]
     assert is_taken(send(client, "push", {}, 1))
-    (source,) = senders(client)
+    (source,) = sources(client)
     assert (
         source["batches"] == 2 and "label_value_bytes is 10" in source["last_error"]
     ), "a success clears the error"
     # An OTLP request is accepted in part, and the rest is reported.
     assert send(client, "otlp", {"pod": "x" * 11}).status == 200
-    otlp = next(one for one in senders(client) if one["protocol"] == "otlp")
+    otlp = next(one for one in sources(client) if one["protocol"] == "otlp")
     assert otlp["service"] == "app" and (otlp["batches"], otlp["profiles"], otlp["errors"]) == (
         1,
         0,
@@ -154,10 +154,10 @@ def test_a_refusal_is_attributed_to_the_service_in_the_url(server, path, query):
                 query={**query(name), **({"format": "pprof"} if path == "/ingest" else {})},
             )
         )
-    before = {one["service"] for one in senders(client)}
+    before = {one["service"] for one in sources(client)}
     for name in ("shop", "new"):
         assert client.post(path, b"\0rubbish", query=query(name)).status in (400, 415, 422)
-    seen = {one["service"]: one["errors"] for one in senders(client)}
+    seen = {one["service"]: one["errors"] for one in sources(client)}
     assert set(seen) - before <= {"shop", "new"} and seen["new"] == seen["shop"] == 1, seen
     assert sum(seen.values()) == 2
 
@@ -174,7 +174,7 @@ def test_an_ambiguous_refusal_is_attributed_to_no_service(server):
     )
     for _ in range(2):
         assert client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO}).status == 400
-    assert {one["service"]: one["errors"] for one in senders(client)} == {
+    assert {one["service"]: one["errors"] for one in sources(client)} == {
         "shop": 0,
         "cart": 0,
         "": 2,
@@ -201,7 +201,7 @@ def test_a_dropped_profile_is_attributed_to_its_own_service(server):
         assert response.status == 200, response
     seen = {
         one["service"]: (one["profiles"], one["errors"], one["last_error"])
-        for one in senders(client)
+        for one in sources(client)
     }
     reason = "its time is past the year 2262"
     assert seen == {
@@ -214,7 +214,7 @@ def test_a_dropped_profile_is_attributed_to_its_own_service(server):
 def test_a_token_without_the_scope_is_listed_with_its_error(server):
     tenant = Tenant(server)
     assert send(tenant.api("read"), "api", {}).status == 403
-    (source,) = senders(tenant.api("read"))
+    (source,) = sources(tenant.api("read"))
     assert source["service"] == "" and source["errors"] == 1 and '"ingest"' in source["last_error"]
 
 
@@ -239,7 +239,7 @@ def test_control_characters_and_long_names_are_replaced_and_truncated(server):
             ).status
             == 200
         )
-    seen = senders(client)
+    seen = sources(client)
     assert len(seen) == 5 and {one["service"] for one in seen} == {"a?b\u20ac" + "x" * 194}
     assert sorted(one["agent"] for one in seen) == ["", "/", "??", "a/", "x" * 300]
 
@@ -256,12 +256,12 @@ def test_a_team_has_at_most_a_thousand_sources(server):
             [({"service.name": f"s{i:02}-{j:02}"}, profiles) for j in range(63)]
         )
         assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
-    seen = {one["service"] for one in senders(client)}
+    seen = {one["service"] for one in sources(client)}
     assert len(seen) == 1000 and {f"s39-{j:02}" for j in range(63)} <= seen
     assert "(others)" not in seen
     request = otlp_maker.Request([({"service.name": f"t{j:02}"}, profiles) for j in range(70)])
     assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
-    new = {one["service"]: one["profiles"] for one in senders(client) if one["service"][0] in "t("}
+    new = {one["service"]: one["profiles"] for one in sources(client) if one["service"][0] in "t("}
     assert len(new) == 64 and new["(others)"] == 7
 
 
@@ -288,7 +288,7 @@ def test_unwritten_sources_are_not_evicted(start_server):
     names = [f"m{i:04}" for i in range(1500)]
     for _ in range(3):
         send_services(client, names)
-    seen = {one["service"]: one["profiles"] for one in senders(client)}
+    seen = {one["service"]: one["profiles"] for one in sources(client)}
     assert len(seen) == 1000 and set(seen.values()) == {3}, collections.Counter(seen.values())
 
 
@@ -298,17 +298,17 @@ def test_a_source_evicted_while_it_is_written_keeps_exact_counts(start_server):
     other = Tenant(server).api("ingest", "read")
     for _ in range(3):
         send_services(client, ["again"])
-    reader = threading.Thread(target=senders, args=(server.api(client.token),))
-    with Held(server, "LOCK TABLE sender IN ACCESS EXCLUSIVE MODE"):
+    reader = threading.Thread(target=sources, args=(server.api(client.token),))
+    with Held(server, "LOCK TABLE source IN ACCESS EXCLUSIVE MODE"):
         reader.start()
-        assert wait_until(lambda: waiting(server, "%INSERT INTO sender%"))
+        assert wait_until(lambda: waiting(server, "%INSERT INTO source%"))
         send_services(client, [f"s{i:04}" for i in range(1000)])
         send_services(client, ["again"])
     reader.join()
-    again = next(one for one in senders(client) if one["service"] == "again")
+    again = next(one for one in sources(client) if one["service"] == "again")
     assert (again["batches"], again["profiles"]) == (4, 4)
     send_services(other, ["other"])
-    assert [one["batches"] for one in senders(other)] == [
+    assert [one["batches"] for one in sources(other)] == [
         1
     ], "sources of another team are not written"
 
@@ -322,7 +322,7 @@ def test_jobs_write_sources_which_survive_a_restart_and_expire(start_server):
 
     def count():
         with server.cursor() as cursor:
-            cursor.execute("SELECT coalesce(sum(batches), 0) FROM sender")
+            cursor.execute("SELECT coalesce(sum(batches), 0) FROM source")
             return cursor.fetchone()[0]
 
     assert wait_until(lambda: count() == 1)
@@ -330,19 +330,19 @@ def test_jobs_write_sources_which_survive_a_restart_and_expire(start_server):
     server.stop()
     server.start()
     client = server.api(client.token)
-    (source,) = senders(client)
+    (source,) = sources(client)
     assert source["batches"] == 2
     assert is_taken(send(client, "api", {}, 2))
-    (source,) = senders(client)
+    (source,) = sources(client)
     assert source["batches"] == 3 and source["profiles"] == 6
     with server.cursor() as cursor:
-        cursor.execute("UPDATE sender SET last_seen_at = now() - interval '31 days'")
+        cursor.execute("UPDATE source SET last_seen_at = now() - interval '31 days'")
     server.stop()
     server.start()
     assert wait_until(lambda: count() == 0)
 
 
-def test_the_list_of_senders_reports_the_version_of_perfolio(server, tmp_path):
+def test_the_list_of_sources_reports_the_version_of_perfolio(server, tmp_path):
     tenant = Tenant(server)
     file = tmp_path / "old.folded"
     file.write_bytes(b"main;work 7\n")
@@ -350,4 +350,10 @@ def test_the_list_of_senders_reports_the_version_of_perfolio(server, tmp_path):
     done = server.cli("push", str(file), "--series", "service_name=app", environment=environment)
     assert done.returncode == 0, done
     version = server.cli("version").stdout.decode().split()[1]
-    assert f"perfolio-cli/{version}" in tenant.api("read").get("/api/v1/senders").text
+    assert f"perfolio-cli/{version}" in tenant.api("read").get("/api/v1/sources").text
+
+
+def test_the_old_name_of_the_list_is_accepted(server):
+    client = Tenant(server).api("ingest", "read")
+    assert is_taken(send(client, "api", {"pod": "0"}, 0))
+    assert client.get("/api/v1/senders").json() == {"senders": sources(client)}
