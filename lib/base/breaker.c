@@ -15,8 +15,9 @@ enum {
     DECAY_DIVISOR = 8,
 };
 
-/* The patient request. Only the thread of the breaker starts and joins its thread. */
-struct patient {
+/* The request with the longest deadline. Only the thread of the breaker starts and joins its
+ * thread. */
+struct long_request {
     pthread_t thread;
     bool is_started;
     atomic_bool has_ended;
@@ -34,7 +35,7 @@ struct breaker {
      * estimate is enough. */
     _Atomic int64_t slowest_ns;
     int64_t judged_ns; /* when the last probe ended; used by the breaker's thread only */
-    struct patient patient;
+    struct long_request long_request;
     pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t wake;
     bool should_stop;
@@ -115,7 +116,7 @@ static void *send_request(void *context)
     return NULL;
 }
 
-/* Learns the duration of the fastest reply: one reply proves that the service works. */
+/* Records the duration of the fastest reply: one reply proves that the service works. */
 static bool learn_from_requests(struct breaker *breaker, const struct probe_request *requests,
                                 int count)
 {
@@ -150,48 +151,49 @@ static bool send_requests(struct breaker *breaker, int64_t deadline_ms)
     return learn_from_requests(breaker, requests, BREAKER_PROBE_REQUESTS);
 }
 
-static void *send_patiently(void *context)
+static void *send_long_request(void *context)
 {
     struct breaker *breaker = context;
     struct probe_request request = {.options = &breaker->options,
-                                    .index = BREAKER_PATIENT_REQUEST,
+                                    .index = BREAKER_LONG_REQUEST,
                                     .deadline_ms = breaker->options.max_probe_ms};
     send_request(&request);
     if (learn_from_requests(breaker, &request, 1))
-        atomic_store(&breaker->patient.replied_ns, clock_monotonic_ns());
-    atomic_store(&breaker->patient.has_ended, true);
+        atomic_store(&breaker->long_request.replied_ns, clock_monotonic_ns());
+    atomic_store(&breaker->long_request.has_ended, true);
     return NULL;
 }
 
-static void join_patient(struct patient *patient)
+static void join_long_request(struct long_request *request)
 {
-    if (patient->is_started)
-        pthread_join(patient->thread, NULL);
-    patient->is_started = false;
+    if (request->is_started)
+        pthread_join(request->thread, NULL);
+    request->is_started = false;
 }
 
-/* Starts the patient request unless one is running. If no thread can be created, the next probe
- * tries again. */
-static void start_patient(struct breaker *breaker)
+/* Starts the request with the longest deadline unless it is running. If no thread can be created,
+ * the next probe tries again. */
+static void start_long_request(struct breaker *breaker)
 {
-    struct patient *patient = &breaker->patient;
-    const bool is_running = patient->is_started && !atomic_load(&patient->has_ended);
+    struct long_request *request = &breaker->long_request;
+    const bool is_running = request->is_started && !atomic_load(&request->has_ended);
     if (is_running || breaker->options.max_probe_ms <= breaker->options.probe_ms)
         return;
-    join_patient(patient);
-    atomic_store(&patient->has_ended, false);
-    patient->is_started = pthread_create(&patient->thread, NULL, send_patiently, breaker) == 0;
+    join_long_request(request);
+    atomic_store(&request->has_ended, false);
+    request->is_started = pthread_create(&request->thread, NULL, send_long_request, breaker) == 0;
 }
 
 /*
  * Whether anything but this probe got a reply since begin_ns. A reply to a caller counts only when
- * it came during the probe: callers that gave up after the breaker opened may still report what
- * they received before. The reply to the patient request may also have come between two probes.
+ * it came during the probe: callers that gave up after the breaker opened may still report bytes
+ * that they received before. The reply to the request with the longest deadline may also have come
+ * between two probes.
  */
 static bool has_other_reply(const struct breaker *breaker, int64_t begin_ns)
 {
     return atomic_load_explicit(&breaker->replied_ns, memory_order_relaxed) >= begin_ns ||
-           atomic_load(&breaker->patient.replied_ns) > breaker->judged_ns;
+           atomic_load(&breaker->long_request.replied_ns) > breaker->judged_ns;
 }
 
 static void probe_once(struct breaker *breaker)
@@ -211,7 +213,7 @@ static void probe_once(struct breaker *breaker)
         learn_duration(breaker, deadline_ms * CLOCK_NS_PER_MS);
     breaker->judged_ns = clock_monotonic_ns();
     if (is_open)
-        start_patient(breaker);
+        start_long_request(breaker);
     if (is_open && !was_open)
         atomic_fetch_add(&breaker->open_count, 1);
     if (is_open != was_open && options->report)
@@ -256,7 +258,7 @@ void breaker_destroy(struct breaker *breaker)
     pthread_cond_signal(&breaker->wake);
     pthread_mutex_unlock(&breaker->mutex);
     pthread_join(breaker->thread, NULL);
-    join_patient(&breaker->patient);
+    join_long_request(&breaker->long_request);
     pthread_cond_destroy(&breaker->wake);
     pthread_mutex_destroy(&breaker->mutex);
     mem_free(breaker);

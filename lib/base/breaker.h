@@ -11,14 +11,14 @@
  * probes again every few hundred milliseconds, and closes the breaker at the first reply. No
  * request of a user serves as a probe.
  *
- * A service that is slow and works must not be taken for one that hangs, so the breaker remembers
- * the duration of the slowest recent probe. The deadline of a probe is three times that duration,
- * but at least probe_ms and at most max_probe_ms. A probe that fails although a caller has received
- * something counts as one that took its whole deadline. While the breaker is open, its probes have
- * the short deadline, so that recovery is noticed early, and one patient request runs beside them
- * with the longest deadline, so that a service that became slow is noticed, too. Each reply of a
- * probe or to a caller (breaker_note_duration) that took less than the maximum lowers it by up to
- * an eighth: after a dozen quick replies a hang is detected as early as before.
+ * A slow service must not be mistaken for one that hangs, so the breaker remembers the duration of
+ * the slowest recent probe. The deadline of a probe is three times that duration, but at least
+ * probe_ms and at most max_probe_ms. A probe that fails although a caller has received something
+ * counts as one that took its whole deadline. While the breaker is open, its probes have the short
+ * deadline, so that recovery is noticed early, and one further request runs beside them with the
+ * longest deadline, so that a service that became slow is noticed, too. Each reply of a probe or to
+ * a caller (breaker_note_duration) that took less than the maximum lowers it by up to an eighth:
+ * after a dozen quick replies a hang is detected as early as before.
  *
  * Threads: all functions but create and destroy may be called by any thread at any time.
  */
@@ -32,18 +32,18 @@
 
 struct breaker;
 
-enum { BREAKER_PROBE_REQUESTS = 2, BREAKER_PATIENT_REQUEST = BREAKER_PROBE_REQUESTS };
+enum { BREAKER_PROBE_REQUESTS = 2, BREAKER_LONG_REQUEST = BREAKER_PROBE_REQUESTS };
 
 struct breaker_options {
     /* Sends one request and returns true when the service replied within deadline_ms, even with
      * an error. index is 0 to BREAKER_PROBE_REQUESTS - 1 for the requests of a probe, or
-     * BREAKER_PATIENT_REQUEST. The requests of one probe run at the same time on threads of the
+     * BREAKER_LONG_REQUEST. The requests of one probe run at the same time on threads of the
      * breaker. The breaker waits for all of them; the fastest reply counts as the duration of the
      * probe, because one reply proves that the service works. */
     bool (*probe)(void *context, int index, int64_t deadline_ms);
     int64_t probe_ms;     /* the shortest deadline of a probe */
     int64_t max_probe_ms; /* the longest; if equal to probe_ms, all probes have that deadline and
-                              no patient request is sent */
+                             no request has a longer one */
     /* Called on the breaker's thread when the breaker has opened or closed. May be NULL. */
     void (*report)(void *context, bool is_open);
     void *context;        /* passed to probe and report */

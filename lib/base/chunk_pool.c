@@ -44,29 +44,29 @@ static int size_class(size_t *total)
     const unsigned log = 63 - (unsigned)__builtin_clzl(*total);
     const unsigned shift = log - POOL_STEPS_LOG;
     const size_t rounded = (*total + ((size_t)1 << shift) - 1) >> shift;
-    const int place =
+    const int index =
         (int)(((size_t)(log - POOL_LOG_MIN) << POOL_STEPS_LOG) + rounded) - (1 << POOL_STEPS_LOG);
-    if (log >= POOL_LOG_END || place >= POOL_CLASSES)
+    if (log >= POOL_LOG_END || index >= POOL_CLASSES)
         return -1;
     *total = rounded << shift;
-    return place;
+    return index;
 }
 
 /* Takes a chunk of that class or of the next two: sizes of one kind of object vary, and new
  * pages cost more than the unused part of an old chunk. The caller sets chunk->size to the size
  * that was requested, so that the reported size of an object does not depend on which chunk was
  * reused. */
-static struct chunk *take_pooled(int place)
+static struct chunk *take_pooled(int index)
 {
-    if (place < 0)
+    if (index < 0)
         return NULL;
     struct chunk *chunk = NULL;
     pthread_mutex_lock(&pool.mutex);
-    for (int end = place + POOL_TOLERANCE; place <= end && place < POOL_CLASSES; place++) {
-        chunk = pool.chunks[place];
+    for (int end = index + POOL_TOLERANCE; index <= end && index < POOL_CLASSES; index++) {
+        chunk = pool.chunks[index];
         if (!chunk)
             continue;
-        pool.chunks[place] = chunk->next;
+        pool.chunks[index] = chunk->next;
         pool.bytes -= chunk->total;
         break;
     }
@@ -77,13 +77,13 @@ static struct chunk *take_pooled(int place)
 void chunk_free(struct chunk *chunk)
 {
     size_t total = chunk->total;
-    const int place = size_class(&total);
-    if (place >= 0) {
+    const int index = size_class(&total);
+    if (index >= 0) {
         pthread_mutex_lock(&pool.mutex);
         const bool is_room = pool.bytes + total <= POOL_MAX_BYTES;
         if (is_room) {
-            chunk->next = pool.chunks[place];
-            pool.chunks[place] = chunk;
+            chunk->next = pool.chunks[index];
+            pool.chunks[index] = chunk;
             pool.bytes += total;
         }
         pthread_mutex_unlock(&pool.mutex);

@@ -186,7 +186,7 @@ static enum err_code read_file(struct config *config, FILE *file, struct err *er
     if (fstat(fileno(file), &status))
         return err_set_errno(err, ERR_IO, "reading %s", config->path);
     if (status.st_size > CONFIG_MAX_BYTES)
-        return err_set(err, ERR_INVALID, "%s is no settings file: it has more than %d bytes",
+        return err_set(err, ERR_INVALID, "%s is not a settings file: it has more than %d bytes",
                        config->path, CONFIG_MAX_BYTES);
     config->is_private = (status.st_mode & 077) == 0;
     int line = ini_parse_file(file, on_entry, config);
@@ -240,12 +240,12 @@ static enum err_code check_round_trip(const struct config *config, const char *t
         const char *value = config_get(again, entry->section, entry->key);
         if (!value || strcmp(value, entry->value) != 0)
             return err_set(err, ERR_INVALID,
-                           "the value of %s cannot be kept in a settings file: it is too long or "
-                           "holds a line break or \" ;\"",
+                           "the value of %s cannot be stored in a settings file: it is too long or "
+                           "contains a line break or \" ;\"",
                            entry->key);
     }
     if (again->entry_count != config->entry_count)
-        return err_set(err, ERR_INVALID, "a name or value cannot be kept in a settings file");
+        return err_set(err, ERR_INVALID, "a name or value cannot be stored in a settings file");
     return ERR_NONE;
 }
 
@@ -277,7 +277,7 @@ static bool write_synced(int fd, struct span bytes)
     return fsync(fd) == 0;
 }
 
-/* Makes the rename durable: a delete token exists in no other place. */
+/* Makes the rename durable: a delete token is stored nowhere else. */
 static void sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /*
- * err_code: why a function failed. Headers include this file, which rarely changes; files that make
- * or read errors include lib/base/err.h.
+ * err_code: the reasons why a function failed. Headers include this file, which rarely changes;
+ * files that make or read errors include lib/base/err.h.
  */
 #ifndef LIB_BASE_ERR_CODE_H
 #define LIB_BASE_ERR_CODE_H

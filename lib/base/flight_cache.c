@@ -141,10 +141,10 @@ static void entry_free(struct flight_entry *entry)
 static void remove_from_table(struct flight_cache *cache, struct flight_entry *entry,
                               struct flight_entry **garbage)
 {
-    struct flight_entry **place = &cache->buckets[entry->hash % BUCKET_COUNT];
-    while (*place != entry)
-        place = &(*place)->next_in_bucket;
-    *place = entry->next_in_bucket;
+    struct flight_entry **link = &cache->buckets[entry->hash % BUCKET_COUNT];
+    while (*link != entry)
+        link = &(*link)->next_in_bucket;
+    *link = entry->next_in_bucket;
     entry->next_in_bucket = NULL;
     list_remove(cache, entry);
     entry->is_listed = false;
@@ -164,7 +164,8 @@ static void free_all(struct flight_entry *garbage)
     }
 }
 
-/* What an entry takes: clients influence keys, which may be longer than the value. */
+/* The memory of an entry. It includes the key: clients influence keys, which may be longer than the
+ * value. */
 static size_t entry_bytes(const struct flight_entry *entry, size_t value_bytes)
 {
     return value_bytes + sizeof(*entry) + strlen(entry->key) + 1;

@@ -23,9 +23,9 @@ struct parallel_call {
 
 /*
  * The helper threads of the process. They are created with the first call that has several parts
- * and live as long as the process. Each waits until a call is listed, works for it until no part
- * is left, and takes the next call. A call that a helper takes moves to the end of the list, so
- * that concurrent calls get helpers in turns.
+ * and live as long as the process. Each waits until a call is listed, works for it until no part is
+ * left, and takes the next call. A call that a helper takes moves to the end of the list, so that
+ * concurrent calls get helpers round robin.
  *
  * The caller works as well, so a call never waits for a helper to become free. At its end it takes
  * the call off the list, so that no helper begins with it any more, and waits for those that are

@@ -223,29 +223,30 @@ static bool scan_one(struct scanner *scanner)
 /* ---- how many states can be active at once ---- */
 
 /*
- * The DFA matcher keeps one state for each item of the pattern that may be next at a place of the
- * subject. An item can only be next after as many characters as the items before it match:
+ * The DFA matcher keeps one state for each item of the pattern that may be next at a position of
+ * the subject. An item can only be next after as many characters as the items before it match:
  * after 0 to 2 for "b" in "a{0,2}b", and after any number from 3 on for "d" in "abc.*d". So each
- * item has a range of places, alternatives have the same range, and the items whose ranges contain
- * a place can be active there together. A repeat widens the ranges of what it repeats; {n,m} also
- * makes m copies of it. Copies that begin at one place each are active one after the other.
+ * item has a range of positions, alternatives have the same range, and the items whose ranges
+ * contain a position can be active there together. A repeat widens the ranges of what it repeats;
+ * {n,m} also makes m copies of it. Copies that begin at one position each are active one after the
+ * other.
  */
 struct item {
     uint32_t first; /* characters before it: at least, … */
     uint32_t last;  /* … and at most */
     uint32_t copies;
-    uint32_t most_copies; /* if what contains it can begin at many places */
+    uint32_t most_copies; /* if what contains it can begin at many positions */
 };
 
 /* Lengths of a subject, in characters. */
 struct extent {
-    uint32_t least, most; /* PLACES_MAX: any number */
+    uint32_t least, most; /* POSITIONS_MAX: any number */
 };
 
 struct group {
     size_t first_item;
     struct extent begin; /* before the group */
-    struct extent ends;  /* after the alternatives so far; least PLACES_MAX: none */
+    struct extent ends;  /* after the alternatives so far; least POSITIONS_MAX: none */
 };
 
 struct layout {
@@ -258,12 +259,12 @@ struct layout {
     struct extent last_begin; /* … and the extent before it */
 };
 
-/* The places that are counted: the mean is that of the first, the most that of all. */
-enum { MEAN_PLACES = REGEX_MEAN_BYTES, PLACES = 1 << 15, PLACES_MAX = 1 << 24 };
+/* The positions that are counted: the mean is that of the first, the most that of all. */
+enum { MEAN_POSITIONS = REGEX_MEAN_BYTES, POSITIONS = 1 << 15, POSITIONS_MAX = 1 << 24 };
 
 static uint32_t limit(uint64_t number)
 {
-    return number > PLACES_MAX ? PLACES_MAX : (uint32_t)number;
+    return number > POSITIONS_MAX ? POSITIONS_MAX : (uint32_t)number;
 }
 
 static struct extent extent_plus(struct extent extent, uint64_t least, uint64_t most)
@@ -283,7 +284,7 @@ static void end_alternative(struct layout *layout)
 static void begin_group(struct layout *layout)
 {
     layout->groups[++layout->depth] = (struct group){
-        .first_item = layout->count, .begin = layout->at, .ends = {.least = PLACES_MAX}};
+        .first_item = layout->count, .begin = layout->at, .ends = {.least = POSITIONS_MAX}};
     layout->items[layout->count++] = (struct item){layout->at.least, layout->at.most, 1, 1};
 }
 
@@ -305,7 +306,7 @@ static void add_item(struct layout *layout)
     layout->at = extent_plus(layout->at, 1, 1);
 }
 
-/* The copies that can be active together. Those of a fixed length that begin at few places are
+/* The copies that can be active together. Those of a fixed length that begin at few positions are
  * active one after the other. */
 static uint32_t copies_together(const struct layout *layout, struct extent length, uint32_t repeats)
 {
@@ -323,19 +324,19 @@ static void repeat_last(struct layout *layout, uint32_t least, uint32_t most)
     const bool is_loop = most == MANY;
     const uint32_t repeats = is_loop ? (least ? least : 1) : most;
     const uint32_t together = copies_together(layout, length, repeats);
-    const bool is_at_one_place = length.least == length.most && begin.least == begin.most;
-    const uint64_t widened = is_loop       ? PLACES_MAX
+    const bool is_at_one_position = length.least == length.most && begin.least == begin.most;
+    const uint64_t widened = is_loop       ? POSITIONS_MAX
                              : repeats > 1 ? (uint64_t)length.most * (repeats - 1)
                                            : 0;
     for (size_t i = layout->last_item; i < layout->count; i++) {
         struct item *item = &layout->items[i];
-        if (!is_at_one_place)
+        if (!is_at_one_position)
             item->copies = limit((uint64_t)item->most_copies * together);
         item->most_copies = limit((uint64_t)item->most_copies * repeats);
         item->last = limit(item->last + widened);
     }
     layout->at = extent_plus(begin, (uint64_t)length.least * least,
-                             is_loop ? PLACES_MAX : (uint64_t)length.most * most);
+                             is_loop ? POSITIONS_MAX : (uint64_t)length.most * most);
 }
 
 static void next_alternative(struct layout *layout)
@@ -378,26 +379,26 @@ static void lay_out(struct layout *layout, const struct scanner *scanner, size_t
         add_item(layout);
 }
 
-/* The items that can be active at each place. The matcher's time is proportional to the sum of
+/* The items that can be active at each position. The matcher's time is proportional to the sum of
  * their squares, so the mean is the root of the mean square. */
 static struct states count_states(const struct layout *layout)
 {
-    double *change = mem_new(double, PLACES + 1);
+    double *change = mem_new(double, POSITIONS + 1);
     double active = 0, squares = 0, most = 0;
     for (size_t i = 0; i < layout->count; i++) {
         const struct item *item = &layout->items[i];
-        if (item->first >= PLACES)
+        if (item->first >= POSITIONS)
             continue;
         change[item->first] += item->copies;
-        change[item->last < PLACES ? item->last + 1 : PLACES] -= item->copies;
+        change[item->last < POSITIONS ? item->last + 1 : POSITIONS] -= item->copies;
     }
-    for (size_t place = 0; place < PLACES; place++) {
-        active += change[place];
-        squares += place < MEAN_PLACES ? active * active : 0;
+    for (size_t position = 0; position < POSITIONS; position++) {
+        active += change[position];
+        squares += position < MEAN_POSITIONS ? active * active : 0;
         most = active > most ? active : most;
     }
     mem_free(change);
-    return (struct states){limit((uint64_t)lround(sqrt(squares / MEAN_PLACES))),
+    return (struct states){limit((uint64_t)lround(sqrt(squares / MEAN_POSITIONS))),
                            limit((uint64_t)most)};
 }
 
@@ -414,7 +415,7 @@ static enum err_code refuse_pattern(struct span pattern, size_t at, const char *
 static enum err_code check_subset(struct span pattern, struct states *ret_states, struct err *err)
 {
     struct scanner scanner = {.pattern = pattern};
-    struct layout layout = {.groups = {{.ends = {.least = PLACES_MAX}}}};
+    struct layout layout = {.groups = {{.ends = {.least = POSITIONS_MAX}}}};
     enum err_code code = ERR_NONE;
     if (pattern.size > REGEX_PATTERN_BYTES)
         return refuse_pattern(pattern, REGEX_PATTERN_BYTES, "is longer than 8192 bytes", err);
@@ -705,10 +706,10 @@ enum err_code regex_match_groups(struct regex *regex, struct span subject,
     *ret_count = 0;
     if (code || !is_match)
         return code;
-    const size_t *places = pcre2_get_ovector_pointer(regex->match_data);
+    const size_t *positions = pcre2_get_ovector_pointer(regex->match_data);
     const uint32_t count = pcre2_get_ovector_count(regex->match_data);
     for (uint32_t i = 0; i < count && i < REGEX_GROUPS_MAX; i++) {
-        const size_t start = places[2 * i], end = places[2 * i + 1];
+        const size_t start = positions[2 * i], end = positions[2 * i + 1];
         groups[i] =
             start == PCRE2_UNSET ? (struct span){0} : span_of(subject.data + start, end - start);
         *ret_count = i + 1;

@@ -1,7 +1,7 @@
 /*
  * regex: regular expressions that have the same meaning here, in a browser and in Go.
  *
- * The accepted syntax is what PCRE2, JavaScript and RE2 (which pprof uses) have in common:
+ * The accepted syntax is the common subset of PCRE2, JavaScript and RE2 (which pprof uses):
  *
  *   x . \. [a-z] [^a-z] \d \D \w \W \s \S \t \n \r \f \xHH  ^ $ \b \B
  *   x* x+ x? x{2} x{2,} x{2,5}, each also lazy with a "?" after it; counts up to 1000
@@ -66,11 +66,11 @@ enum err_code regex_match_groups(struct regex *regex, struct span subject,
 
 /* Turns the DFA fallback on; call it before the first match. */
 void regex_use_dfa_fallback(struct regex *regex);
-/* How many items of the pattern (characters, classes, groups) the DFA matcher may have to track at
- * once, on average over the places of a subject of REGEX_MEAN_BYTES: 5 for ".*foo.*", because "f"
- * may be next at any place and so may all others, 1 for "foo.*", and 0 for "foo|bar", where each
- * item has one place near the begin. For longer subjects, the most at any place. Upper bounds that
- * know nothing of the subject but its size. */
+/* Returns an upper bound of the items of the pattern (characters, classes, groups) that the DFA
+ * matcher tracks at once, on average over the positions of a subject of REGEX_MEAN_BYTES: 5 for
+ * ".*foo.*", because each item may be next at any position, 1 for "foo.*", and 0 for "foo|bar",
+ * where each item has one position near the begin. For longer subjects it returns the maximum over
+ * all positions. The bound depends on the subject's size only. */
 uint32_t regex_states(const struct regex *regex, size_t subject_bytes);
 
 /* Whether subject, which need not be UTF-8, contains a match. Handles: ERR_INVALID (a limit was

@@ -1,6 +1,6 @@
 /*
- * sanitizers: whether the code is compiled with AddressSanitizer or ThreadSanitizer. For the few
- * places that would hide faults from them, or that they make too slow to compile.
+ * sanitizers: states whether the code is compiled with AddressSanitizer or ThreadSanitizer. For the
+ * few functions that would hide faults from them, or that they make too slow to compile.
  */
 #ifndef LIB_BASE_SANITIZERS_H
 #define LIB_BASE_SANITIZERS_H

@@ -30,7 +30,7 @@ enum err_code share_text_check(const char *name, struct span text, size_t max_ch
     if (!span_is_utf8(text))
         return err_set(err, ERR_INVALID, "%s is not UTF-8", name);
     if (has_control(text, is_one_line))
-        return err_set(err, ERR_INVALID, "%s holds control characters%s", name,
+        return err_set(err, ERR_INVALID, "%s contains control characters%s", name,
                        is_one_line ? " or line breaks" : "");
     size_t count = count_characters(text);
     if (count > max_characters)
@@ -68,7 +68,7 @@ enum err_code share_text_parse_expires(struct span text, int64_t *ret_seconds, s
     bool is_never = span_equal_text(text, "never");
     if (!is_never && !parse_duration(text, &seconds))
         return err_set(err, ERR_INVALID,
-                       "expires \"%.*s\" is neither never nor a number with h, d or w behind it",
+                       "expires \"%.*s\" is invalid: use never, or a number followed by h, d or w",
                        text.size > 40 ? 40 : (int)text.size, (const char *)text.data);
     if (!is_never && (seconds < seconds_per_hour || seconds > expires_max_s))
         return err_set(err, ERR_INVALID, "expires must be from 1h to 36500d, or never");

@@ -1,5 +1,5 @@
 /*
- * wait_limit: how long a caller waits: a deadline and a cancellation flag.
+ * wait_limit: limits the wait of a caller by a deadline and a cancellation flag.
  *
  * A NULL wait_limit never ends. Threads: any.
  */

@@ -73,7 +73,7 @@ struct debuginfod_request {
     /* tried one after the other until one has the file */
     const struct debuginfod_upstream *upstreams;
     size_t upstream_count; /* at most DEBUGINFOD_MAX_URLS */
-    int64_t owner; /* who listed the upstreams: 0 the operator, otherwise a team. Failures of a host
+    int64_t owner; /* the team that listed the upstreams; 0: the operator. Failures of a host
                       count only for requests of the same owner */
     struct span build_id;
     enum debuginfod_kind kind;

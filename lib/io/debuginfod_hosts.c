@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The number of hosts is limited, because users choose their names. */
+/* The number of hosts is limited, because users choose the names of hosts. */
 enum { HOSTS_MAX = 256, WAIT_MS = 500 };
 
 struct debuginfod_host {
@@ -54,19 +54,19 @@ void debuginfod_hosts_destroy(struct debuginfod_hosts *hosts)
 static struct debuginfod_host *find_slot(struct debuginfod_hosts *hosts, int64_t owner,
                                          const char *name)
 {
-    struct debuginfod_host *place = NULL;
+    struct debuginfod_host *slot = NULL;
     for (size_t i = 0; i < HOSTS_MAX; i++) {
         struct debuginfod_host *host = &hosts->hosts[i];
         if (host->name && host->owner == owner && strcmp(host->name, name) == 0)
             return host;
-        if (host->visitor_count == 0 && (!place || host->last_ns < place->last_ns))
-            place = host;
+        if (host->visitor_count == 0 && (!slot || host->last_ns < slot->last_ns))
+            slot = host;
     }
-    if (place) {
-        mem_free(place->name);
-        *place = (struct debuginfod_host){.name = mem_strdup(name), .owner = owner};
+    if (slot) {
+        mem_free(slot->name);
+        *slot = (struct debuginfod_host){.name = mem_strdup(name), .owner = owner};
     }
-    return place;
+    return slot;
 }
 
 static void wait_a_little(struct debuginfod_hosts *hosts)

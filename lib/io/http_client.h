@@ -9,8 +9,8 @@
  * certificate and host name are always verified.
  *
  * A status of 400 and more is a response, not an error. Nothing is retried here: the caller knows
- * what may be repeated, and http_client_response.was_sent helps it decide. Only http_client.c and
- * http_url.c include libcurl. Threads: a client belongs to one thread.
+ * which requests may be repeated, and http_client_response.was_sent helps it decide. Only
+ * http_client.c and http_url.c include libcurl. Threads: a client belongs to one thread.
  */
 #ifndef LIB_IO_HTTP_CLIENT_H
 #define LIB_IO_HTTP_CLIENT_H
@@ -125,12 +125,12 @@ void http_client_destroy(struct http_client *client); /* NULL is a no-op */
 
 /*
  * Sends request and reads the response into *response, which the caller has initialised with
- * http_client_response_init and may reuse. After a failure it contains what is known (was_sent).
- * Handles: ERR_NETWORK (unknown name, no connection, connection lost), ERR_UNAUTHENTICATED (the
- * peer's certificate is not trusted), ERR_TIMEOUT (connect, stall or deadline), ERR_TOO_LARGE (the
- * response or its header exceeds its limit), ERR_FORBIDDEN (may_connect returned false),
- * ERR_CANCELLED (by progress or head), ERR_INVALID (URL or field), ERR_IO (reading the body,
- * writing response_fd).
+ * http_client_response_init and may reuse. After a failure only the members that are known, such as
+ * was_sent, are set. Handles: ERR_NETWORK (unknown name, no connection, connection lost),
+ * ERR_UNAUTHENTICATED (the peer's certificate is not trusted), ERR_TIMEOUT (connect, stall or
+ * deadline), ERR_TOO_LARGE (the response or its header exceeds its limit), ERR_FORBIDDEN
+ * (may_connect returned false), ERR_CANCELLED (by progress or head), ERR_INVALID (URL or field),
+ * ERR_IO (reading the body, writing response_fd).
  */
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,

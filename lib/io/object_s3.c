@@ -145,7 +145,7 @@ static enum err_code check_length(void *context, const struct http_client_respon
         span_parse_u64(http_client_response_field(response, "Content-Length"), &size) &&
         size == response->response_bytes)
         return ERR_NONE;
-    return err_set(err, ERR_NETWORK, "the S3 server does not say how long an object is");
+    return err_set(err, ERR_NETWORK, "the S3 server does not state the length of an object");
 }
 
 static enum err_code s3_open(struct object_store *base, const char *key,
@@ -255,8 +255,8 @@ static enum err_code check_range(void *context, const struct http_client_respons
     if (response->status == 206 && is_range && got_last < last)
         return err_set(err, ERR_CORRUPT, "object %s ends before the bytes wanted of it",
                        request->key);
-    return err_set(err, ERR_NETWORK, "the S3 server gave other bytes of object %s than asked for",
-                   request->key);
+    return err_set(err, ERR_NETWORK,
+                   "the S3 server returned other bytes of object %s than requested", request->key);
 }
 
 static enum err_code s3_read_range(struct object_store *base, const char *key, uint64_t offset,
@@ -392,7 +392,7 @@ static enum err_code read_probe(struct object_store *store, const char *key, str
         return code;
     if (!span_equal(buf_span(&whole), bytes) ||
         !span_equal(buf_span(&part), span_of(bytes.data + 1, PROBE_BYTES - 2)))
-        return err_set(err, ERR_IO, "the S3 server gave other bytes than were put");
+        return err_set(err, ERR_IO, "the S3 server returned other bytes than were put");
     return ERR_NONE;
 }
 

@@ -65,7 +65,7 @@ static enum err_code check_deletion(void *context, const struct http_client_resp
     (void)context;
     struct deletion deletion = {.worst = ERR_NONE};
     if (s3_xml_read(buf_span(&response->body), read_deletion, &deletion, err) || !deletion.is_whole)
-        return err_set(err, ERR_NETWORK, "the S3 server does not say what it deleted");
+        return err_set(err, ERR_NETWORK, "the S3 server does not state which objects it deleted");
     if (deletion.worst)
         return err_set(err, deletion.worst, "the S3 server did not delete all objects: %s",
                        deletion.code);

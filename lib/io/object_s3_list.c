@@ -41,7 +41,7 @@ static enum err_code end_entry(struct page *page, struct err *err)
 {
     size_t prefix_bytes = strlen(page->prefix);
     if (page->count == PAGE_ENTRIES)
-        return err_set(err, ERR_NETWORK, "the S3 server lists more than was asked for");
+        return err_set(err, ERR_NETWORK, "the S3 server lists more than was requested");
     if (page->current.key && strncmp(page->current.key, page->prefix, prefix_bytes) == 0) {
         page->current.key += prefix_bytes;
         /* The bucket may contain other objects, too. */

@@ -73,7 +73,7 @@ void pg_pool_set_connect_wait(struct pg_pool *pool, int max_wait_ms);
  *
  * An attempt to connect is given up when no data moves for 1.4 s (1 s in a probe), and after 5 s in
  * any case; connect_timeout of conninfo replaces both (in a probe, up to 10 s). As long as no probe
- * of this process has ever been answered, a failure to connect is no evidence that the database
+ * of this process has ever got a reply, a failure to connect is no evidence that the database
  * hangs.
  *
  * report is called on the watch's thread when the state changes; it may be NULL. Destroy the watch

@@ -81,7 +81,8 @@ static enum wait_outcome wait_for_socket(const struct pg_connection *connection,
     return WAIT_LONGER;
 }
 
-/* Reports received bytes to the breaker: the database works, whatever a probe finds. */
+/* Reports received bytes to the breaker: they prove that the database works, even if a probe fails.
+ */
 static void note_reply(const struct pg_pool *pool)
 {
     if (pool->watch)

@@ -1,10 +1,11 @@
 /*
- * pg_internal: what the files lib/io/pg_*.c share. No other file includes it.
+ * pg_internal: the types and functions that the files lib/io/pg_*.c share. No other file includes
+ * it.
  *
  * pg_error turns results of libpq into errors, pg_connection opens connections and waits for
- * replies, pg_pool lends connections, pg_query sends statements and reads results, pg_watch finds
- * out whether the server still responds. Threads: a connection belongs to the thread that took it;
- * the members of a pool are guarded as noted.
+ * replies, pg_pool lends connections, pg_query sends statements and reads results, pg_watch detects
+ * a server that no longer responds. Threads: a connection belongs to the thread that took it; the
+ * members of a pool are guarded as noted.
  */
 #ifndef LIB_IO_PG_INTERNAL_H
 #define LIB_IO_PG_INTERNAL_H

@@ -84,12 +84,12 @@ void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_wat
 static struct pg_connection *take_dead(struct pg_pool *pool)
 {
     struct pg_connection *dead = NULL;
-    for (struct pg_connection **place = &pool->idle, *connection; (connection = *place);) {
+    for (struct pg_connection **link = &pool->idle, *connection; (connection = *link);) {
         if (pg_connection_is_alive(connection)) {
-            place = &connection->next_idle;
+            link = &connection->next_idle;
             continue;
         }
-        *place = connection->next_idle;
+        *link = connection->next_idle;
         connection->next_idle = dead;
         dead = connection;
         pool->open_count--;
@@ -242,14 +242,14 @@ static enum err_code open_within(struct pg_pool *pool, int max_wait_ms,
 {
     struct pg_wait wait =
         pg_wait_begin(max_wait_ms > pool->connect_ms ? max_wait_ms : pool->connect_ms);
-    const int64_t patient_until_ns = wait.begin_ns + max_wait_ms * CLOCK_NS_PER_MS;
+    const int64_t wait_until_ns = wait.begin_ns + max_wait_ms * CLOCK_NS_PER_MS;
     for (;;) {
         enum err_code code = may_connect(pool)
                                  ? pg_connection_open(pool, &wait, ret_connection, err)
                                  : pg_fail_given_up(err);
         bool is_long_away = note_attempt(pool, code != ERR_NONE);
         if (!code || is_long_away || pg_is_given_up(pool) ||
-            clock_monotonic_ns() >= patient_until_ns || atomic_load(&pool->cannot_connect))
+            clock_monotonic_ns() >= wait_until_ns || atomic_load(&pool->cannot_connect))
             return code;
         clock_sleep_ms(RETRY_EVERY_MS);
     }

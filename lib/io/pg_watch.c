@@ -12,8 +12,8 @@ enum {
 
 /*
  * An error of the database is a reply, too, and proves that the database does not hang. As long as
- * no probe has ever been answered, a probe that fails to connect proves nothing: the database may
- * be far away, or connect_timeout too short. It then counts as answered.
+ * no probe has ever got a reply, a probe that fails to connect proves nothing: the database may be
+ * far away, or connect_timeout too short. It then counts as successful.
  */
 static bool send_probe(void *context, int index, int64_t deadline_ms)
 {

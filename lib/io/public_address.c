@@ -18,7 +18,7 @@ static const struct range4 closed4[] = {
     {ADDRESS4(10, 0, 0, 0), 8},       /* private */
     {ADDRESS4(100, 64, 0, 0), 10},    /* carriers' NAT */
     {ADDRESS4(127, 0, 0, 0), 8},      /* this machine */
-    {ADDRESS4(168, 63, 129, 16), 32}, /* a cloud's word to its guests */
+    {ADDRESS4(168, 63, 129, 16), 32}, /* the metadata service of a cloud */
     {ADDRESS4(169, 254, 0, 0), 16},   /* link-local, most clouds' metadata */
     {ADDRESS4(172, 16, 0, 0), 12},    /* private */
     {ADDRESS4(192, 0, 0, 0), 24},     /* protocol assignments */

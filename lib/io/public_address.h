@@ -1,7 +1,7 @@
 /*
- * public_address: whether an address belongs to the public Internet. For connections to hosts that
- * untrusted users name, which must not reach this machine, its network, or a cloud's metadata
- * service.
+ * public_address: checks whether an address belongs to the public Internet. For connections to
+ * hosts that untrusted users name, which must not reach this machine, its network, or a cloud's
+ * metadata service.
  *
  * According to IANA's registries of special purpose addresses (IPv4: RFC 6890 and successors; IPv6:
  * only 2000::/3 is allocated), these are not public: this machine, private and link-local networks,

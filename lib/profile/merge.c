@@ -15,7 +15,7 @@
 enum { MAPPING_ROUNDING = 4096 };
 
 /* A mapping of the result, and the address at which it starts there. */
-struct place {
+struct mapped_range {
     uint32_t mapping;
     uint64_t start;
 };
@@ -27,10 +27,10 @@ struct merge {
     size_t profile_count;
     struct span *units; /* per value type: the finest unit of all profiles */
     struct span period_unit;
-    struct map_bytes places_by_key;
-    struct place *places;
-    uint32_t place_count;
-    uint32_t place_capacity;
+    struct map_bytes targets_by_key;
+    struct mapped_range *targets;
+    uint32_t target_count;
+    uint32_t target_capacity;
 };
 
 /*
@@ -45,7 +45,7 @@ struct source {
     uint32_t *strings;
     uint32_t *functions;
     uint32_t *locations;
-    uint32_t *places;
+    uint32_t *targets;
 };
 
 static uint32_t *new_indexes(struct arena *arena, uint32_t count)
@@ -94,32 +94,32 @@ static struct mapping_key mapping_key(struct merge *merge, struct source *source
             map_string(merge, source, mapping->build_id ? mapping->build_id : mapping->filename)};
 }
 
-static uint32_t add_place(struct merge *merge, struct source *source,
-                          const struct profile_mapping *mapping)
+static uint32_t add_target(struct merge *merge, struct source *source,
+                           const struct profile_mapping *mapping)
 {
     struct profile_mapping mapped = *mapping;
     mapped.filename = map_string(merge, source, mapping->filename);
     mapped.build_id = map_string(merge, source, mapping->build_id);
-    vec_reserve(merge->places, merge->place_capacity, merge->place_count + 1);
-    merge->places[merge->place_count] = (struct place){
+    vec_reserve(merge->targets, merge->target_capacity, merge->target_count + 1);
+    merge->targets[merge->target_count] = (struct mapped_range){
         .mapping = profile_builder_mapping(merge->builder, &mapped), .start = mapping->start};
-    return merge->place_count++;
+    return merge->target_count++;
 }
 
 static uint32_t map_mapping(struct merge *merge, struct source *source, uint32_t mapping)
 {
-    if (source->places[mapping] != PROFILE_NONE)
-        return source->places[mapping];
+    if (source->targets[mapping] != PROFILE_NONE)
+        return source->targets[mapping];
     const struct profile_mapping *from = &source->profile->mappings[mapping];
     const struct mapping_key key = mapping_key(merge, source, from);
-    uint32_t place = map_bytes_find(&merge->places_by_key, span_of(&key, sizeof(key)));
-    if (place == MAP_ABSENT) {
+    uint32_t target = map_bytes_find(&merge->targets_by_key, span_of(&key, sizeof(key)));
+    if (target == MAP_ABSENT) {
         struct mapping_key *kept = arena_new_raw(merge->arena, struct mapping_key, 1);
         *kept = key;
-        place = map_bytes_add(&merge->places_by_key, span_of(kept, sizeof(*kept)),
-                              add_place(merge, source, from));
+        target = map_bytes_add(&merge->targets_by_key, span_of(kept, sizeof(*kept)),
+                               add_target(merge, source, from));
     }
-    return source->places[mapping] = place;
+    return source->targets[mapping] = target;
 }
 
 /* ---- locations and samples ---- */
@@ -132,10 +132,10 @@ static uint32_t map_location(struct merge *merge, struct source *source, uint32_
     struct profile_location mapped = profile->locations[index];
     if (mapped.mapping != PROFILE_NONE) {
         /* Not in one expression: map_mapping may move the array. */
-        const uint32_t index_of_place = map_mapping(merge, source, mapped.mapping);
-        const struct place *place = &merge->places[index_of_place];
-        mapped.address += place->start - profile->mappings[mapped.mapping].start;
-        mapped.mapping = place->mapping;
+        const uint32_t index_of_target = map_mapping(merge, source, mapped.mapping);
+        const struct mapped_range *target = &merge->targets[index_of_target];
+        mapped.address += target->start - profile->mappings[mapped.mapping].start;
+        mapped.mapping = target->mapping;
     }
     struct profile_line few[16];
     bool is_many = mapped.line_count > sizeof(few) / sizeof(few[0]);
@@ -296,9 +296,9 @@ static enum err_code add_source(struct merge *merge, size_t index, struct err *e
                             .strings = new_indexes(scratch, profile->string_count),
                             .functions = new_indexes(scratch, profile->function_count),
                             .locations = new_indexes(scratch, profile->location_count),
-                            .places = new_indexes(scratch, profile->mapping_count)};
+                            .targets = new_indexes(scratch, profile->mapping_count)};
     /* pprof's tools take the first mapping for the main binary, so it stays the first. */
-    if (merge->place_count == 0 && profile->mapping_count)
+    if (merge->target_count == 0 && profile->mapping_count)
         map_mapping(merge, &source, 0);
     return add_samples(merge, &source, scratch, err);
 }
@@ -460,9 +460,9 @@ enum err_code merge_profiles(const struct profile *const *profiles, size_t profi
     profile_builder_auto builder = profile_builder_create(limits);
     struct merge merge = {
         .builder = builder, .arena = arena, .profiles = profiles, .profile_count = profile_count};
-    map_bytes_init(&merge.places_by_key, 64);
+    map_bytes_init(&merge.targets_by_key, 64);
     enum err_code code = add_all(&merge, err);
-    map_bytes_fini(&merge.places_by_key);
-    mem_free(merge.places);
+    map_bytes_fini(&merge.targets_by_key);
+    mem_free(merge.targets);
     return code ? code : profile_builder_take(builder, ret_profile, err);
 }

@@ -371,8 +371,9 @@ static bool is_same_sample(const struct profile_builder *builder, uint32_t sampl
                                    label_count * sizeof(*labels));
 }
 
-/* Of equal samples, whose sum would overflow, only the last one has a slot: all of them would be
- * one long run, and each growth would take the square of their number. */
+/* If equal samples are not joined because their sum would overflow, only the last one has a slot.
+ * Slots for all of them would form one long run, and each growth would take the square of their
+ * number. */
 static void grow_sample_slots(struct profile_builder *builder)
 {
     const uint64_t before = builder->slot_count;

@@ -127,7 +127,7 @@ static void begin_tables(struct named_tables *named_tables)
         map_bytes_add(&named_tables->strings, profile->strings[i], i);
 }
 
-static void *room(struct named_tables *named_tables, void *array, uint32_t count,
+static void *grow(struct named_tables *named_tables, void *array, uint32_t count,
                   uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
@@ -143,7 +143,7 @@ static uint32_t add_string(struct named_tables *named_tables, struct span text)
     if (known != MAP_ABSENT)
         return known;
     struct profile *named = named_tables->named;
-    named_tables->string = room(named_tables, named_tables->string, named->string_count,
+    named_tables->string = grow(named_tables, named_tables->string, named->string_count,
                                 &named_tables->string_capacity, sizeof(*named_tables->string));
     const struct span kept =
         span_of(arena_strndup(named_tables->arena, text.data, text.size), text.size);
@@ -170,7 +170,7 @@ static uint32_t add_function(struct named_tables *named_tables, const struct sym
     const struct span key =
         span_of(arena_strndup(named_tables->arena, numbers, sizeof(numbers)), sizeof(numbers));
     named_tables->function =
-        room(named_tables, named_tables->function, named->function_count,
+        grow(named_tables, named_tables->function, named->function_count,
              &named_tables->function_capacity, sizeof(*named_tables->function));
     named_tables->function[named->function_count] = made;
     return map_bytes_add(&named_tables->functions, key, named->function_count++);
@@ -193,7 +193,7 @@ static void name_location(struct named_tables *named_tables, uint32_t location,
         mapping->has_filenames |= frames->frames[i].file.size > 0;
         mapping->has_line_numbers |= frames->frames[i].line > 0;
         const uint32_t function = add_function(named_tables, &frames->frames[i]);
-        named_tables->line = room(named_tables, named_tables->line, named->line_count,
+        named_tables->line = grow(named_tables, named_tables->line, named->line_count,
                                   &named_tables->line_capacity, sizeof(*named_tables->line));
         named_tables->line[named->line_count++] =
             (struct profile_line){.function = function, .line = frames->frames[i].line};

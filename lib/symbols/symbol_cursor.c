@@ -13,7 +13,7 @@
 
 enum { STEPS_BEFORE_SEARCH = 4 };
 
-/* ---- nodes and places ---- */
+/* ---- nodes and declarations ---- */
 
 static bool read_exception(const struct symbol_table *table, uint64_t number,
                            struct symbol_node *ret_node)
@@ -52,8 +52,8 @@ static inline bool read_node(const struct symbol_table *table, uint32_t number,
     return true;
 }
 
-static inline bool read_place(const struct symbol_table *table, uint32_t function,
-                              struct symbol_declaration *ret_place)
+static inline bool read_declaration(const struct symbol_table *table, uint32_t function,
+                                    struct symbol_declaration *ret_declaration)
 {
     if (function >= table->header.function_count)
         return false;
@@ -63,8 +63,8 @@ static inline bool read_place(const struct symbol_table *table, uint32_t functio
         symbol_bits(table->sections[SYMBOL_SECTION_DECLARATIONS].data +
                         sizeof(struct symbol_table_declarations),
                     function * (uint64_t)(file_bits + line_bits), file_bits + line_bits);
-    ret_place->file = (uint32_t)(both & ((UINT64_C(1) << file_bits) - 1));
-    ret_place->line = (uint32_t)(both >> file_bits);
+    ret_declaration->file = (uint32_t)(both & ((UINT64_C(1) << file_bits) - 1));
+    ret_declaration->line = (uint32_t)(both >> file_bits);
     return true;
 }
 
@@ -75,9 +75,9 @@ bool symbol_table_node(const struct symbol_table *table, uint32_t number,
 }
 
 bool symbol_table_declaration(const struct symbol_table *table, uint32_t function,
-                              struct symbol_declaration *ret_place)
+                              struct symbol_declaration *ret_declaration)
 {
-    return read_place(table, function, ret_place);
+    return read_declaration(table, function, ret_declaration);
 }
 
 /* ---- frames ---- */
@@ -103,16 +103,17 @@ static uint32_t frame_callers(struct symbol_cursor *cursor, uint32_t number,
     for (; node.parent; count++) {
         const int32_t call_line = node.call_line;
         const uint32_t call_file = node.call_file;
-        struct symbol_declaration place;
+        struct symbol_declaration declaration;
         if (node.parent > number || count == SYMBOL_DEPTH_MAX)
             return 0;
         number -= node.parent;
-        if (!read_node(table, number, &node) || !read_place(table, node.function, &place))
+        if (!read_node(table, number, &node) ||
+            !read_declaration(table, node.function, &declaration))
             return 0;
         cursor->frames[count] = (struct symbol_frame){
             .function = node.function,
-            .file = given_file(table, call_file == SYMBOL_NONE ? place.file : call_file),
-            .line = given_line(place.line, call_line)};
+            .file = given_file(table, call_file == SYMBOL_NONE ? declaration.file : call_file),
+            .line = given_line(declaration.line, call_line)};
     }
     return count;
 }
@@ -120,15 +121,15 @@ static uint32_t frame_callers(struct symbol_cursor *cursor, uint32_t number,
 static void frame_node(struct symbol_cursor *cursor, uint32_t number)
 {
     struct symbol_node node;
-    struct symbol_declaration place;
+    struct symbol_declaration declaration;
     cursor->framed_node = number;
     cursor->frame_count = 0;
     if (!read_node(cursor->table, number, &node) ||
-        !read_place(cursor->table, node.function, &place))
+        !read_declaration(cursor->table, node.function, &declaration))
         return;
     cursor->frames[0].function = node.function;
-    cursor->own_file = place.file;
-    cursor->own_line = place.line;
+    cursor->own_file = declaration.file;
+    cursor->own_line = declaration.line;
     cursor->frame_count = frame_callers(cursor, number, node);
 }
 

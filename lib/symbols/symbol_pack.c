@@ -55,14 +55,14 @@ static enum err_code pack_functions(struct packer *packer)
     const uint32_t count = packer->table->header.function_count;
     struct symbol_declaration before = {0};
     for (uint32_t i = 0; i < count; i++) {
-        struct symbol_declaration place;
-        if (!symbol_table_declaration(packer->table, i, &place))
+        struct symbol_declaration declaration;
+        if (!symbol_table_declaration(packer->table, i, &declaration))
             return set_damaged(packer);
         packer->functions[i] =
-            (struct symbol_writer_function){.file = place.file, .line = place.line};
-        append_difference(packer, SYMBOL_PACK_DECLARATION_FILES, place.file, before.file);
-        append_difference(packer, SYMBOL_PACK_DECLARATION_LINES, place.line, before.line);
-        before = place;
+            (struct symbol_writer_function){.file = declaration.file, .line = declaration.line};
+        append_difference(packer, SYMBOL_PACK_DECLARATION_FILES, declaration.file, before.file);
+        append_difference(packer, SYMBOL_PACK_DECLARATION_LINES, declaration.line, before.line);
+        before = declaration;
     }
     return ERR_NONE;
 }
@@ -250,7 +250,7 @@ static enum err_code check_ratio(const struct packer *packer, size_t packed_byte
 }
 
 static enum err_code compress_columns(const struct packer *packer,
-                                      struct symbol_pack_column *places, struct buf *packed)
+                                      struct symbol_pack_column *columns, struct buf *packed)
 {
     struct compress_zstd_writer *zstd = compress_zstd_writer_create();
     enum err_code code = ERR_NONE;
@@ -261,8 +261,8 @@ static enum err_code compress_columns(const struct packer *packer,
             code = err_set(packer->err, ERR_TOO_LARGE, "too large a symbol table to be packed");
         else if (column->size)
             code = compress_zstd_with(zstd, buf_span(column), PACK_LEVEL, packed, packer->err);
-        places[i] = (struct symbol_pack_column){.packed_bytes = packed->size - before,
-                                                .flat_bytes = column->size};
+        columns[i] = (struct symbol_pack_column){.packed_bytes = packed->size - before,
+                                                 .flat_bytes = column->size};
     }
     compress_zstd_writer_destroy(zstd);
     return code;
@@ -270,11 +270,11 @@ static enum err_code compress_columns(const struct packer *packer,
 
 static enum err_code append_packed(const struct packer *packer, struct buf *output)
 {
-    struct symbol_pack_column places[SYMBOL_PACK_COLUMNS];
+    struct symbol_pack_column columns[SYMBOL_PACK_COLUMNS];
     struct symbol_table_header header = packer->table->header;
     buf_auto packed;
     buf_init(&packed, SYMBOL_PACK_FLAT_MAX_BYTES);
-    enum err_code code = compress_columns(packer, places, &packed);
+    enum err_code code = compress_columns(packer, columns, &packed);
     if (!code)
         code = check_ratio(packer, packed.size);
     if (code)
@@ -282,14 +282,14 @@ static enum err_code append_packed(const struct packer *packer, struct buf *outp
     memcpy(header.magic, SYMBOL_PACK_MAGIC, sizeof(header.magic));
     header.version = SYMBOL_PACK_VERSION;
     header.section_count = SYMBOL_PACK_COLUMNS;
-    header.table_bytes = sizeof(header) + sizeof(places) + packed.size;
+    header.table_bytes = sizeof(header) + sizeof(columns) + packed.size;
     header.crc = 0;
     memset(header.reserved, 0, sizeof(header.reserved));
     const uint32_t crc =
-        crc32c_extend(crc32c(span_of(&header, sizeof(header))), span_of(places, sizeof(places)));
+        crc32c_extend(crc32c(span_of(&header, sizeof(header))), span_of(columns, sizeof(columns)));
     header.crc = crc32c_extend(crc, buf_span(&packed));
     buf_append(output, &header, sizeof(header));
-    buf_append(output, places, sizeof(places));
+    buf_append(output, columns, sizeof(columns));
     buf_append_span(output, buf_span(&packed));
     return buf_failed(output)
                ? err_set(packer->err, ERR_TOO_LARGE, "a packed symbol table of more than %zu bytes",

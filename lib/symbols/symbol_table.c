@@ -57,16 +57,16 @@ static enum err_code check_header_checksum(const struct symbol_table *table, str
 static enum err_code read_sections(struct symbol_table *table, struct err *err)
 {
     for (uint32_t i = 0; i < table->header.section_count; i++) {
-        struct symbol_table_section_entry place;
-        memcpy(&place, table->bytes.data + sizeof(table->header) + i * sizeof(place),
-               sizeof(place));
-        if (place.offset % SYMBOL_TABLE_ALIGNMENT || place.offset > table->bytes.size ||
-            place.bytes > table->bytes.size - place.offset || place.bytes > UINT32_MAX)
+        struct symbol_table_section_entry entry;
+        memcpy(&entry, table->bytes.data + sizeof(table->header) + i * sizeof(entry),
+               sizeof(entry));
+        if (entry.offset % SYMBOL_TABLE_ALIGNMENT || entry.offset > table->bytes.size ||
+            entry.bytes > table->bytes.size - entry.offset || entry.bytes > UINT32_MAX)
             return set_corrupt(err, "a section is out of bounds");
-        if (place.kind >= SYMBOL_SECTION_END)
+        if (entry.kind >= SYMBOL_SECTION_END)
             continue;
-        table->sections[place.kind] =
-            span_of(table->bytes.data + place.offset, (size_t)place.bytes);
+        table->sections[entry.kind] =
+            span_of(table->bytes.data + entry.offset, (size_t)entry.bytes);
     }
     return ERR_NONE;
 }
@@ -101,18 +101,19 @@ static enum err_code check_counts(struct symbol_table *table, struct err *err)
 
 static enum err_code read_declarations(struct symbol_table *table, struct err *err)
 {
-    struct symbol_table_declarations places;
+    struct symbol_table_declarations declarations;
     const struct span section = table->sections[SYMBOL_SECTION_DECLARATIONS];
-    if (section.size < sizeof(places))
+    if (section.size < sizeof(declarations))
         return set_corrupt(err, "the declarations of functions are missing");
-    memcpy(&places, section.data, sizeof(places));
-    const uint64_t width = (uint64_t)places.file_bits + places.line_bits;
+    memcpy(&declarations, section.data, sizeof(declarations));
+    const uint64_t width = (uint64_t)declarations.file_bits + declarations.line_bits;
     const uint64_t bits = width * table->header.function_count;
-    if (places.file_bits > SYMBOL_FILE_MAX_BITS || places.line_bits > SYMBOL_LINE_MAX_BITS ||
-        section.size != sizeof(places) + (bits + 7) / 8 + SYMBOL_LOAD_BYTES)
+    if (declarations.file_bits > SYMBOL_FILE_MAX_BITS ||
+        declarations.line_bits > SYMBOL_LINE_MAX_BITS ||
+        section.size != sizeof(declarations) + (bits + 7) / 8 + SYMBOL_LOAD_BYTES)
         return set_corrupt(err, "the declarations of functions are invalid");
-    table->declaration_file_bits = places.file_bits;
-    table->declaration_line_bits = places.line_bits;
+    table->declaration_file_bits = declarations.file_bits;
+    table->declaration_line_bits = declarations.line_bits;
     return ERR_NONE;
 }
 

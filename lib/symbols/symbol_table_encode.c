@@ -438,17 +438,17 @@ static void append_declarations(struct symbol_encoder *encoder)
     uint32_t lines = 0;
     for (uint32_t i = 0; i < writer->function_count; i++)
         lines |= writer->functions[i].line;
-    const struct symbol_table_declarations places = {.file_bits =
-                                                         (uint8_t)bit_width(writer->file_count),
-                                                     .line_bits = (uint8_t)bit_width(lines)};
-    buf_append(&encoder->places, &places, sizeof(places));
-    struct bit_writer bits = {.output = &encoder->places};
+    const struct symbol_table_declarations declarations = {
+        .file_bits = (uint8_t)bit_width(writer->file_count),
+        .line_bits = (uint8_t)bit_width(lines)};
+    buf_append(&encoder->declarations, &declarations, sizeof(declarations));
+    struct bit_writer bits = {.output = &encoder->declarations};
     for (uint32_t i = 0; i < writer->function_count; i++) {
-        bits_append(&bits, writer->functions[i].file, places.file_bits);
-        bits_append(&bits, writer->functions[i].line, places.line_bits);
+        bits_append(&bits, writer->functions[i].file, declarations.file_bits);
+        bits_append(&bits, writer->functions[i].line, declarations.line_bits);
     }
     bits_finish(&bits);
-    append_zeros(&encoder->places, SYMBOL_LOAD_BYTES);
+    append_zeros(&encoder->declarations, SYMBOL_LOAD_BYTES);
 }
 
 /* ---- clipping to code ---- */
@@ -522,7 +522,7 @@ static void encoder_init(struct symbol_encoder *encoder, struct symbol_table_wri
     buf_init(&encoder->records, UINT32_MAX);
     buf_init(&encoder->node_bytes, UINT32_MAX);
     buf_init(&encoder->node_exceptions, UINT32_MAX);
-    buf_init(&encoder->places, UINT32_MAX);
+    buf_init(&encoder->declarations, UINT32_MAX);
 }
 
 void symbol_encoder_fini(struct symbol_encoder *encoder)
@@ -532,7 +532,7 @@ void symbol_encoder_fini(struct symbol_encoder *encoder)
     buf_fini(&encoder->records);
     buf_fini(&encoder->node_bytes);
     buf_fini(&encoder->node_exceptions);
-    buf_fini(&encoder->places);
+    buf_fini(&encoder->declarations);
     mem_free(encoder->numbers);
     mem_free(encoder->order);
 }

@@ -65,7 +65,7 @@ struct symbol_declaration {
 bool symbol_table_node(const struct symbol_table *table, uint32_t number,
                        struct symbol_node *ret_node);
 bool symbol_table_declaration(const struct symbol_table *table, uint32_t function,
-                              struct symbol_declaration *ret_place);
+                              struct symbol_declaration *ret_declaration);
 
 struct symbol_record {
     uint32_t address; /* relative to the table's first address */

@@ -17,15 +17,15 @@ static enum err_code verify_sections(const struct symbol_table *table, struct er
     uint64_t end = sizeof(table->header) +
                    table->header.section_count * sizeof(struct symbol_table_section_entry);
     for (uint32_t i = 0; i < table->header.section_count; i++) {
-        struct symbol_table_section_entry place;
-        memcpy(&place, table->bytes.data + sizeof(table->header) + i * sizeof(place),
-               sizeof(place));
+        struct symbol_table_section_entry entry;
+        memcpy(&entry, table->bytes.data + sizeof(table->header) + i * sizeof(entry),
+               sizeof(entry));
         end = (end + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT * SYMBOL_TABLE_ALIGNMENT;
-        const uint64_t bytes = (place.bytes + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT *
+        const uint64_t bytes = (entry.bytes + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT *
                                SYMBOL_TABLE_ALIGNMENT;
-        if (place.offset != end || bytes > table->bytes.size - end)
+        if (entry.offset != end || bytes > table->bytes.size - end)
             return set_damaged(err, "its sections are not contiguous");
-        if (crc32c(span_of(table->bytes.data + end, (size_t)bytes)) != place.crc)
+        if (crc32c(span_of(table->bytes.data + end, (size_t)bytes)) != entry.crc)
             return set_damaged(err, "the checksum of a section is wrong");
         end += bytes;
     }
@@ -43,18 +43,19 @@ static bool is_line(int64_t line)
 static bool is_sound_node(const struct symbol_table *table, uint32_t number, uint16_t *depths)
 {
     struct symbol_node node, parent;
-    struct symbol_declaration place;
+    struct symbol_declaration declaration;
     if (!symbol_table_node(table, number, &node) ||
-        !symbol_table_declaration(table, node.function, &place))
+        !symbol_table_declaration(table, node.function, &declaration))
         return false;
     depths[number] = 1;
     if (node.parent == 0)
         return true;
     if (node.parent > number || !symbol_table_node(table, number - node.parent, &parent) ||
-        !symbol_table_declaration(table, parent.function, &place))
+        !symbol_table_declaration(table, parent.function, &declaration))
         return false;
     depths[number] = (uint16_t)(depths[number - node.parent] + 1);
-    return depths[number] <= SYMBOL_DEPTH_MAX && is_line((int64_t)place.line + node.call_line) &&
+    return depths[number] <= SYMBOL_DEPTH_MAX &&
+           is_line((int64_t)declaration.line + node.call_line) &&
            (node.call_file == SYMBOL_NONE || node.call_file <= table->header.file_count);
 }
 
@@ -71,10 +72,10 @@ static enum err_code verify_nodes(const struct symbol_table *table, struct err *
 
 static enum err_code verify_places(const struct symbol_table *table, struct err *err)
 {
-    struct symbol_declaration place = {0};
+    struct symbol_declaration declaration = {0};
     for (uint32_t i = 0; i < table->header.function_count; i++) {
-        symbol_table_declaration(table, i, &place);
-        if (place.file > table->header.file_count || place.line > SYMBOL_LINE_MAX)
+        symbol_table_declaration(table, i, &declaration);
+        if (declaration.file > table->header.file_count || declaration.line > SYMBOL_LINE_MAX)
             return set_damaged(err, "the declaration of a function is invalid");
     }
     return ERR_NONE;
@@ -85,12 +86,12 @@ static enum err_code verify_places(const struct symbol_table *table, struct err 
 static bool is_sound_record(const struct symbol_table *table, const struct symbol_record *record)
 {
     struct symbol_node node;
-    struct symbol_declaration place;
+    struct symbol_declaration declaration;
     if (record->is_gap)
         return true;
     return symbol_table_node(table, record->node, &node) &&
-           symbol_table_declaration(table, node.function, &place) &&
-           is_line((int64_t)place.line + record->line) &&
+           symbol_table_declaration(table, node.function, &declaration) &&
+           is_line((int64_t)declaration.line + record->line) &&
            (record->file == 0 || record->file - 1 <= table->header.file_count);
 }
 

@@ -409,22 +409,22 @@ static struct symbol_table_header build_header(const struct symbol_encoder *enco
 static void append_table(const struct output_section *sections, uint32_t section_count,
                          struct symbol_table_header *header, struct buf *output)
 {
-    struct symbol_table_section_entry places[SYMBOL_SECTION_END] = {0};
-    const size_t places_bytes = section_count * sizeof(places[0]);
-    uint64_t offset = aligned(sizeof(*header) + places_bytes);
+    struct symbol_table_section_entry entries[SYMBOL_SECTION_END] = {0};
+    const size_t entries_bytes = section_count * sizeof(entries[0]);
+    uint64_t offset = aligned(sizeof(*header) + entries_bytes);
     for (uint32_t i = 0; i < section_count; i++) {
-        places[i] = (struct symbol_table_section_entry){.kind = sections[i].kind,
-                                                        .crc = padded_crc(sections[i].bytes),
-                                                        .offset = offset,
-                                                        .bytes = sections[i].bytes.size};
+        entries[i] = (struct symbol_table_section_entry){.kind = sections[i].kind,
+                                                         .crc = padded_crc(sections[i].bytes),
+                                                         .offset = offset,
+                                                         .bytes = sections[i].bytes.size};
         offset += aligned(sections[i].bytes.size);
     }
     buf_auto head;
-    buf_init(&head, sizeof(*header) + sizeof(places));
+    buf_init(&head, sizeof(*header) + sizeof(entries));
     header->section_count = section_count;
     header->table_bytes = offset;
     buf_append(&head, header, sizeof(*header));
-    buf_append(&head, places, places_bytes);
+    buf_append(&head, entries, entries_bytes);
     header->crc = padded_crc(buf_span(&head));
     memcpy(head.data, header, sizeof(*header));
     append_padded(output, buf_span(&head));
@@ -447,7 +447,7 @@ static void append_sections(const struct symbol_encoder *encoder,
         {SYMBOL_SECTION_RECORDS, buf_span(&encoder->records)},
         {SYMBOL_SECTION_NODES, buf_span(&encoder->node_bytes)},
         {SYMBOL_SECTION_NODE_EXCEPTIONS, buf_span(&encoder->node_exceptions)},
-        {SYMBOL_SECTION_DECLARATIONS, buf_span(&encoder->places)},
+        {SYMBOL_SECTION_DECLARATIONS, buf_span(&encoder->declarations)},
         {SYMBOL_SECTION_FUNCTION_FRAMES, buf_span(&writer->names.index)},
         {SYMBOL_SECTION_FUNCTION_NAMES, buf_span(&writer->names.frames)},
         {SYMBOL_SECTION_FILE_FRAMES, buf_span(&writer->paths.index)},

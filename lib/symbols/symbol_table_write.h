@@ -11,10 +11,10 @@
  *     if (symbol_table_writer_finish(writer, &facts, &output, &err)) …
  *     symbol_table_writer_destroy(writer);
  *
- * A node is a function at the place where it was inlined; a node without a parent is the function
- * itself. A range of addresses has a node, and the file and line of its code. The frames of an
- * address are, leaf first: the node's function at the range's file and line; its parent's function
- * at the node's call file and call line; and so on.
+ * A node is a function at the position where it was inlined; a node without a parent is the
+ * function itself. A range of addresses has a node, and the file and line of its code. The frames
+ * of an address are, leaf first: the node's function at the range's file and line; its parent's
+ * function at the node's call file and call line; and so on.
  *
  * Items may be added in any order; ascending addresses are fastest. Where ranges overlap, the range
  * that was added first wins and later ones get the rest, so add the best source first. When an item

@@ -101,7 +101,7 @@ struct symbol_encoder {
     uint32_t group_count;
     struct buf node_bytes;
     struct buf node_exceptions;
-    struct buf places;
+    struct buf declarations;
 };
 
 /* Encodes everything that was added to the writer. May reorder and shorten the writer's ranges

@@ -21,7 +21,7 @@ enum {
 struct unpacker {
     struct span packed;
     struct symbol_table_header header;
-    struct symbol_pack_column places[SYMBOL_PACK_COLUMNS];
+    struct symbol_pack_column columns[SYMBOL_PACK_COLUMNS];
     uint8_t *flat[SYMBOL_PACK_COLUMNS]; /* of the columns that are being read */
     struct span rest[SYMBOL_PACK_COLUMNS];
     struct symbol_table_writer *writer;
@@ -39,17 +39,17 @@ static enum err_code set_corrupt(struct unpacker *unpacker, const char *what)
 
 static struct span packed_column(const struct unpacker *unpacker, int kind)
 {
-    size_t at = sizeof(unpacker->header) + sizeof(unpacker->places);
+    size_t at = sizeof(unpacker->header) + sizeof(unpacker->columns);
     for (int i = 0; i < kind; i++)
-        at += (size_t)unpacker->places[i].packed_bytes;
-    return span_of(unpacker->packed.data + at, (size_t)unpacker->places[kind].packed_bytes);
+        at += (size_t)unpacker->columns[i].packed_bytes;
+    return span_of(unpacker->packed.data + at, (size_t)unpacker->columns[kind].packed_bytes);
 }
 
 /* Expands the columns from first to last. They must be read to their ends before end_columns. */
 static enum err_code begin_columns(struct unpacker *unpacker, int first, int last)
 {
     for (int kind = first; kind <= last; kind++) {
-        const size_t bytes = (size_t)unpacker->places[kind].flat_bytes;
+        const size_t bytes = (size_t)unpacker->columns[kind].flat_bytes;
         const struct span packed = packed_column(unpacker, kind);
         unpacker->rest[kind] = SPAN_LITERAL("");
         if (bytes == 0 && packed.size == 0)
@@ -120,14 +120,14 @@ static enum err_code check_columns(struct unpacker *unpacker)
 {
     uint64_t packed = 0, flat = 0;
     for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++) {
-        const struct symbol_pack_column *place = &unpacker->places[i];
-        if (place->packed_bytes > unpacker->packed.size ||
-            place->flat_bytes > SYMBOL_PACK_FLAT_MAX_BYTES)
+        const struct symbol_pack_column *column = &unpacker->columns[i];
+        if (column->packed_bytes > unpacker->packed.size ||
+            column->flat_bytes > SYMBOL_PACK_FLAT_MAX_BYTES)
             return set_corrupt(unpacker, "the size of a column is invalid");
-        packed += place->packed_bytes;
-        flat += place->flat_bytes;
+        packed += column->packed_bytes;
+        flat += column->flat_bytes;
     }
-    if (packed + sizeof(unpacker->header) + sizeof(unpacker->places) != unpacker->packed.size)
+    if (packed + sizeof(unpacker->header) + sizeof(unpacker->columns) != unpacker->packed.size)
         return set_corrupt(unpacker, "the sizes of its columns do not add up");
     if (flat > SYMBOL_PACK_FLAT_MAX_BYTES ||
         flat > packed * SYMBOL_PACK_MAX_RATIO + SYMBOL_PACK_RATIO_SLACK_BYTES)
@@ -150,13 +150,13 @@ static enum err_code check_counts(struct unpacker *unpacker)
         return set_corrupt(unpacker, "a count exceeds its limit");
     /* Each item takes at least one byte of its column, so memory is allocated only for items
      * that exist. */
-    const struct symbol_pack_column *places = unpacker->places;
-    if (header->function_count > places[SYMBOL_PACK_DECLARATION_FILES].flat_bytes ||
-        header->node_count > places[SYMBOL_PACK_NODE_PARENTS].flat_bytes ||
-        header->record_count > places[SYMBOL_PACK_RECORD_ADDRESSES].flat_bytes ||
-        header->file_count > places[SYMBOL_PACK_FILE_SIZES].flat_bytes ||
+    const struct symbol_pack_column *columns = unpacker->columns;
+    if (header->function_count > columns[SYMBOL_PACK_DECLARATION_FILES].flat_bytes ||
+        header->node_count > columns[SYMBOL_PACK_NODE_PARENTS].flat_bytes ||
+        header->record_count > columns[SYMBOL_PACK_RECORD_ADDRESSES].flat_bytes ||
+        header->file_count > columns[SYMBOL_PACK_FILE_SIZES].flat_bytes ||
         header->segment_count * sizeof(struct symbol_table_segment) !=
-            places[SYMBOL_PACK_SEGMENTS].flat_bytes)
+            columns[SYMBOL_PACK_SEGMENTS].flat_bytes)
         return set_corrupt(unpacker, "a count does not match its column");
     return ERR_NONE;
 }
@@ -164,7 +164,7 @@ static enum err_code check_counts(struct unpacker *unpacker)
 static enum err_code read_head(struct unpacker *unpacker)
 {
     struct symbol_table_header *header = &unpacker->header;
-    const size_t head_bytes = sizeof(*header) + sizeof(unpacker->places);
+    const size_t head_bytes = sizeof(*header) + sizeof(unpacker->columns);
     if (!symbol_pack_is(unpacker->packed) || unpacker->packed.size < sizeof(*header))
         return err_set(unpacker->err, ERR_INVALID, "not a packed symbol table");
     memcpy(header, unpacker->packed.data, sizeof(*header));
@@ -182,7 +182,7 @@ static enum err_code read_head(struct unpacker *unpacker)
         span_of(unpacker->packed.data + sizeof(*header), unpacker->packed.size - sizeof(*header));
     if (crc32c_extend(crc32c(span_of(header, sizeof(*header))), rest) != crc)
         return set_corrupt(unpacker, "its checksum is wrong");
-    memcpy(unpacker->places, rest.data, sizeof(unpacker->places));
+    memcpy(unpacker->columns, rest.data, sizeof(unpacker->columns));
     const enum err_code code = check_columns(unpacker);
     return code ? code : check_counts(unpacker);
 }
@@ -508,7 +508,7 @@ uint64_t symbol_unpack_bytes(struct span packed)
     if (read_head(&unpacker))
         return 0;
     for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++)
-        flat += unpacker.places[i].flat_bytes;
+        flat += unpacker.columns[i].flat_bytes;
     return UNPACK_SLACK_BYTES + UNPACK_FLAT_FACTOR * flat +
            UNPACK_NODE_BYTES * (uint64_t)unpacker.header.node_count +
            UNPACK_FUNCTION_BYTES * (uint64_t)unpacker.header.function_count;

@@ -1047,10 +1047,10 @@ def test_no_thread_is_left_after_a_refusal(tmp_path):
         (["-a", "-F", "100000"], "takes a number from 1"),
         (["-a", "--title", "x"], "add --share"),
         (["-a", "-o", ""], "-o takes the name of a file"),
-        (["--share", "--expires=xyz", "-a"], '--expires "xyz" is neither never nor'),
-        (["--share", "--expires=5m", "-a"], '--expires "5m" is neither never nor'),
+        (["--share", "--expires=xyz", "-a"], '--expires "xyz" is invalid: use never'),
+        (["--share", "--expires=5m", "-a"], '--expires "5m" is invalid: use never'),
         (["--share", "--title", 201 * "x", "-a"], "--title has 201 characters, limit 200"),
-        (["--share", "--description", "\x1b", "-a"], "--description holds control characters"),
+        (["--share", "--description", "\x1b", "-a"], "--description contains control characters"),
     ],
 )
 def test_invalid_arguments_are_reported(record, arguments, words):

@@ -451,10 +451,10 @@ static void fill_samples(struct batch_build *batch_build)
     const uint32_t type_count = profile->value_type_count;
     struct batch_sample *samples = arena_new_raw(batch_build->batch->arena, struct batch_sample,
                                                  batch_build->batch->sample_count);
-    uint32_t *places = batch_build->counts, next = 0;
+    uint32_t *positions = batch_build->counts, next = 0;
     for (size_t i = 0; i < (size_t)batch_build->sample_labels.group_count * type_count; i++) {
-        uint32_t count = places[i];
-        places[i] = next;
+        uint32_t count = positions[i];
+        positions[i] = next;
         next += count;
     }
     for (uint32_t i = 0; i < profile->sample_count; i++) {
@@ -462,8 +462,8 @@ static void fill_samples(struct batch_build *batch_build)
         for (uint32_t j = 0; j < type_count; j++) {
             if (values[j] == 0 || batch_build->uses[j] == LEFT_OUT)
                 continue;
-            uint32_t *place = &places[(size_t)group_of(batch_build, i, j) * type_count + j];
-            samples[(*place)++] =
+            uint32_t *position = &positions[(size_t)group_of(batch_build, i, j) * type_count + j];
+            samples[(*position)++] =
                 (struct batch_sample){.value = values[j] * batch_build->factors[j],
                                       .stack = i + 1,
                                       .label_set = set_of(batch_build, i, j)};

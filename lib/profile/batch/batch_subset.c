@@ -27,17 +27,17 @@ static uint32_t number_series(struct subset *subset, uint32_t series)
 static void copy_sample(struct subset *subset, uint32_t sample)
 {
     const struct batch *from = subset->from;
-    const uint32_t place = subset->to->sample_count++;
-    subset->samples[place] = from->samples[sample];
+    const uint32_t index = subset->to->sample_count++;
+    subset->samples[index] = from->samples[sample];
     if (!subset->timestamp_start)
         return;
     const uint64_t first = from->timestamp_start[sample];
     const uint64_t count = from->timestamp_start[sample + 1] - first;
-    const uint64_t start = subset->timestamp_start[place];
+    const uint64_t start = subset->timestamp_start[index];
     if (count)
         memcpy(subset->timestamps + start, from->timestamps + first,
                count * sizeof(*subset->timestamps));
-    subset->timestamp_start[place + 1] = start + count;
+    subset->timestamp_start[index + 1] = start + count;
 }
 
 static void copy_profile(struct subset *subset, const struct batch_profile *profile)

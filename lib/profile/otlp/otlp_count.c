@@ -141,7 +141,7 @@ static enum err_code malformed(struct otlp_decoder *decoder, const char *what, u
 }
 
 /* Both scans call this function; in the first one profiles is NULL, and it only counts them. */
-static enum err_code walk_scope(struct otlp_decoder *decoder, struct span bytes)
+static enum err_code scan_scope(struct otlp_decoder *decoder, struct span bytes)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     struct span scope = {0};
@@ -166,7 +166,7 @@ static enum err_code walk_scope(struct otlp_decoder *decoder, struct span bytes)
     return ERR_NONE;
 }
 
-static enum err_code walk_resource(struct otlp_decoder *decoder, struct span bytes)
+static enum err_code scan_resource(struct otlp_decoder *decoder, struct span bytes)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     const uint64_t first_context = decoder->context_count;
@@ -182,7 +182,7 @@ static enum err_code walk_resource(struct otlp_decoder *decoder, struct span byt
             resource = field.bytes;
         if (field.id != RESOURCE_PROFILES_SCOPE_PROFILES)
             continue;
-        enum err_code code = walk_scope(decoder, field.bytes);
+        enum err_code code = scan_scope(decoder, field.bytes);
         if (code)
             return code;
     }
@@ -192,7 +192,7 @@ static enum err_code walk_resource(struct otlp_decoder *decoder, struct span byt
     return ERR_NONE;
 }
 
-static enum err_code walk_request(struct otlp_decoder *decoder, struct span *ret_dictionary)
+static enum err_code scan_request(struct otlp_decoder *decoder, struct span *ret_dictionary)
 {
     const uint8_t *at = decoder->raw.data, *end = otlp_end(decoder->raw);
     *ret_dictionary = (struct span){0};
@@ -210,7 +210,7 @@ static enum err_code walk_request(struct otlp_decoder *decoder, struct span *ret
                            "the OTLP request has several dictionaries: send requests one by one");
         enum err_code code = ERR_NONE;
         if (field.id == REQUEST_RESOURCE_PROFILES)
-            code = walk_resource(decoder, field.bytes);
+            code = scan_resource(decoder, field.bytes);
         if (code)
             return code;
         if (field.id != REQUEST_DICTIONARY)
@@ -430,7 +430,7 @@ static void choose_layout(struct otlp_decoder *decoder)
 enum err_code otlp_count(struct otlp_decoder *decoder)
 {
     struct span dictionary;
-    enum err_code code = walk_request(decoder, &dictionary);
+    enum err_code code = scan_request(decoder, &dictionary);
     if (code)
         return code;
     /* Checked before the memory is allocated. */
@@ -443,7 +443,7 @@ enum err_code otlp_count(struct otlp_decoder *decoder)
     decoder->profiles =
         arena_new(decoder->scratch, struct otlp_profile, (size_t)decoder->profile_count);
     decoder->resource_count = decoder->context_count = decoder->profile_count = 0;
-    code = walk_request(decoder, &dictionary);
+    code = scan_request(decoder, &dictionary);
     if (code)
         return code;
     code = count_dictionary(decoder, dictionary);

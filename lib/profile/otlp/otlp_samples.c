@@ -193,14 +193,14 @@ static enum err_code fill_samples(struct otlp_decoder *decoder, struct filling *
 
 /* ---- samples of several series ---- */
 
-struct place {
+struct sample_order {
     uint32_t variant;
     uint32_t sample;
 };
 
-static int compare_places(const void *a, const void *b)
+static int compare_orders(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct sample_order *x = a, *y = b;
     if (x->variant != y->variant)
         return x->variant < y->variant ? -1 : 1;
     return (x->sample > y->sample) - (x->sample < y->sample);
@@ -211,15 +211,16 @@ static void sort_samples(struct otlp_decoder *decoder, const struct filling *fil
 {
     const uint32_t first = filling->first_sample, count = decoder->sample_count - first;
     arena_auto arena = arena_create();
-    struct place *places = arena_new_raw(arena, struct place, count);
+    struct sample_order *order = arena_new_raw(arena, struct sample_order, count);
     for (uint32_t i = 0; i < count; i++)
-        places[i] = (struct place){.variant = decoder->sample_variants[i], .sample = first + i};
-    qsort(places, count, sizeof(places[0]), compare_places);
+        order[i] =
+            (struct sample_order){.variant = decoder->sample_variants[i], .sample = first + i};
+    qsort(order, count, sizeof(order[0]), compare_orders);
     struct batch_sample *samples = arena_new_raw(arena, struct batch_sample, count);
     memcpy(samples, decoder->samples + first, count * sizeof(*samples));
     for (uint32_t i = 0; i < count; i++) {
-        decoder->samples[first + i] = samples[places[i].sample - first];
-        decoder->sample_variants[i] = places[i].variant;
+        decoder->samples[first + i] = samples[order[i].sample - first];
+        decoder->sample_variants[i] = order[i].variant;
     }
     if (!decoder->timestamp_start)
         return;
@@ -230,7 +231,7 @@ static void sort_samples(struct otlp_decoder *decoder, const struct filling *fil
     memcpy(times, decoder->timestamps + base, (size_t)(starts[count] - base) * sizeof(*times));
     uint64_t used = base;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t from = places[i].sample - first;
+        const uint32_t from = order[i].sample - first;
         const uint64_t size = starts[from + 1] - starts[from];
         memcpy(decoder->timestamps + used, times + (starts[from] - base), size * sizeof(*times));
         used += size;

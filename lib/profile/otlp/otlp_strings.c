@@ -75,7 +75,8 @@ static struct span cut(struct otlp_decoder *decoder, struct span text)
                            &decoder->tables->cut_string_count);
 }
 
-/* What is added counts, because otlp_count knows only the strings of the request's table. */
+/* Added strings count towards the memory limit here, because otlp_count has counted only the
+ * strings of the request's table. */
 uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
 {
     /* The entry in three arrays, whose old copies stay when they grow. */

@@ -13,7 +13,7 @@
 #include <png.h>
 #include FT_FREETYPE_H
 
-/* Pixels. The picture is shown at a third of its size in most places, so the heading is large. */
+/* Pixels. The picture is shown at a third of its size by most sites, so the heading is large. */
 enum {
     MARGIN = 40,
     TITLE_SIZE = 34,

@@ -100,13 +100,13 @@ static void take_hues(const struct flame *flame, enum picture_colouring colourin
     mem_free(ranked);
 }
 
-/* Frames of lines share the text of a long name, which is hashed once: known by its place. */
+/* Frames of lines share the text of a long name, which is hashed once: its address and size are the
+ * key. */
 static uint32_t shade_of(struct map_u64 *shades, struct span name)
 {
-    const uint64_t place = (uint64_t)(uintptr_t)name.data ^ (uint64_t)name.size << 48;
-    const uint32_t known = map_u64_find(shades, place);
-    return known != MAP_ABSENT ? known
-                               : map_u64_add(shades, place, hash_text(name) % PICTURE_SHADES);
+    const uint64_t key = (uint64_t)(uintptr_t)name.data ^ (uint64_t)name.size << 48;
+    const uint32_t known = map_u64_find(shades, key);
+    return known != MAP_ABSENT ? known : map_u64_add(shades, key, hash_text(name) % PICTURE_SHADES);
 }
 
 static void fill_by_part(const struct flame *flame, enum picture_colouring colouring,

@@ -20,7 +20,7 @@ struct build {
     const struct view *view;
     struct call_graph_node *nodes;
     uint32_t node_count;
-    uint32_t *place; /* per frame: its node, or NOT_DRAWN */
+    uint32_t *node_of_frame; /* per frame: its node, or NOT_DRAWN */
     /* One entry per pair of nodes, node_count * node_count: */
     struct call_graph_edge *edges;
     uint32_t *last_stack; /* the last stack counted in the sum, and in the direct part, plus 1 */
@@ -79,11 +79,11 @@ static void choose_nodes(struct arena *arena, struct build *build, const struct 
     }
     build->nodes = arena_new_raw(arena, struct call_graph_node, count);
     for (uint32_t i = 0; i < view->frame_count; i++)
-        build->place[i] = NOT_DRAWN;
+        build->node_of_frame[i] = NOT_DRAWN;
     for (uint32_t i = 0; i < top->row_count; i++) {
         if (!is_chosen[all[i].frame])
             continue;
-        build->place[all[i].frame] = build->node_count;
+        build->node_of_frame[all[i].frame] = build->node_count;
         build->nodes[build->node_count++] = all[i];
     }
 }
@@ -112,7 +112,7 @@ static void add_stack(struct build *build, uint32_t stack)
     uint32_t from = NOT_DRAWN;
     bool is_far = false;
     for (uint64_t i = view->stack_start[stack]; i < view->stack_start[stack + 1]; i++) {
-        const uint32_t to = build->place[view->entries[i]];
+        const uint32_t to = build->node_of_frame[view->entries[i]];
         if (to == NOT_DRAWN) {
             is_far = true;
             continue;
@@ -231,7 +231,8 @@ enum err_code call_graph_create(struct arena *arena, const struct view *view, ui
     arena_auto scratch = arena_create();
     assert(max_nodes <= CALL_GRAPH_NODES_MAX && !view->is_diff);
     const struct top *top = top_create(scratch, view);
-    struct build build = {.view = view, .place = arena_new(scratch, uint32_t, view->frame_count)};
+    struct build build = {.view = view,
+                          .node_of_frame = arena_new(scratch, uint32_t, view->frame_count)};
     uint32_t edge_count = 0;
     choose_nodes(arena, &build, top, max_nodes);
     enum err_code code = add_edges(scratch, &build, &edge_count, err);

@@ -35,7 +35,7 @@ enum section {
     SECTION_CUT,
     SECTION_BASE_SELF_GAP,
     SECTION_BASE_SELF,
-    SECTION_SHARED_PLACE
+    SECTION_SHARED_ORIGIN
 };
 
 struct writer {
@@ -50,7 +50,7 @@ struct writer {
     } sections[SECTIONS_MAX];
     uint32_t section_count;
     struct map_bytes strings;
-    /* from struct span to string: a text usually occurs at one place in memory */
+    /* from struct span to string: a text usually occurs at one address in memory */
     struct map_bytes spans;
     struct buf string_bytes;
     uint32_t *string_ends;
@@ -117,8 +117,8 @@ static uint32_t add_string(struct writer *writer, const struct span *text)
 {
     if (text->size == 0)
         return 0;
-    const struct span place = span_of(text, sizeof(*text));
-    uint32_t known = map_bytes_find(&writer->spans, place);
+    const struct span key = span_of(text, sizeof(*text));
+    uint32_t known = map_bytes_find(&writer->spans, key);
     if (known != MAP_ABSENT)
         return known;
     uint32_t index = map_bytes_add(&writer->strings, *text, writer->string_count);
@@ -126,7 +126,7 @@ static uint32_t add_string(struct writer *writer, const struct span *text)
         append_utf8(&writer->string_bytes, *text);
         writer->string_ends[writer->string_count++] = (uint32_t)writer->string_bytes.size;
     }
-    return map_bytes_add(&writer->spans, place, index);
+    return map_bytes_add(&writer->spans, key, index);
 }
 
 static void put_strings(struct writer *writer)
@@ -140,7 +140,7 @@ static void put_strings(struct writer *writer)
 
 /* ---- nodes ---- */
 
-/* The only place that converts values from 64-bit integers. */
+/* The only function that converts values from 64-bit integers. */
 static double to_f64(struct writer *writer, int64_t value)
 {
     writer->is_inexact |= value > INT64_C(1) << 53 || value < -(INT64_C(1) << 53);
@@ -274,13 +274,14 @@ static void put_frames(struct writer *writer)
         put_section(writer, SECTION_FRAME_ADDRESS, address, count * sizeof(*address));
 }
 
-static void put_shared_places(struct writer *writer)
+static void put_shared_origins(struct writer *writer)
 {
     const struct view *view = writer->flame->view;
-    uint32_t *place = arena_new_raw(writer->scratch, uint32_t, view->shared_place_count);
-    for (uint32_t i = 0; i < view->shared_place_count; i++)
-        place[i] = add_string(writer, &view->shared_places[i]);
-    put_section(writer, SECTION_SHARED_PLACE, place, view->shared_place_count * sizeof(*place));
+    uint32_t *origins = arena_new_raw(writer->scratch, uint32_t, view->shared_origin_count);
+    for (uint32_t i = 0; i < view->shared_origin_count; i++)
+        origins[i] = add_string(writer, &view->shared_origins[i]);
+    put_section(writer, SECTION_SHARED_ORIGIN, origins,
+                view->shared_origin_count * sizeof(*origins));
 }
 
 /* ---- metadata ---- */
@@ -425,8 +426,8 @@ static void write_all(struct writer *writer, const struct flame_binary_options *
     buf_append(writer->output, zeros, sizeof(zeros));
     put_nodes(writer);
     put_frames(writer);
-    if (writer->flame->view->shared_place_count)
-        put_shared_places(writer);
+    if (writer->flame->view->shared_origin_count)
+        put_shared_origins(writer);
     put_strings(writer);
     put_metadata(writer, options);
     if (writer->flame->cut_count)
@@ -445,7 +446,7 @@ enum err_code flame_binary_write(const struct flame *flame,
     arena_auto scratch = arena_create();
     struct writer writer = {
         .flame = flame, .scratch = scratch, .output = output, .start = output->size};
-    size_t strings_max = (size_t)flame->frame_count * 3 + flame->view->shared_place_count + 1;
+    size_t strings_max = (size_t)flame->frame_count * 3 + flame->view->shared_origin_count + 1;
     writer.string_ends = arena_new_raw(scratch, uint32_t, strings_max);
     writer.string_ends[0] = 0;
     writer.string_count = 1;

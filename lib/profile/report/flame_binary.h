@@ -21,8 +21,8 @@
  *   10 string_offsets u32[s+1] 11 string_bytes, UTF-8; string 0 is ""
  *   12 metadata, JSON          13 frame_address u64[f]: grouped by address only
  *   14 cut u32[2 * k]: node and number of nodes merged into it, only when cut
- *   17 shared_place u32[k]: strings, the view's shared_places, if there are any: the server has to
- *                                 evaluate a rule that matches one of them
+ *   17 shared_origin u32[k]: strings, the view's shared_origins, if there are any: the server has
+ * to evaluate a rule that matches one of them
  *
  * The parent of a node is the last one before it with a depth of one less. Values of 2^53 and more
  * are not exact as f64; flag 4 is set then. Side b of a normalised diff is not rounded to whole
@@ -35,8 +35,8 @@
  * "renamed_is_cut", "above", "below", "binaries":…, "symbolization":…}.
  *
  * total is before filtering, also in the header; kept is after it. The following members are
- * present only if the request asked for them: root is the current path hash (path_hash.h) of the
- * node whose subtree was requested; renamed lists the current names of functions that a focus rule
+ * present only if they were requested: root is the current path hash (path_hash.h) of the node
+ * whose subtree was requested; renamed lists the current names of functions that a focus rule
  * matches by their names before a symbol table arrived; above and below are the current hashes of
  * paths from a function. renamed_is_cut is true when renamed is incomplete; named_later when
  * addresses have other names than in the uploaded profile (raw_path.h); sent_names_replaced when

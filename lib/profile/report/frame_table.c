@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 /* The texts of a frame's first occurrence, as numbers. */
-struct frame_place {
+struct frame_origin {
     uint32_t file;
     uint32_t mapping;
 };
@@ -25,8 +25,8 @@ struct frame_place {
 struct frame_table {
     struct arena *arena;
     enum view_group group;
-    struct frame *frames;         /* on the heap while it grows */
-    struct frame_place *place_of; /* of each frame, on the heap likewise */
+    struct frame *frames;           /* on the heap while it grows */
+    struct frame_origin *origin_of; /* of each frame, on the heap likewise */
     uint32_t frame_count;
     uint32_t frame_capacity;
     struct map_bytes by_key;   /* from struct key to frame */
@@ -34,12 +34,12 @@ struct frame_table {
     struct map_bytes by_text;  /* from text to its number */
     struct span *texts;        /* by number; on the heap while it grows */
     uint32_t *frame_of_text;   /* by number, if the name alone identifies a frame; 0: none yet */
-    bool *is_shared;           /* by number: listed in shared_places */
+    bool *is_shared;           /* by number: listed in shared_origins */
     uint32_t text_count;
     uint32_t text_capacity;
-    struct span *shared_places; /* on the heap while it grows */
-    uint32_t shared_place_count;
-    uint32_t shared_place_capacity;
+    struct span *shared_origins; /* on the heap while it grows */
+    uint32_t shared_origin_count;
+    uint32_t shared_origin_capacity;
 };
 
 /* For each string of one profile: the number of its text and of "[its last part]" (PROFILE_NONE:
@@ -52,7 +52,7 @@ struct source {
 };
 
 /* A line of a location, or a location without lines. */
-struct place {
+struct occurrence {
     const struct profile_location *location;
     const struct profile_line *line;         /* or NULL */
     const struct profile_function *function; /* or NULL */
@@ -85,11 +85,11 @@ static void free_table(void *object)
     map_bytes_fini(&table->by_label);
     map_bytes_fini(&table->by_text);
     mem_free(table->frames);
-    mem_free(table->place_of);
+    mem_free(table->origin_of);
     mem_free(table->texts);
     mem_free(table->frame_of_text);
     mem_free(table->is_shared);
-    mem_free(table->shared_places);
+    mem_free(table->shared_origins);
 }
 
 static uint32_t add_frame(struct frame_table *table, struct frame frame)
@@ -97,8 +97,8 @@ static uint32_t add_frame(struct frame_table *table, struct frame frame)
     if (table->frame_count == table->frame_capacity) {
         table->frame_capacity = table->frame_capacity ? table->frame_capacity * 2 : 256;
         table->frames = mem_resize(table->frames, table->frame_capacity, sizeof(*table->frames));
-        table->place_of =
-            mem_resize(table->place_of, table->frame_capacity, sizeof(*table->place_of));
+        table->origin_of =
+            mem_resize(table->origin_of, table->frame_capacity, sizeof(*table->origin_of));
     }
     table->frames[table->frame_count] = frame;
     return table->frame_count++;
@@ -123,10 +123,10 @@ const struct frame *frame_table_frames(const struct frame_table *table, uint32_t
     return table->frames;
 }
 
-const struct span *frame_table_shared_places(const struct frame_table *table, uint32_t *ret_count)
+const struct span *frame_table_shared_origins(const struct frame_table *table, uint32_t *ret_count)
 {
-    *ret_count = table->shared_place_count;
-    return table->shared_places;
+    *ret_count = table->shared_origin_count;
+    return table->shared_origins;
 }
 
 uint32_t frame_table_label(struct frame_table *table, struct span text)
@@ -184,12 +184,12 @@ static uint32_t binary_number(struct frame_table *table, const struct source *so
 
 /* "libc.so.6+0x2a10", or as binary_number if there is no address. */
 static uint32_t raw_number(struct frame_table *table, const struct source *source,
-                           const struct place *place)
+                           const struct occurrence *occurrence)
 {
     char text[RAW_NAME_BYTES];
-    const struct span name = raw_name_write(source->profile, place->location, text);
+    const struct span name = raw_name_write(source->profile, occurrence->location, text);
     if (name.size == 0)
-        return binary_number(table, source, place->mapping);
+        return binary_number(table, source, occurrence->mapping);
     const uint32_t known = map_bytes_find(&table->by_text, name);
     if (known != MAP_ABSENT)
         return known;
@@ -198,13 +198,13 @@ static uint32_t raw_number(struct frame_table *table, const struct source *sourc
 }
 
 static uint32_t name_number(struct frame_table *table, const struct source *source,
-                            const struct place *place)
+                            const struct occurrence *occurrence)
 {
-    const struct profile_function *function = place->function;
+    const struct profile_function *function = occurrence->function;
     if (function && (function->name || function->system_name))
         return string_number(table, source,
                              function->name ? function->name : function->system_name);
-    return raw_number(table, source, place);
+    return raw_number(table, source, occurrence);
 }
 
 static bool is_kernel(struct span mapping)
@@ -246,17 +246,17 @@ static uint8_t flags_of(const struct source *source, uint32_t string)
 
 /* ---- grouping ---- */
 
-static struct frame make_frame(const struct source *source, const struct place *place)
+static struct frame make_frame(const struct source *source, const struct occurrence *occurrence)
 {
-    struct frame frame = {.mapping = profile_string(source->profile, place->mapping)};
-    uint8_t flags = place->is_inlined ? FRAME_INLINED : 0;
-    flags |= flags_of(source, place->mapping) & FRAME_KERNEL;
+    struct frame frame = {.mapping = profile_string(source->profile, occurrence->mapping)};
+    uint8_t flags = occurrence->is_inlined ? FRAME_INLINED : 0;
+    flags |= flags_of(source, occurrence->mapping) & FRAME_KERNEL;
     if (is_interpreter(frame.mapping))
         flags |= FRAME_INTERPRETED;
-    if (place->function) {
-        frame.file = profile_string(source->profile, place->function->filename);
-        frame.line = place->function->start_line;
-        flags |= flags_of(source, place->function->filename) & FRAME_INTERPRETED;
+    if (occurrence->function) {
+        frame.file = profile_string(source->profile, occurrence->function->filename);
+        frame.line = occurrence->function->start_line;
+        flags |= flags_of(source, occurrence->function->filename) & FRAME_INTERPRETED;
     } else {
         flags |= FRAME_NOT_SYMBOLISED;
     }
@@ -266,18 +266,18 @@ static struct frame make_frame(const struct source *source, const struct place *
 
 /* Adapts frame to the grouping, including its name, and returns its identity. */
 static struct key group_frame(struct frame_table *table, const struct source *source,
-                              const struct place *place, struct frame *frame)
+                              const struct occurrence *occurrence, struct frame *frame)
 {
     struct key key = {0};
     switch (table->group) {
     case VIEW_BY_FILE:
-        key.name = frame->file.size ? string_number(table, source, place->function->filename)
-                                    : binary_number(table, source, place->mapping);
+        key.name = frame->file.size ? string_number(table, source, occurrence->function->filename)
+                                    : binary_number(table, source, occurrence->mapping);
         frame->line = 0;
         break;
     case VIEW_BY_BINARY:
-        key.mapping = string_number(table, source, place->mapping);
-        frame->name = table->texts[binary_number(table, source, place->mapping)];
+        key.mapping = string_number(table, source, occurrence->mapping);
+        frame->name = table->texts[binary_number(table, source, occurrence->mapping)];
         if (frame->name.data[0] == '[') /* without the brackets */
             frame->name = span_of(frame->name.data + 1, frame->name.size - 2);
         frame->file = span_of(NULL, 0);
@@ -285,19 +285,20 @@ static struct key group_frame(struct frame_table *table, const struct source *so
         frame->flags &= (uint8_t)~FRAME_NOT_SYMBOLISED; /* a binary's name is not a symbol */
         return key;
     case VIEW_BY_ADDRESS:
-        frame->address = place->location->address;
+        frame->address = occurrence->location->address;
         key.address = frame->address;
-        key.mapping = frame->address ? string_number(table, source, place->mapping) : 0;
+        key.mapping = frame->address ? string_number(table, source, occurrence->mapping) : 0;
         __attribute__((fallthrough));
     case VIEW_BY_LINE:
-        frame->line = place->line ? place->line->line : 0;
+        frame->line = occurrence->line ? occurrence->line->line : 0;
         key.line = frame->line;
-        key.file = string_number(table, source, place->function ? place->function->filename : 0);
-        key.name = name_number(table, source, place);
+        key.file =
+            string_number(table, source, occurrence->function ? occurrence->function->filename : 0);
+        key.name = name_number(table, source, occurrence);
         break;
     case VIEW_BY_FUNCTION:
     case VIEW_BY_LABEL:
-        key.name = name_number(table, source, place);
+        key.name = name_number(table, source, occurrence);
         break;
     }
     frame->name = table->texts[key.name];
@@ -345,63 +346,63 @@ static void keep_frame(struct frame_table *table, const struct key *key, uint32_
     map_bytes_add(&table->by_key, span_of(kept, sizeof(*kept)), frame);
 }
 
-static void add_shared_place(struct frame_table *table, uint32_t text)
+static void add_shared_origin(struct frame_table *table, uint32_t text)
 {
     if (table->texts[text].size == 0 || table->is_shared[text])
         return;
     table->is_shared[text] = true;
-    const uint32_t count = table->shared_place_count++;
-    vec_reserve(table->shared_places, table->shared_place_capacity, count + 1);
-    table->shared_places[count] = table->texts[text];
+    const uint32_t count = table->shared_origin_count++;
+    vec_reserve(table->shared_origins, table->shared_origin_capacity, count + 1);
+    table->shared_origins[count] = table->texts[text];
 }
 
 static void compare_texts(struct frame_table *table, uint32_t first, uint32_t other)
 {
     if (first == other)
         return;
-    add_shared_place(table, first);
-    add_shared_place(table, other);
+    add_shared_origin(table, first);
+    add_shared_origin(table, other);
 }
 
-static struct frame_place find_place(struct frame_table *table, const struct source *source,
-                                     const struct place *place)
+static struct frame_origin find_origin(struct frame_table *table, const struct source *source,
+                                       const struct occurrence *occurrence)
 {
-    const uint32_t file = place->function ? place->function->filename : 0;
-    return (struct frame_place){.file = string_number(table, source, file),
-                                .mapping = string_number(table, source, place->mapping)};
+    const uint32_t file = occurrence->function ? occurrence->function->filename : 0;
+    return (struct frame_origin){.file = string_number(table, source, file),
+                                 .mapping = string_number(table, source, occurrence->mapping)};
 }
 
-static uint32_t place_frame(struct frame_table *table, const struct source *source,
-                            const struct place *place)
+static uint32_t frame_of_occurrence(struct frame_table *table, const struct source *source,
+                                    const struct occurrence *occurrence)
 {
-    struct frame frame = make_frame(source, place);
-    const struct key key = group_frame(table, source, place, &frame);
-    const struct frame_place at = find_place(table, source, place);
+    struct frame frame = make_frame(source, occurrence);
+    const struct key key = group_frame(table, source, occurrence, &frame);
+    const struct frame_origin at = find_origin(table, source, occurrence);
     uint32_t index = find_frame(table, &key);
     if (index == MAP_ABSENT) {
         if (frame.address)
             frame.name = address_name(table, &frame);
         index = add_frame(table, frame);
-        table->place_of[index] = at;
+        table->origin_of[index] = at;
         keep_frame(table, &key, index);
         return index;
     }
     /* Flags that describe all occurrences stay only if they apply to this one too. */
     table->frames[index].flags &= (uint8_t)(frame.flags | (0xff & ~ALL_OCCURRENCES));
-    compare_texts(table, table->place_of[index].file, at.file);
-    compare_texts(table, table->place_of[index].mapping, at.mapping);
+    compare_texts(table, table->origin_of[index].file, at.file);
+    compare_texts(table, table->origin_of[index].mapping, at.mapping);
     return index;
 }
 
 /* ---- lists ---- */
 
-static struct place location_place(const struct profile *profile,
-                                   const struct profile_location *location)
+static struct occurrence location_occurrence(const struct profile *profile,
+                                             const struct profile_location *location)
 {
-    struct place place = {.location = location};
+    struct occurrence occurrence = {.location = location};
     if (location->mapping != PROFILE_NONE)
-        place.mapping = profile->mappings[location->mapping].filename;
-    return place;
+        occurrence.mapping = profile->mappings[location->mapping].filename;
+    return occurrence;
 }
 
 static uint32_t add_location(struct frame_table *table, const struct source *source, uint32_t index,
@@ -410,22 +411,23 @@ static uint32_t add_location(struct frame_table *table, const struct source *sou
 {
     const struct profile *profile = source->profile;
     const struct profile_location *location = &profile->locations[index];
-    struct place place = location_place(profile, location);
+    struct occurrence occurrence = location_occurrence(profile, location);
     uint32_t end = location->first_line + location->line_count, count = 0;
     if (filter && (filter->verdicts[index] & FILTER_LOCATION_HIDDEN))
         return 0;
     if (location->line_count == 0 || table->group == VIEW_BY_BINARY) {
-        frames[0] = place_frame(table, source, &place);
+        frames[0] = frame_of_occurrence(table, source, &occurrence);
         return 1;
     }
     for (uint32_t i = end; i-- > first_line;) {
         if (filter && filter->line_is_hidden[i])
             continue;
-        place.line = &profile->lines[i];
-        place.function =
-            place.line->function == PROFILE_NONE ? NULL : &profile->functions[place.line->function];
-        place.is_inlined = i + 1 != end;
-        frames[count++] = place_frame(table, source, &place);
+        occurrence.line = &profile->lines[i];
+        occurrence.function = occurrence.line->function == PROFILE_NONE
+                                  ? NULL
+                                  : &profile->functions[occurrence.line->function];
+        occurrence.is_inlined = i + 1 != end;
+        frames[count++] = frame_of_occurrence(table, source, &occurrence);
     }
     return count;
 }

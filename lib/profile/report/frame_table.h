@@ -30,7 +30,7 @@ uint32_t frame_table_label(struct frame_table *table, struct span text);
 
 const struct frame *frame_table_frames(const struct frame_table *table, uint32_t *ret_count);
 
-/* The shared_places of struct view. */
-const struct span *frame_table_shared_places(const struct frame_table *table, uint32_t *ret_count);
+/* The shared_origins of struct view. */
+const struct span *frame_table_shared_origins(const struct frame_table *table, uint32_t *ret_count);
 
 #endif

@@ -67,7 +67,7 @@ static inline void path_hash_add_more(struct path_hash *hash, struct span bytes)
     path_hash_add(hash, bytes);
 }
 
-static inline void path_hash_add_place(struct path_hash *hash, const struct frame *frame)
+static inline void path_hash_add_position(struct path_hash *hash, const struct frame *frame)
 {
     const uint32_t line = frame->line > 0 && frame->line <= UINT32_MAX ? (uint32_t)frame->line : 0;
     const uint8_t bytes[] = {(uint8_t)line, (uint8_t)(line >> 8), (uint8_t)(line >> 16),
@@ -98,7 +98,7 @@ static inline struct path_hash path_hash_raw(const struct frame *frame, enum vie
     path_hash_add(&hash, name);
     path_hash_add(&hash, SPAN_LITERAL("]"));
     if (group == VIEW_BY_LINE)
-        path_hash_add_place(&hash, &(struct frame){0});
+        path_hash_add_position(&hash, &(struct frame){0});
     return hash;
 }
 
@@ -118,7 +118,7 @@ static inline struct path_hash path_hash_frame(const struct frame *frame, enum v
     if (has_address)
         path_hash_add_more(&hash, frame->mapping);
     else if (group == VIEW_BY_LINE || group == VIEW_BY_ADDRESS)
-        path_hash_add_place(&hash, frame);
+        path_hash_add_position(&hash, frame);
     return hash;
 }
 

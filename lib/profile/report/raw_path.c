@@ -333,7 +333,7 @@ static bool find_from(struct path_search *path_search, uint32_t start, uint64_t 
     return true;
 }
 
-static enum err_code walk_stacks(struct path_search *path_search, uint64_t *ret_now,
+static enum err_code scan_stacks(struct path_search *path_search, uint64_t *ret_now,
                                  struct err *err)
 {
     const struct view *view = path_search->search->view;
@@ -424,7 +424,7 @@ enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
     for (int side = 0; side < VIEW_SIDE_COUNT; side++)
         path_search.is_function_then[side] = is_function_then[side];
     if (!code)
-        code = walk_stacks(&path_search, ret_now, err);
+        code = scan_stacks(&path_search, ret_now, err);
     mem_free(path_search.steps);
     return code;
 }

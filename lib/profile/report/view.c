@@ -87,7 +87,8 @@ enum err_code view_scale(struct view *view, double scale, struct err *err)
 enum err_code view_check_cpu(const struct view *view, struct err *err)
 {
     if (wait_limit_is_cancelled(&view->wait_limit))
-        return err_set(err, ERR_CANCELLED, "nobody waits for the report: ask again");
+        return err_set(err, ERR_CANCELLED,
+                       "the client no longer waits for the report: request it again");
     if ((view->cpu_deadline_ns == 0 || parallel_cpu_ns() < view->cpu_deadline_ns) &&
         !wait_limit_is_late(&view->wait_limit))
         return ERR_NONE;
@@ -470,7 +471,7 @@ static void finish_view(struct build *build)
 {
     struct view *view = build->view;
     view->frames = frame_table_frames(build->table, &view->frame_count);
-    view->shared_places = frame_table_shared_places(build->table, &view->shared_place_count);
+    view->shared_origins = frame_table_shared_origins(build->table, &view->shared_origin_count);
     view->stack_start = build->stack_start;
     view->entries = build->entries;
     view->value_side = build->value_side;

@@ -113,8 +113,8 @@ struct view {
     /* Files and binaries of frames that occur in several of them. A frame contains only the
      * first one, so an expression that matches one of these finds more or less in the profile
      * than in the frames. */
-    const struct span *shared_places;
-    uint32_t shared_place_count;
+    const struct span *shared_origins;
+    uint32_t shared_origin_count;
     uint32_t stack_count;
     const uint64_t *stack_start;
     const uint32_t *entries;

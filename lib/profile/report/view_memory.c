@@ -21,7 +21,7 @@ enum {
     ADDRESS_NAME_BYTES = 240 + 24
 };
 
-/* What the tables of a profile contain. */
+/* Counts of a profile's tables. */
 struct contents {
     uint64_t nameless;       /* lines and locations that are named by their addresses */
     uint64_t nameless_bytes; /* the texts of these names, at most */
@@ -73,7 +73,8 @@ static uint32_t label_count(const struct profile *profile)
     return profile->sample_count ? profile->label_start[profile->sample_count] : 0;
 }
 
-/* The frames of a grouping by names; *ret_key_bytes: what identifies a frame besides. */
+/* The frames of a grouping by names; *ret_key_bytes: the size of the key that identifies a frame in
+ * addition to its name. */
 static uint64_t count_frames(const struct profile *profile, enum view_group group,
                              const struct contents *contents, uint64_t *ret_key_bytes)
 {

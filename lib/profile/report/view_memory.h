@@ -1,9 +1,9 @@
 /*
- * view_memory: how much memory a view and a report of it need, known before they are made.
+ * view_memory: computes the memory that a view and a report of it need, before they are made.
  *
  * The tables of a view grow with what a profile contains, not with the samples that a report shows:
  * a profile of 10 MB may have millions of locations, and each becomes a frame with a name of its
- * own. A caller that has a budget asks for the number first. Threads: any.
+ * own. A caller that has a budget reads the number first. Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_VIEW_MEMORY_H
 #define LIB_PROFILE_REPORT_VIEW_MEMORY_H

@@ -29,7 +29,7 @@ static bool probe(void *context, int index, int64_t deadline_ms)
         atomic_fetch_add(&service->probe_count, 1);
     if (latency_ms > deadline_ms)
         return false;
-    if (index == BREAKER_PATIENT_REQUEST)
+    if (index == BREAKER_LONG_REQUEST)
         return atomic_load(&service->replies);
     if (index < BREAKER_PROBE_REQUESTS - 1)
         return atomic_load(&service->replies);

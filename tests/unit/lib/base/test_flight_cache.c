@@ -251,45 +251,45 @@ static void keys_count(void **state)
     mem_free(key);
 }
 
-struct asker {
+struct caller {
     struct flight_cache *cache;
     flight_make *make;
     enum err_code code;
     char value[8];
 };
 
-static void *ask(void *context)
+static void *request(void *context)
 {
-    struct asker *asker = context;
+    struct caller *caller = context;
     struct err err = {0};
     struct flight_entry *entry = NULL;
-    asker->code = flight_cache_ref(asker->cache, "k", asker->make, asker->value, &entry, &err);
-    flight_cache_unref(asker->code ? NULL : entry);
+    caller->code = flight_cache_ref(caller->cache, "k", caller->make, caller->value, &entry, &err);
+    flight_cache_unref(caller->code ? NULL : entry);
     return NULL;
 }
 
-enum { ASKERS = 16 };
+enum { CALLERS = 16 };
 
-static void ask_at_once(struct flight_cache *cache, flight_make *make, struct asker *askers)
+static void request_at_once(struct flight_cache *cache, flight_make *make, struct caller *callers)
 {
-    pthread_t threads[ASKERS];
-    for (int i = 0; i < ASKERS; i++) {
-        askers[i] = (struct asker){.cache = cache, .make = make, .value = "v"};
-        assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    pthread_t threads[CALLERS];
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = (struct caller){.cache = cache, .make = make, .value = "v"};
+        assert_int_equal(pthread_create(&threads[i], NULL, request, &callers[i]), 0);
     }
-    for (int i = 0; i < ASKERS; i++)
+    for (int i = 0; i < CALLERS; i++)
         pthread_join(threads[i], NULL);
 }
 
-static void *ask_impatiently(void *context)
+static void *request_with_deadline(void *context)
 {
-    struct asker *asker = context;
+    struct caller *caller = context;
     struct err err = {0};
     struct flight_entry *entry = NULL;
     const struct wait_limit wait_limit = {.deadline_ns = 1};
-    asker->code = flight_cache_ref_within(asker->cache, "k", &wait_limit, make_100_bytes,
-                                          asker->value, &entry, &err);
-    flight_cache_unref(asker->code ? NULL : entry);
+    caller->code = flight_cache_ref_within(caller->cache, "k", &wait_limit, make_100_bytes,
+                                           caller->value, &entry, &err);
+    flight_cache_unref(caller->code ? NULL : entry);
     return NULL;
 }
 
@@ -297,9 +297,9 @@ static void *ask_impatiently(void *context)
 static enum err_code make_after_another(void *context, void **ret_value, size_t *ret_bytes,
                                         struct err *err)
 {
-    struct asker *other = context;
+    struct caller *other = context;
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, ask_impatiently, other), 0);
+    assert_int_equal(pthread_create(&thread, NULL, request_with_deadline, other), 0);
     pthread_join(thread, NULL);
     return make_100_bytes(other->value, ret_value, ret_bytes, err);
 }
@@ -308,11 +308,11 @@ static void a_caller_with_a_timeout_does_not_wait_longer(void **state)
 {
     struct err err = {0};
     struct flight_entry *entry = NULL;
-    struct asker other = {.cache = *state, .value = "v"};
+    struct caller other = {.cache = *state, .value = "v"};
     assert_int_equal(flight_cache_ref(*state, "k", make_after_another, &other, &entry, &err), 0);
     assert_int_equal(other.code, ERR_CANCELLED);
     flight_cache_unref(entry);
-    ask_impatiently(&other); /* an existing value needs no wait */
+    request_with_deadline(&other); /* an existing value needs no wait */
     assert_int_equal(other.code, ERR_NONE);
 }
 
@@ -330,12 +330,12 @@ static enum err_code give_up_once(void *context, void **ret_value, size_t *ret_b
 
 static void a_waiting_caller_continues_a_canceled_computation(void **state)
 {
-    struct asker askers[ASKERS];
+    struct caller callers[CALLERS];
     int cancelled_count = 0;
-    ask_at_once(*state, give_up_once, askers);
-    for (int i = 0; i < ASKERS; i++) {
-        cancelled_count += askers[i].code == ERR_CANCELLED;
-        assert_true(askers[i].code == ERR_NONE || askers[i].code == ERR_CANCELLED);
+    request_at_once(*state, give_up_once, callers);
+    for (int i = 0; i < CALLERS; i++) {
+        cancelled_count += callers[i].code == ERR_CANCELLED;
+        assert_true(callers[i].code == ERR_NONE || callers[i].code == ERR_CANCELLED);
     }
     assert_int_equal(cancelled_count, 1);
     assert_int_equal(made_count, 2);
@@ -343,19 +343,19 @@ static void a_waiting_caller_continues_a_canceled_computation(void **state)
 
 static void concurrent_callers_share_one_computation(void **state)
 {
-    struct asker askers[ASKERS];
-    ask_at_once(*state, make_slowly, askers);
+    struct caller callers[CALLERS];
+    request_at_once(*state, make_slowly, callers);
     assert_int_equal(made_count, 1);
-    for (int i = 0; i < ASKERS; i++)
-        assert_int_equal(askers[i].code, ERR_NONE);
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(callers[i].code, ERR_NONE);
 }
 
 static void an_error_reaches_all_waiting_callers_and_is_not_cached(void **state)
 {
-    struct asker askers[ASKERS];
-    ask_at_once(*state, fail_to_make, askers);
-    for (int i = 0; i < ASKERS; i++)
-        assert_int_equal(askers[i].code, ERR_CORRUPT);
+    struct caller callers[CALLERS];
+    request_at_once(*state, fail_to_make, callers);
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(callers[i].code, ERR_CORRUPT);
     touch(*state, "k");
     assert_int_equal(units(*state), 100);
 }

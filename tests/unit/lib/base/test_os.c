@@ -104,7 +104,7 @@ static void fails_the_nth_call_only(void **state)
     assert_content(fixture, "file", "ac");
 }
 
-static void stays_broken_when_asked(void **state)
+static void keeps_failing_if_requested(void **state)
 {
     const struct fixture *fixture = *state;
     int fd = create(fixture, "file", "");
@@ -201,7 +201,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(opens_regular_files_only_and_never_blocks, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(fails_the_nth_call_only, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stays_broken_when_asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keeps_failing_if_requested, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_short_write_is_continued, set_up, tear_down),
         cmocka_unit_test_setup_teardown(loses_writes_since_the_last_sync, set_up, tear_down),
         cmocka_unit_test_setup_teardown(loses_names_in_unsynced_folders, set_up, tear_down),

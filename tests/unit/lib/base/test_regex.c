@@ -186,7 +186,7 @@ static uint32_t states(const char *pattern)
     return found;
 }
 
-/* "a?" in front of 115 alternatives of 60 characters, which may then begin at many places. */
+/* "a?" in front of 115 alternatives of 60 characters, which may then begin at many positions. */
 static uint32_t states_after(const char *begin, int count)
 {
     static char pattern[REGEX_PATTERN_BYTES + 1];
@@ -210,7 +210,7 @@ static void states_that_can_be_active_together_are_counted(void **state)
     assert_int_equal(states(".*[xy]\\d\\x41"), 1 + 3);
     assert_int_equal(states(".*\xc3\xa9"), 1 + 1);
     assert_int_equal(states("https?://(foo|bar)"), 0);
-    /* After ".*" each place of the subject may be the begin of "foo". */
+    /* After ".*" each position of the subject may be the begin of "foo". */
     assert_int_equal(states(".*(foo|bar|foz)"), 1 + 1 + 9);
     assert_int_equal(states("(.*(foo|bar|foz))+"), 1 + 1 + 1 + 9);
     assert_int_equal(states("(?i)x?(ab)*"), 1 + 2);
@@ -227,7 +227,7 @@ static void states_that_can_be_active_together_are_counted(void **state)
     assert_in_range(states_after("", 1), 0, 30);
     assert_in_range(states_after("a?", 64), 600, 3000);
     assert_in_range(states_after("(|a|aa|aaa|aaaa|aaaaa|aaaaaa|aaaaaaa)", 4), 300, 3000);
-    /* What begins after the first places counts for longer subjects. */
+    /* Items that begin after the first positions count for longer subjects. */
     struct regex *late;
     struct err err = {0};
     assert_int_equal(regex_create(SPAN_LITERAL("(.{1000}){3}.{1,1000}abcdefgh"), &late, &err),

@@ -14,7 +14,7 @@ static int64_t seconds_of(const char *text)
     return seconds;
 }
 
-static void an_end_is_hours_days_or_weeks_or_never(void **state)
+static void expiry_is_hours_days_weeks_or_never(void **state)
 {
     (void)state;
     assert_int_equal(seconds_of("never"), 0);
@@ -46,7 +46,7 @@ static void a_text_has_a_maximum_length_and_no_control_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_end_is_hours_days_or_weeks_or_never),
+        cmocka_unit_test(expiry_is_hours_days_weeks_or_never),
         cmocka_unit_test(a_text_has_a_maximum_length_and_no_control_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,7 +234,7 @@ static void successful_responses_are_written_to_the_file(void **state)
     fclose(file);
 }
 
-static void errors_say_whether_the_request_was_sent(void **state)
+static void errors_state_whether_the_request_was_sent(void **state)
 {
     (void)state;
     static const char *const responses[] = {"", NULL};
@@ -423,7 +423,7 @@ int main(void)
         cmocka_unit_test(a_file_that_became_shorter_fails),
         cmocka_unit_test(responses_have_a_maximum_size),
         cmocka_unit_test(successful_responses_are_written_to_the_file),
-        cmocka_unit_test(errors_say_whether_the_request_was_sent),
+        cmocka_unit_test(errors_state_whether_the_request_was_sent),
         cmocka_unit_test(a_silent_peer_causes_a_timeout),
         cmocka_unit_test(a_request_may_have_a_deadline),
         cmocka_unit_test(leaves_out_a_field_and_reads_the_date),

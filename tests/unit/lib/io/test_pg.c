@@ -439,8 +439,8 @@ static void a_script_is_all_or_nothing(void **state)
     assert_int_equal(count_rows(fixture, connection, 10), 1);
 }
 
-static const char *ask_text(struct fixture *fixture, struct pg_connection *connection,
-                            const char *sql)
+static const char *query_text(struct fixture *fixture, struct pg_connection *connection,
+                              const char *sql)
 {
     struct pg_result *result;
     if (pg_query(connection, PG_NO_TENANT, sql, NULL, 0, fixture->arena, &result, &fixture->err))
@@ -455,8 +455,8 @@ static void a_statement_without_a_reply_in_time_costs_its_connection(void **stat
     struct fixture *fixture = start(state);
     pg_pool_set_deadlines(fixture->pool, 300, NULL);
     struct pg_connection *connection = take(fixture);
-    assert_string_equal(ask_text(fixture, connection, "SHOW statement_timeout"), "5300ms");
-    const char *first = ask_text(fixture, connection, "SELECT pg_backend_pid()");
+    assert_string_equal(query_text(fixture, connection, "SHOW statement_timeout"), "5300ms");
+    const char *first = query_text(fixture, connection, "SELECT pg_backend_pid()");
     assert_int_equal(pg_query(connection, PG_NO_TENANT, "SELECT 'late', pg_sleep(60)", NULL, 0,
                               fixture->arena, NULL, &fixture->err),
                      ERR_DATABASE);
@@ -465,8 +465,8 @@ static void a_statement_without_a_reply_in_time_costs_its_connection(void **stat
     assert_int_equal(pg_pool_counts(fixture->pool).open, 0);
     assert_int_equal(pg_pool_failure_count(fixture->pool), 1);
     connection = take(fixture);
-    assert_string_not_equal(ask_text(fixture, connection, "SELECT pg_backend_pid()"), first);
-    assert_string_equal(ask_text(fixture, connection, "SELECT 'next'"), "next");
+    assert_string_not_equal(query_text(fixture, connection, "SELECT pg_backend_pid()"), first);
+    assert_string_equal(query_text(fixture, connection, "SELECT 'next'"), "next");
     pg_give(connection);
 }
 
@@ -497,7 +497,7 @@ static void scripts_have_no_deadline_and_a_limit_ends_with_the_loan(void **state
     assert_int_equal(pg_script(connection, "SELECT pg_sleep(0.5)", &fixture->err), ERR_NONE);
     pg_give(connection);
     connection = take(fixture);
-    assert_string_equal(ask_text(fixture, connection, "SELECT 'x', pg_sleep(0.5)"), "x");
+    assert_string_equal(query_text(fixture, connection, "SELECT 'x', pg_sleep(0.5)"), "x");
     pg_limit(connection, 100);
     assert_int_equal(pg_query(connection, PG_NO_TENANT, "SELECT pg_sleep(60)", NULL, 0,
                               fixture->arena, NULL, &fixture->err),
@@ -524,7 +524,7 @@ static void statements_share_a_deadline_and_leave_the_connection_usable(void **s
 {
     struct fixture *fixture = start(state);
     struct pg_connection *connection = take(fixture);
-    const char *first = ask_text(fixture, connection, "SELECT pg_backend_pid()");
+    const char *first = query_text(fixture, connection, "SELECT pg_backend_pid()");
     pg_limit_until(connection, clock_monotonic_ns() + 300 * CLOCK_NS_PER_MS);
     expect_late(fixture, connection, "SELECT pg_sleep(60)");
     assert_non_null(strstr(fixture->err.message, "57014"));
@@ -532,8 +532,8 @@ static void statements_share_a_deadline_and_leave_the_connection_usable(void **s
     assert_null(strstr(fixture->err.message, "SQLSTATE"));
     pg_give(connection);
     connection = take(fixture);
-    assert_string_equal(ask_text(fixture, connection, "SELECT pg_backend_pid()"), first);
-    assert_string_equal(ask_text(fixture, connection, "SHOW statement_timeout"), "65s");
+    assert_string_equal(query_text(fixture, connection, "SELECT pg_backend_pid()"), first);
+    assert_string_equal(query_text(fixture, connection, "SHOW statement_timeout"), "65s");
     assert_int_equal(pg_pool_failure_count(fixture->pool), 0);
     pg_give(connection);
 }
@@ -761,7 +761,7 @@ static void a_distant_database_is_usable(void **state)
     if (pg_take(pool, &connection, &fixture->err))
         fail_msg("%s", fixture->err.message);
     for (int i = 0; i < 4; i++)
-        assert_string_equal(ask_text(fixture, connection, "SELECT 'far', pg_sleep(1)"), "far");
+        assert_string_equal(query_text(fixture, connection, "SELECT 'far', pg_sleep(1)"), "far");
     assert_true(pg_watch_is_responding(watch));
     pg_give(connection);
     assert_int_equal(pg_pool_failure_count(pool), 0);
@@ -793,7 +793,7 @@ static void wait_for_probe(struct fixture *fixture, struct pg_connection *connec
         "SELECT (count(*) >= 2)::text FROM pg_stat_activity WHERE state = 'idle'"
         " AND query = 'SELECT 1' AND datname = current_database()";
     const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
-    while (strcmp(ask_text(fixture, connection, sql), "true") != 0) {
+    while (strcmp(query_text(fixture, connection, sql), "true") != 0) {
         assert_true(clock_monotonic_ns() < until_ns);
         clock_sleep_ms(10);
     }
@@ -820,7 +820,7 @@ static void replies_to_the_pools_keep_the_breaker_closed(void **state)
     atomic_store(&proxy.is_stopped, true);
     assert_int_equal(pthread_create(&thread, NULL, sleep_in_database, &sleeper), 0);
     while (!atomic_load(&sleeper.has_ended)) {
-        assert_string_equal(ask_text(fixture, busy, "SELECT 'alive'"), "alive");
+        assert_string_equal(query_text(fixture, busy, "SELECT 'alive'"), "alive");
         clock_sleep_ms(10);
     }
     pthread_join(thread, NULL);
@@ -887,7 +887,7 @@ static void a_silent_address_is_left_for_the_next_one(void **state)
         struct pg_connection *connection;
         if (pg_take(pools[i], &connection, &fixture->err))
             fail_msg("%s", fixture->err.message);
-        assert_string_equal(ask_text(fixture, connection, "SELECT 'found'"), "found");
+        assert_string_equal(query_text(fixture, connection, "SELECT 'found'"), "found");
         pg_give(connection);
         pg_pool_destroy(pools[i]);
     }

@@ -51,7 +51,7 @@ static struct profile *make(void)
     return profile;
 }
 
-struct asked {
+struct lookups {
     int64_t line; /* of the results */
     uint32_t address_count;
     uint32_t prepared_count; /* binaries that were prepared */
@@ -60,11 +60,11 @@ struct asked {
 static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
                              struct err *err)
 {
-    struct asked *asked = context;
+    struct lookups *lookups = context;
     (void)err;
-    assert_int_equal(asked->prepared_count, 0);
-    assert_int_equal(asked->address_count, 0);
-    asked->prepared_count = count;
+    assert_int_equal(lookups->prepared_count, 0);
+    assert_int_equal(lookups->address_count, 0);
+    lookups->prepared_count = count;
     assert_int_equal(count, 2);
     assert_true(span_equal_text(binaries[0].build_id, "abc1"));
     assert_int_equal(binaries[1].build_id.size, 0);
@@ -77,16 +77,17 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
                              struct arena *arena, struct symbolize_frames *ret_frames,
                              struct err *err)
 {
-    struct asked *asked = context;
+    struct lookups *lookups = context;
     (void)err;
-    asked->address_count += query->address_count;
+    lookups->address_count += query->address_count;
     if (!span_equal_text(query->build_id, "abc1"))
         return ERR_NONE;
     for (uint32_t i = 0; i < query->address_count; i++) {
         assert_true(query->addresses[i] >= 0x1010 && query->addresses[i] <= 0x1030);
         struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, 2);
-        frames[0] = (struct symbolize_frame){
-            .function = SPAN_LITERAL("inner"), .file = SPAN_LITERAL("app.c"), .line = asked->line};
+        frames[0] = (struct symbolize_frame){.function = SPAN_LITERAL("inner"),
+                                             .file = SPAN_LITERAL("app.c"),
+                                             .line = lookups->line};
         frames[1] = (struct symbolize_frame){.function = SPAN_LITERAL("outer"),
                                              .system_name = SPAN_LITERAL("_Z5outer")};
         ret_frames[i] = (struct symbolize_frames){.frames = frames, .count = 2};
@@ -104,17 +105,17 @@ static const char *name_of(const struct profile *profile, uint32_t location, uin
 static struct profile name_it(const struct profile *profile, enum symbolize_scope scope,
                               int64_t line, struct symbolize_counts *counts)
 {
-    struct asked asked = {.line = line};
+    struct lookups lookups = {.line = line};
     const struct symbolize_resolver resolver = {
-        .context = &asked, .prepare = prepare, .resolve = resolve};
+        .context = &lookups, .prepare = prepare, .resolve = resolve};
     struct profile named;
     struct err err;
     *counts = (struct symbolize_counts){0};
     assert_int_equal(
         symbolize_profile(&resolver, scope, profile, profile->arena, &named, counts, &err),
         ERR_NONE);
-    assert_int_equal(asked.prepared_count, 2);
-    assert_int_equal(asked.address_count, counts->address_count);
+    assert_int_equal(lookups.prepared_count, 2);
+    assert_int_equal(lookups.address_count, counts->address_count);
     return named;
 }
 

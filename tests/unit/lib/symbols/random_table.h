@@ -311,22 +311,23 @@ static inline void symbols_seal(uint8_t *bytes, size_t size)
     if (size < sizeof(header))
         return;
     memcpy(&header, bytes, sizeof(header));
-    const size_t places = sizeof(header);
-    if (header.section_count > (size - places) / sizeof(struct symbol_table_section_entry))
+    const size_t entries_offset = sizeof(header);
+    if (header.section_count > (size - entries_offset) / sizeof(struct symbol_table_section_entry))
         return;
     for (uint32_t i = 0; i < header.section_count; i++) {
-        struct symbol_table_section_entry place;
-        memcpy(&place, bytes + places + i * sizeof(place), sizeof(place));
-        const uint64_t padded = (place.bytes + 63) / 64 * 64;
-        if (place.offset > size || padded > size - place.offset)
+        struct symbol_table_section_entry entry;
+        memcpy(&entry, bytes + entries_offset + i * sizeof(entry), sizeof(entry));
+        const uint64_t padded = (entry.bytes + 63) / 64 * 64;
+        if (entry.offset > size || padded > size - entry.offset)
             continue;
-        place.crc = crc32c(span_of(bytes + place.offset, (size_t)padded));
-        memcpy(bytes + places + i * sizeof(place), &place, sizeof(place));
+        entry.crc = crc32c(span_of(bytes + entry.offset, (size_t)padded));
+        memcpy(bytes + entries_offset + i * sizeof(entry), &entry, sizeof(entry));
     }
     header.crc = 0;
     memcpy(bytes, &header, sizeof(header));
     const size_t head =
-        (places + header.section_count * sizeof(struct symbol_table_section_entry) + 63) / 64 * 64;
+        (entries_offset + header.section_count * sizeof(struct symbol_table_section_entry) + 63) /
+        64 * 64;
     if (head > size)
         return;
     header.crc = crc32c(span_of(bytes, head));

@@ -65,7 +65,7 @@ static enum err_code run(const struct fixture *fixture, const char *script, int6
     return code;
 }
 
-static void every_death_of_the_builder_has_a_reason(void **state)
+static void every_end_of_the_builder_has_a_reason(void **state)
 {
     static const struct {
         const char *script;
@@ -128,7 +128,7 @@ static void a_file_that_failed_has_its_id_and_nothing_else(void **state)
     }
 }
 
-static void each_death_names_its_phase(void **state)
+static void each_ended_worker_names_its_phase(void **state)
 {
     static const char *const phases[][2] = {{"headers", "while reading its headers"},
                                             {"go", "while reading Go's table"},
@@ -236,11 +236,12 @@ static void a_missing_program_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_death_of_the_builder_has_a_reason, create_folder,
+        cmocka_unit_test_setup_teardown(every_end_of_the_builder_has_a_reason, create_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_file_that_failed_has_its_id_and_nothing_else,
                                         create_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(each_death_names_its_phase, create_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(each_ended_worker_names_its_phase, create_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_builder_that_hangs_is_stopped, create_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_report_is_read, create_folder, remove_folder),

@@ -414,13 +414,13 @@ static void a_section_of_another_kind_is_skipped(void **state)
     small_table(&bytes);
     struct symbol_table_header header;
     memcpy(&header, bytes.data, sizeof(header));
-    struct symbol_table_section_entry place;
-    const size_t end = sizeof(header) + header.section_count * sizeof(place);
-    assert_true(end + sizeof(place) <= (end + 63) / 64 * 64); /* there is space for one more */
+    struct symbol_table_section_entry entry;
+    const size_t end = sizeof(header) + header.section_count * sizeof(entry);
+    assert_true(end + sizeof(entry) <= (end + 63) / 64 * 64); /* there is space for one more */
     static const char more[64] = "https://example.com/source";
-    place = (struct symbol_table_section_entry){
+    entry = (struct symbol_table_section_entry){
         .kind = 1000, .offset = bytes.size, .bytes = sizeof(more)};
-    memcpy(bytes.data + end, &place, sizeof(place));
+    memcpy(bytes.data + end, &entry, sizeof(entry));
     buf_append(&bytes, more, sizeof(more));
     header.section_count++;
     header.table_bytes = bytes.size;

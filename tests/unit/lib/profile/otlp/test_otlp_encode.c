@@ -90,7 +90,7 @@ static void the_decoder_reads_what_was_encoded(void **state)
     profile_destroy(profile);
 }
 
-/* Of two samples, each has a value of another type. */
+/* Two samples, each with a value of another type. */
 static void each_value_type_is_a_profile_of_the_samples_that_have_it(void **state)
 {
     (void)state;

@@ -124,7 +124,7 @@ static void old_paths_lead_to_symbolized_functions(void **state)
     assert_now(view, "app+0x10;app+0x20", NULL); /* it never had that name */
 }
 
-static void by_line_an_old_name_had_no_place(void **state)
+static void by_line_an_old_name_had_no_position(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -255,7 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_paths_lead_to_symbolized_functions),
-        cmocka_unit_test(by_line_an_old_name_had_no_place),
+        cmocka_unit_test(by_line_an_old_name_had_no_position),
         cmocka_unit_test(paths_from_a_function_lead_both_ways),
         cmocka_unit_test(by_line_a_path_from_a_function_begins_with_the_first_of_its_frames),
         cmocka_unit_test(old_names_are_found_by_new_ones),

@@ -436,12 +436,12 @@ static void locations_that_a_frame_joins_are_listed(void **state)
     }
     assert_int_equal(profile_builder_take(builder, &profile, &err), 0);
     const struct view *view = view_of(arena, profile, &(struct view_options){0});
-    assert_int_equal(view->shared_place_count, 3);
-    assert_true(span_equal_text(view->shared_places[0], "/bin/a"));
-    assert_true(span_equal_text(view->shared_places[1], "/bin/b"));
-    assert_true(span_equal_text(view->shared_places[2], "s.c"));
+    assert_int_equal(view->shared_origin_count, 3);
+    assert_true(span_equal_text(view->shared_origins[0], "/bin/a"));
+    assert_true(span_equal_text(view->shared_origins[1], "/bin/b"));
+    assert_true(span_equal_text(view->shared_origins[2], "s.c"));
     view = view_of(arena, profile, &(struct view_options){.group_by = SPAN_LITERAL("binary")});
-    assert_int_equal(view->shared_place_count, 0);
+    assert_int_equal(view->shared_origin_count, 0);
     profile_destroy(profile);
 }
 
