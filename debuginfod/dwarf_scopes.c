@@ -173,31 +173,31 @@ static bool is_above(const struct dwarf_scopes *scopes, uint32_t a, uint32_t b)
 
 static void heap_push(struct dwarf_scopes *scopes, size_t *count, uint32_t index)
 {
-    size_t place = (*count)++;
-    while (place && is_above(scopes, index, scopes->heap[(place - 1) / 2])) {
-        scopes->heap[place] = scopes->heap[(place - 1) / 2];
-        place = (place - 1) / 2;
+    size_t index_in_heap = (*count)++;
+    while (index_in_heap && is_above(scopes, index, scopes->heap[(index_in_heap - 1) / 2])) {
+        scopes->heap[index_in_heap] = scopes->heap[(index_in_heap - 1) / 2];
+        index_in_heap = (index_in_heap - 1) / 2;
     }
-    scopes->heap[place] = index;
+    scopes->heap[index_in_heap] = index;
 }
 
 static void heap_pop(struct dwarf_scopes *scopes, size_t *count)
 {
     uint32_t last = scopes->heap[--*count];
-    size_t place = 0;
+    size_t index_in_heap = 0;
     for (;;) {
-        size_t child = 2 * place + 1;
+        size_t child = 2 * index_in_heap + 1;
         if (child >= *count)
             break;
         if (child + 1 < *count && is_above(scopes, scopes->heap[child + 1], scopes->heap[child]))
             child++;
         if (!is_above(scopes, scopes->heap[child], last))
             break;
-        scopes->heap[place] = scopes->heap[child];
-        place = child;
+        scopes->heap[index_in_heap] = scopes->heap[child];
+        index_in_heap = child;
     }
     if (*count)
-        scopes->heap[place] = last;
+        scopes->heap[index_in_heap] = last;
 }
 
 static void add_scope(struct dwarf_scopes *scopes, uint64_t begin, uint64_t end, uint32_t node)

@@ -34,7 +34,7 @@ struct elf_relocation {
     uint32_t symbol;
     uint32_t type;
     int64_t addend;
-    bool has_addend; /* otherwise the addend is stored at the place of the value */
+    bool has_addend; /* otherwise the addend is stored where the value is written */
 };
 
 struct elf_packed {

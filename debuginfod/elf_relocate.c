@@ -74,15 +74,15 @@ static bool read_value(const struct elf_input *elf, const struct elf_entries *sy
 }
 
 static void store_value(const struct elf_relocation *relocation, const struct rule *rule,
-                        uint64_t value, uint8_t *place)
+                        uint64_t value, uint8_t *target)
 {
     uint64_t old = 0, number = value + (uint64_t)relocation->addend;
-    memcpy(&old, place, rule->bytes);
+    memcpy(&old, target, rule->bytes);
     if (rule->operation == OPERATION_ADD || !relocation->has_addend)
         number = old + number;
     else if (rule->operation == OPERATION_SUBTRACT)
         number = old - number;
-    memcpy(place, &number, rule->bytes);
+    memcpy(target, &number, rule->bytes);
 }
 
 static enum err_code relocate_section(struct elf_input *elf, const struct elf_entries *relocations,

@@ -286,7 +286,7 @@ enum err_code go_table_add(struct elf_input *elf, struct symbol_table_writer *wr
         return status;
     go_module_find(elf, &table.header, section->address, &table.module);
     if (!table.module.has_text)
-        return err_set(err, ERR_INVALID, "Go's table does not say where the code begins");
+        return err_set(err, ERR_INVALID, "Go's table does not state where the code begins");
     for (uint32_t i = 0; i < table.header.function_count; i++)
         add_function(&table, i);
     map_u64_fini(&table.files);

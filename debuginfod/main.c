@@ -2,7 +2,7 @@
  * perfolio-symbolize FILE -o TABLE: builds a symbol table from a file with debug information.
  *
  * A second process of this program reads the file in a sandbox (worker.h). This process opens the
- * files, waits, and moves the finished table to its place.
+ * files, waits, and moves the finished table to its path.
  */
 #include "debuginfod/worker.h"
 #include "lib/base/arena.h"
