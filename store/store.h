@@ -192,9 +192,10 @@ uint64_t store_series_hash(const struct batch *batch, uint32_t series);
 /* The rule by which values of several profiles of one series are aggregated. Profiles of a gauge or
  * counter with equal times are one snapshot. */
 enum store_aggregation {
-    STORE_SUM,        /* deltas: what happened during the profile is summed */
-    STORE_MEAN,       /* gauges: sum over series, averaged over the covered time */
-    STORE_DIFFERENCE, /* counters: differences of consecutive snapshots */
+    STORE_SUM,           /* deltas: events during the profile are summed */
+    STORE_MEAN,          /* gauges: sum over series, averaged over the covered time */
+    STORE_COUNTER_DELTA, /* counters: increases between consecutive snapshots; in the API
+                            "difference" */
     STORE_AGGREGATION_COUNT
 };
 const char *

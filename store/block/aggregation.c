@@ -13,7 +13,7 @@ enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, 
         type->kind == BATCH_KIND_GAUGE ||
         (type->kind == BATCH_KIND_BY_RULE &&
          batch_type_is_gauge(strings[type->name], strings[type->sample_type.type]));
-    return is_gauge ? STORE_MEAN : STORE_DIFFERENCE;
+    return is_gauge ? STORE_MEAN : STORE_COUNTER_DELTA;
 }
 
 const char *store_aggregation_name(enum store_aggregation aggregation)

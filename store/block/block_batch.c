@@ -60,12 +60,12 @@ static uint64_t weight_of(const struct batch *batch, const struct batch_profile 
 }
 
 /* weight: of the granule with this profile. */
-static bool starts_granule(const struct layout *layout, uint32_t place, uint64_t weight)
+static bool starts_granule(const struct layout *layout, uint32_t index, uint64_t weight)
 {
-    if (place == 0 || weight > BLOCK_GRANULE_WEIGHT)
+    if (index == 0 || weight > BLOCK_GRANULE_WEIGHT)
         return true;
-    const struct batch_profile *before = &layout->batch->profiles[layout->profiles[place - 1]];
-    const struct batch_profile *profile = &layout->batch->profiles[layout->profiles[place]];
+    const struct batch_profile *before = &layout->batch->profiles[layout->profiles[index - 1]];
+    const struct batch_profile *profile = &layout->batch->profiles[layout->profiles[index]];
     const uint32_t *series = layout->dictionary->series;
     return series[before->series] != series[profile->series] ||
            block_hour(before->time_ns) != block_hour(profile->time_ns);
@@ -213,7 +213,8 @@ static enum err_code append_granule(const struct layout *layout, const struct gr
 }
 
 /*
- * An estimate of the block's size: too much wastes memory, too little costs copies while it grows.
+ * Estimates the block's size: a larger estimate wastes memory, a smaller one costs copies while the
+ * block grows.
  */
 static size_t estimate_bytes(const struct dictionary *dictionary, uint32_t sample_count)
 {

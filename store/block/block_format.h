@@ -22,8 +22,8 @@
  * A reader reads footer and sections in one piece from the end of the block, and extents when a
  * query needs them.
  *
- * A granule is what one series has in one hour, by the begin of its profiles. What is larger than
- * BLOCK_GRANULE_WEIGHT is several granules of that hour, each with profiles of its own. Profiles
+ * A granule contains the profiles of one series that begin in one hour. More than
+ * BLOCK_GRANULE_WEIGHT in an hour become several granules, each with profiles of its own. Profiles
  * are numbered in order of time (ordinals); rows are sorted by stack, then by ordinal. An entry is
  * a stack with its rows. The columns of the extents:
  *
@@ -49,9 +49,9 @@
  * compressed); its numbers are packed as in bitpack.h.
  *
  * Stacks are a tree in preorder: what a node calls follows it. Per node the tree stores how many
- * levels it is above the deepest place that it could have (0: a child of the node before), its
- * frame (location), and one bit: a stack ends here. Stacks are numbered in this order. Stack 0 is
- * the empty one, the root, even where it does not occur.
+ * levels the node is above a child of the node before it (0: it is such a child), its frame
+ * (location), and one bit: a stack ends here. Stacks are numbered in this order. Stack 0 is the
+ * empty one, the root, even where it does not occur.
  */
 #ifndef STORE_BLOCK_BLOCK_FORMAT_H
 #define STORE_BLOCK_BLOCK_FORMAT_H
@@ -92,17 +92,17 @@ enum block_section {
     BLOCK_SECTION_COUNT
 };
 
-struct block_section_place {
+struct block_section_extent {
     uint64_t offset;
     uint64_t stored_bytes; /* without the padding after it */
     uint64_t flat_bytes;   /* before zstd; equal to stored_bytes: not compressed */
     uint32_t crc;
     uint32_t reserved;
 };
-static_assert(sizeof(struct block_section_place) == 32, "no holes");
+static_assert(sizeof(struct block_section_extent) == 32, "no holes");
 
 struct block_footer {
-    struct block_section_place sections[BLOCK_SECTION_COUNT];
+    struct block_section_extent sections[BLOCK_SECTION_COUNT];
     uint64_t block_bytes; /* from the header to the end of the footer */
     uint64_t row_count;
     uint32_t granule_count;

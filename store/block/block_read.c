@@ -125,21 +125,21 @@ static enum err_code read_section(struct block *block, enum block_section sectio
 {
     static const char *const names[BLOCK_SECTION_COUNT] = {"strings",    "tables", "stacks",
                                                            "label sets", "series", "granules"};
-    const struct block_section_place *place = &block->footer.sections[section];
+    const struct block_section_extent *extent = &block->footer.sections[section];
     struct span bytes;
-    if (place->stored_bytes > BLOCK_SECTION_MAX_BYTES ||
-        place->flat_bytes > BLOCK_SECTION_MAX_BYTES)
+    if (extent->stored_bytes > BLOCK_SECTION_MAX_BYTES ||
+        extent->flat_bytes > BLOCK_SECTION_MAX_BYTES)
         return err_set(err, ERR_CORRUPT, "%s: the %s are too large", block->source.name,
                        names[section]);
     enum err_code code =
-        read_part(block, place->offset, block_align(place->stored_bytes), buffer, &bytes, err);
+        read_part(block, extent->offset, block_align(extent->stored_bytes), buffer, &bytes, err);
     if (code)
         return code;
-    if (crc32c(bytes) != place->crc)
+    if (crc32c(bytes) != extent->crc)
         return err_set(err, ERR_CORRUPT, "%s: the %s are broken", block->source.name,
                        names[section]);
-    const struct span stored = span_of(bytes.data, (size_t)place->stored_bytes);
-    const size_t flat_bytes = (size_t)place->flat_bytes;
+    const struct span stored = span_of(bytes.data, (size_t)extent->stored_bytes);
+    const size_t flat_bytes = (size_t)extent->flat_bytes;
     if (stored.size == flat_bytes && bytes.data != buffer->data) { /* in memory already */
         *ret_flat = stored;
         return ERR_NONE;

@@ -509,10 +509,10 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
 static void append_section(struct block_writer *writer, enum block_section section,
                            const struct buf *flat)
 {
-    struct block_section_place *place = &writer->footer.sections[section];
+    struct block_section_extent *extent = &writer->footer.sections[section];
     const size_t begin = writer->pending.size;
-    place->offset = writer->offset;
-    place->flat_bytes = flat->size;
+    extent->offset = writer->offset;
+    extent->flat_bytes = flat->size;
     struct err err;
     if (!writer->level || flat->size == 0 ||
         compress_zstd_with(writer->columns.zstd, buf_span(flat), writer->level, &writer->pending,
@@ -521,20 +521,20 @@ static void append_section(struct block_writer *writer, enum block_section secti
         writer->pending.size = begin;
         buf_append_span(&writer->pending, buf_span(flat));
     }
-    place->stored_bytes = writer->pending.size - begin;
-    place->crc = end_part(writer, begin);
+    extent->stored_bytes = writer->pending.size - begin;
+    extent->crc = end_part(writer, begin);
 }
 
 /* An uncompressed section is written in place. */
 static void append_plain_section(struct block_writer *writer, const struct dictionary *dictionary,
                                  enum block_section section)
 {
-    struct block_section_place *place = &writer->footer.sections[section];
+    struct block_section_extent *extent = &writer->footer.sections[section];
     const size_t begin = writer->pending.size;
-    place->offset = writer->offset;
+    extent->offset = writer->offset;
     dictionary_write_section(dictionary, section, effort_of(writer->level), &writer->pending);
-    place->stored_bytes = place->flat_bytes = writer->pending.size - begin;
-    place->crc = end_part(writer, begin);
+    extent->stored_bytes = extent->flat_bytes = writer->pending.size - begin;
+    extent->crc = end_part(writer, begin);
 }
 
 enum err_code block_writer_finish(struct block_writer *writer, const struct dictionary *dictionary,

@@ -74,8 +74,8 @@ struct block_summary {
     int64_t begin_ns; /* of the first profile */
     int64_t end_ns;   /* begin of the last profile */
     int64_t reach_ns; /* the latest end of a profile: its begin and its duration */
-    /* Tells blocks apart: of the footer, which contains a random id. A catalogue keeps it, so that
-     * another block in the place of this one is noticed. */
+    /* The checksum of the footer, which contains a random id, so it identifies the block. The
+     * catalogue stores it and thereby detects another block at this place. */
     uint32_t footer_crc;
 };
 

@@ -149,7 +149,7 @@ struct row {
     struct subset *subset;
     uint32_t *frames;
     struct stack_chains chains;
-    struct stack_place *ends;
+    struct stack_position *ends;
     uint32_t node_count;
     uint32_t stack_count;
     uint32_t *last; /* frames of the last stack, by depth */
@@ -174,7 +174,7 @@ static void add_stack(struct row *row, const uint32_t *leaf_first, uint32_t dept
         *frames++ = last[at] = take_location(row->subset, root_first[-1L - at]);
     row->depth = depth;
     row->ends[row->stack_count++] =
-        (struct stack_place){.node = row->node_count - 1, .chain = row->chains.count - 1};
+        (struct stack_position){.node = row->node_count - 1, .chain = row->chains.count - 1};
 }
 
 /* Counts the frames of all stacks that samples refer to, and the deepest; marks each in stacks. */
@@ -214,13 +214,13 @@ static enum err_code take_stacks(struct subset *subset, struct dictionary_of_bat
     struct row row = {
         .subset = subset,
         .frames = arena_new_raw(subset->arena, uint32_t, frames + 1),
-        .ends = arena_new_raw(subset->arena, struct stack_place, count + (size_t)1),
+        .ends = arena_new_raw(subset->arena, struct stack_position, count + (size_t)1),
         .last = arena_new_raw(subset->scratch, uint32_t, deepest + 1),
         .node_count = 1,
         .stack_count = 1,
     };
     stack_chains_init(&row.chains, subset->arena, subset->scratch, count);
-    row.ends[0] = (struct stack_place){.node = STACKS_ROOT};
+    row.ends[0] = (struct stack_position){.node = STACKS_ROOT};
     row.frames[0] = STACKS_NO_FRAME;
     for (uint32_t i = 0; i < batch->stack_count; i++) {
         const uint64_t start = batch->stack_start[i];

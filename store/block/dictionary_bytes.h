@@ -33,8 +33,8 @@ struct arena;
 struct dictionary;
 
 /* Whether a reader accepts the dictionary: its strings together, and each table, are small enough.
- * Strings are stored without what they share with the one before, so their stored size says
- * nothing. */
+ * Strings are stored without the prefix that they share with the string before, so their stored
+ * size does not bound their size in memory. */
 bool dictionary_is_readable(const struct dictionary *dictionary);
 /* Appends a section (any but BLOCK_GRANULES) to output. */
 void dictionary_write_section(const struct dictionary *dictionary, enum block_section section,

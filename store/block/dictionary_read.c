@@ -322,7 +322,7 @@ static void read_tables(struct reading *reading, struct profile *tables)
 
 /* ---- stacks ---- */
 
-/* Loads eight bytes of bits from the given byte, or what is left of them. */
+/* Loads eight bytes of bits from the given byte, or the rest if fewer are left. */
 static uint64_t bits_at(struct span bits, size_t byte)
 {
     uint64_t word = 0;
@@ -337,11 +337,11 @@ static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t e
     enum { WORD_BITS = 64 };
     const struct span bits = read_bytes(reading);
     const uint32_t count = stacks->node_count - 1;
-    struct stack_place *ends =
-        arena_new_raw(reading->arena, struct stack_place, expected + (size_t)1);
-    struct stack_place place = {.node = STACKS_ROOT};
+    struct stack_position *ends =
+        arena_new_raw(reading->arena, struct stack_position, expected + (size_t)1);
+    struct stack_position position = {.node = STACKS_ROOT};
     uint32_t found = 0;
-    ends[found++] = place;
+    ends[found++] = position;
     if (bits.size != (count + (size_t)7) / 8) {
         reading->wrong = reading->wrong ? reading->wrong : "stacks' ends are cut short";
         return;
@@ -355,10 +355,10 @@ static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t e
             return;
         }
         for (; word; word &= word - 1) {
-            place.node = first + (uint32_t)__builtin_ctzll(word) + 1;
-            while (place.node >= stacks_chain_end(stacks, place.chain))
-                place.chain++;
-            ends[found++] = place;
+            position.node = first + (uint32_t)__builtin_ctzll(word) + 1;
+            while (position.node >= stacks_chain_end(stacks, position.chain))
+                position.chain++;
+            ends[found++] = position;
         }
     }
     if (found != expected + 1)

@@ -46,7 +46,7 @@ struct building {
     struct table series_labels;
     struct stack_hash_set frames;
     struct stack_hash_set stacks;
-    uint32_t *place_of_location; /* sorted number by unsorted number */
+    uint32_t *sorted_locations; /* sorted number by unsorted number */
 };
 
 enum { OF_MAPPINGS, OF_FUNCTIONS, OF_LABEL_SETS, OF_SERIES };
@@ -163,13 +163,13 @@ static const bool *find_locations(struct building *building, const struct input 
     for (uint32_t i = 0; i < stacks->stack_count; i++)
         nodes[stacks->ends[i].node] = input->use->stacks[i];
     /* Backwards, since callers come before what they call. */
-    struct stack_place place = {.node = stacks->node_count, .chain = stacks->chain_count - 1};
-    while (--place.node != STACKS_ROOT) {
-        place.chain -= place.node < stacks->chains[place.chain].first;
-        if (!nodes[place.node])
+    struct stack_position position = {.node = stacks->node_count, .chain = stacks->chain_count - 1};
+    while (--position.node != STACKS_ROOT) {
+        position.chain -= position.node < stacks->chains[position.chain].first;
+        if (!nodes[position.node])
             continue;
-        nodes[stacks_caller(stacks, place).node] = true;
-        locations[stacks->frames[place.node]] = true;
+        nodes[stacks_caller(stacks, position).node] = true;
+        locations[stacks->frames[position.node]] = true;
     }
     return locations;
 }
@@ -301,15 +301,15 @@ static uint32_t *sort_numbers(struct arena *arena, uint32_t count,
                               uint32_t **ret_order)
 {
     uint32_t *order = arena_new_raw(arena, uint32_t, count);
-    uint32_t *places = arena_new_raw(arena, uint32_t, count);
+    uint32_t *ranks = arena_new_raw(arena, uint32_t, count);
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
     if (count)
         qsort_r(order, count, sizeof(*order), compare, context);
     for (uint32_t i = 0; i < count; i++)
-        places[order[i]] = i;
+        ranks[order[i]] = i;
     *ret_order = order;
-    return places;
+    return ranks;
 }
 
 /* Sorts strings by bytes: "" is first and keeps number 0. */
@@ -318,14 +318,14 @@ static const uint32_t *sort_strings(struct building *building, struct profile *t
     const uint32_t count = building->strings.count;
     const struct span *texts = building->strings.items;
     uint32_t *order;
-    const uint32_t *places =
+    const uint32_t *ranks =
         sort_numbers(building->scratch, count, compare_texts, building->strings.items, &order);
     struct span *sorted = arena_new_raw(building->arena, struct span, count);
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = texts[order[i]];
     tables->strings = sorted;
     tables->string_count = count;
-    return places;
+    return ranks;
 }
 
 static void renumber_tables(struct building *building, struct profile *tables,
@@ -354,8 +354,8 @@ static void sort_locations(struct building *building, struct profile *tables)
     const struct profile_location *from = building->locations.items;
     const struct profile_line *from_lines = building->lines.items;
     uint32_t *order;
-    building->place_of_location = sort_numbers(building->scratch, count, compare_locations,
-                                               building->locations.items, &order);
+    building->sorted_locations = sort_numbers(building->scratch, count, compare_locations,
+                                              building->locations.items, &order);
     struct profile_location *locations =
         arena_new_raw(building->arena, struct profile_location, count);
     struct profile_line *lines =
@@ -418,14 +418,14 @@ static const uint32_t *sort_series(struct building *building, struct dictionary 
     dictionary->series_labels = labels;
     dictionary->series_label_count = building->series_labels.count;
     uint32_t *order;
-    const uint32_t *places =
+    const uint32_t *ranks =
         sort_numbers(building->scratch, count, compare_series, dictionary, &order);
     struct batch_series *sorted = arena_new_raw(building->arena, struct batch_series, count);
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = series[order[i]];
     dictionary->series = sorted;
     dictionary->series_count = count;
-    return places;
+    return ranks;
 }
 
 /* ---- stacks ---- */
@@ -436,9 +436,9 @@ static void add_path(const struct building *building, const struct input *input,
     const struct stacks *from = &input->dictionary->stacks;
     const uint32_t depth = stacks_depth(from, stack);
     uint32_t *frames = stack_paths_add(paths, depth);
-    struct stack_place place = from->ends[stack];
-    for (uint32_t at = depth; at-- > 0; place = stacks_caller(from, place))
-        frames[at] = building->place_of_location[input->locations[from->frames[place.node]]];
+    struct stack_position position = from->ends[stack];
+    for (uint32_t at = depth; at-- > 0; position = stacks_caller(from, position))
+        frames[at] = building->sorted_locations[input->locations[from->frames[position.node]]];
 }
 
 /* Most stacks occurred in an earlier input: their hashes are enough, their frames are not read. */

@@ -135,7 +135,7 @@ ROW_INLINE uint64_t sum_part(const struct chunk *chunk, const struct row_sums *r
 }
 
 /* The position in the entries where a chunk begins. */
-struct place {
+struct position {
     const uint32_t *stack; /* of the entry, and its count */
     const uint32_t *count;
     uint32_t left;   /* rows of it that are not added yet; 0: the next entry begins */
@@ -143,22 +143,22 @@ struct place {
 };
 
 ROW_INLINE void add_chunk(const struct row_sums *rows, const struct chunk *chunk, uint32_t count,
-                          struct place *place, int64_t *sums)
+                          struct position *position, int64_t *sums)
 {
     for (uint32_t at = 0, end; at < count; at = end) {
-        if (!place->left) {
-            place->stack++;
-            place->left = *++place->count;
+        if (!position->left) {
+            position->stack++;
+            position->left = *++position->count;
             /* an entry's first ordinal is stored unchanged */
-            place->before = 0u - rows->are_distinct;
+            position->before = 0u - rows->are_distinct;
         }
-        end = place->left < count - at ? at + place->left : count;
-        const uint32_t zero = chunk->ordinals[BEGIN + at] - place->before;
+        end = position->left < count - at ? at + position->left : count;
+        const uint32_t zero = chunk->ordinals[BEGIN + at] - position->before;
         const uint64_t sum = sum_part(chunk, rows, at, end, zero);
-        int64_t *total = &sums[*place->stack];
+        int64_t *total = &sums[*position->stack];
         *total = (int64_t)((uint64_t)*total + sum * (uint64_t)rows->divisor);
-        place->left -= end - at;
-        place->before = chunk->ordinals[BEGIN + end] - zero;
+        position->left -= end - at;
+        position->before = chunk->ordinals[BEGIN + end] - zero;
     }
 }
 
@@ -180,14 +180,14 @@ ROW_INLINE void add(const struct row_sums *rows, struct columns *columns, int64_
     struct chunk chunk;
     memset(chunk.steps, 0, sizeof(chunk.steps));
     memset(chunk.low, 0, sizeof(chunk.low));
-    struct place place = {.stack = rows->stacks,
-                          .count = rows->counts,
-                          .left = rows->counts[0],
-                          .before = 0u - rows->are_distinct};
+    struct position position = {.stack = rows->stacks,
+                                .count = rows->counts,
+                                .left = rows->counts[0],
+                                .before = 0u - rows->are_distinct};
     for (uint32_t left = rows->row_count; left;) {
         const uint32_t count = left < CHUNK ? left : CHUNK;
         fill(&chunk, rows, columns, count);
-        add_chunk(rows, &chunk, count, &place, sums);
+        add_chunk(rows, &chunk, count, &position, sums);
         left -= count;
     }
 }

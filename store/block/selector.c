@@ -117,7 +117,7 @@ static enum err_code take_escape(struct parser *parser, struct buf *value)
     static const char names[] = "\\\"'nt";
     static const char bytes[] = "\\\"'\n\t";
     const int c = peek_char(parser);
-    const char *place = c > 0 ? strchr(names, c) : NULL;
+    const char *found = c > 0 ? strchr(names, c) : NULL;
     const size_t left = parser->text.size - parser->at;
     uint8_t byte;
     if (c == 'x' && left > HEX_DIGITS &&
@@ -126,11 +126,11 @@ static enum err_code take_escape(struct parser *parser, struct buf *value)
         parser->at += 1 + HEX_DIGITS;
         return ERR_NONE;
     }
-    if (!place)
+    if (!found)
         return fail_at(parser, parser->at - 1,
                        "\\ stands only before \\, a quote, n, t and x with two hexadecimal digits "
                        "(write `...` for an expression)");
-    buf_append_byte(value, (uint8_t)bytes[place - names]);
+    buf_append_byte(value, (uint8_t)bytes[found - names]);
     parser->at++;
     return ERR_NONE;
 }
@@ -649,7 +649,8 @@ static bool find_label(const struct dictionary *dictionary, const struct batch_s
     return false;
 }
 
-/* What a match may take: with the interpreter (REGEX_MATCH_STEPS), and then as regex.h states. */
+/* Returns the maximum time of a match: REGEX_MATCH_STEPS with the interpreter, then the time of the
+ * DFA fallback that regex.h states. */
 static int64_t most_ns(const struct matcher *matcher, struct span value)
 {
     enum { STEP_NS = 10 };

@@ -1,5 +1,5 @@
 /*
- * selector: which series, and which of their samples, a query is about.
+ * selector: selects the series, and their samples, of a query.
  *
  *   selector := [type] ["{" [matcher {"," matcher}] [","] "}"]
  *   type     := name of a profile type: two, three or more of its parts, joined by ":"

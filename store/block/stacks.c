@@ -261,10 +261,11 @@ bool stack_paths_finish(const struct stack_paths *paths, struct arena *arena,
     if (count > STACKS_NODES_MAX)
         return false;
     uint32_t *frames = arena_new_raw(arena, uint32_t, count);
-    struct stack_place *ends = arena_new_raw(arena, struct stack_place, paths->count + (size_t)1);
+    struct stack_position *ends =
+        arena_new_raw(arena, struct stack_position, paths->count + (size_t)1);
     struct stack_chains chains;
     stack_chains_init(&chains, arena, scratch, paths->count);
-    ends[0] = (struct stack_place){.node = STACKS_ROOT};
+    ends[0] = (struct stack_position){.node = STACKS_ROOT};
     frames[0] = STACKS_NO_FRAME;
     uint32_t node_count = 1, stack_count = 1, depth_before = 0;
     for (uint32_t i = 0; i < paths->count; i++) {
@@ -277,7 +278,7 @@ bool stack_paths_finish(const struct stack_paths *paths, struct arena *arena,
                    more * sizeof(*frames));
             node_count += more;
             ends[stack_count++] =
-                (struct stack_place){.node = node_count - 1, .chain = chains.count - 1};
+                (struct stack_position){.node = node_count - 1, .chain = chains.count - 1};
         }
         depth_before = depth;
         stack_of_path[path] = stack_count - 1; /* equal paths are one stack */

@@ -33,7 +33,7 @@ struct arena;
 struct stack_paths;
 
 /* A node and its chain. */
-struct stack_place {
+struct stack_position {
     uint32_t node;
     uint32_t chain;
 };
@@ -41,17 +41,17 @@ struct stack_place {
 /* The nodes from first to before the next chain's first: each is called by the one before it. */
 struct stack_chain {
     uint32_t first;
-    uint32_t depth;            /* of the first */
-    struct stack_place caller; /* of the first; the root's chain has the root itself */
+    uint32_t depth;               /* of the first */
+    struct stack_position caller; /* of the first; the root's chain has the root itself */
 };
 
 struct stacks {
-    uint32_t node_count;              /* at least 1 */
-    uint32_t stack_count;             /* at least 1 */
-    uint32_t chain_count;             /* at least 1: the root's, whose depth is 0 */
-    const uint32_t *frames;           /* per node; the root's is STACKS_NO_FRAME */
-    const struct stack_chain *chains; /* in order of their nodes */
-    const struct stack_place *ends;   /* per stack: its node, ascending */
+    uint32_t node_count;               /* at least 1 */
+    uint32_t stack_count;              /* at least 1 */
+    uint32_t chain_count;              /* at least 1: the root's, whose depth is 0 */
+    const uint32_t *frames;            /* per node; the root's is STACKS_NO_FRAME */
+    const struct stack_chain *chains;  /* in order of their nodes */
+    const struct stack_position *ends; /* per stack: its node, ascending */
 };
 
 #define STACKS_NO_FRAME UINT32_MAX
@@ -61,20 +61,20 @@ enum { STACKS_NODES_MAX = 1 << 28 };
 /* The number of frames of a stack. */
 static inline uint32_t stacks_depth(const struct stacks *stacks, uint32_t stack)
 {
-    const struct stack_place end = stacks->ends[stack];
+    const struct stack_position end = stacks->ends[stack];
     const struct stack_chain *chain = &stacks->chains[end.chain];
     return chain->depth + end.node - chain->first;
 }
 
 /* The caller of a node that is not the root. */
-static inline struct stack_place stacks_caller(const struct stacks *stacks,
-                                               struct stack_place place)
+static inline struct stack_position stacks_caller(const struct stacks *stacks,
+                                                  struct stack_position position)
 {
-    const struct stack_chain *chain = &stacks->chains[place.chain];
-    if (place.node == chain->first)
+    const struct stack_chain *chain = &stacks->chains[position.chain];
+    if (position.node == chain->first)
         return chain->caller;
-    place.node--;
-    return place;
+    position.node--;
+    return position;
 }
 
 /* The node after the chain's last. */

@@ -1,6 +1,6 @@
 /*
- * catalogue: the PostgreSQL tables that record which segments and blocks exist, what was sent, what
- * is deleted, how long the rest is kept, and which parts cannot be read.
+ * catalogue: the PostgreSQL tables that record which segments and blocks exist, the usage of
+ * tenants, deletions, retention rules, and which parts cannot be read.
  *
  * The tables are in api/migrations/0006_store.sql. The files store/catalogue/catalogue*.c are the
  * only ones of store/ that contain SQL. A flush is one transaction: catalogue_begin_flush finds the
@@ -219,7 +219,7 @@ struct catalogue_claim {
     int64_t tenant_id;
     uint32_t level; /* compaction level of the inputs; 0: segments */
     const struct catalogue_place *places;
-    const int64_t *owners; /* [count]: the id of the segment or block at each place */
+    const int64_t *owners; /* [count]: the id of the segment or block of each place */
     uint32_t count;        /* 0: nothing is due */
     int64_t *ids;          /* ids of the segments or blocks, distinct */
     uint32_t id_count;
@@ -232,8 +232,8 @@ struct catalogue_claim {
     int64_t retention_key;        /* is_expiry: the key of `rules`, or of older rules */
 };
 
-/* The tenant that is served next. */
-struct catalogue_turn {
+/* The order in which claims choose among due work. */
+struct catalogue_claim_order {
     uint64_t rotation;
     const int64_t *costly; /* ids of tenants */
     uint32_t costly_count;
@@ -249,15 +249,15 @@ struct catalogue_turn {
  *   4. a block on which a retention rule is due, or that was not checked against
  *      the current rules;
  *   5. a marked part that is due for a retry.
- * turn->rotation counts the caller's claims. In CATALOGUE_CLAIM_ROTATION consecutive claims each
+ * order->rotation counts the caller's claims. In CATALOGUE_CLAIM_ROTATION consecutive claims each
  * kind, including segments that a deletion waits for, is tried first at least once, so that no kind
- * starves another. In kinds 1 to 3 tenants of turn->costly come after all others, so that a tenant
- * whose merges take long does not starve the rest. With turn->only_needed only kinds 2 and 4, and
+ * starves another. In kinds 1 to 3 tenants of order->costly come after all others, so that a tenant
+ * whose merges take long does not starve the rest. With order->only_needed only kinds 2 and 4, and
  * of kind 1 segments that a deletion waits for, are tried. retention_s applies to tenants without a
  * retention of their own. *ret_claim is in arena; its count is 0 when nothing is due.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, const struct catalogue_turn *turn,
+                              int64_t retention_s, const struct catalogue_claim_order *order,
                               struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
 
 /* Renews the writer's heartbeat and the lease of the claim. Handles: ERR_CONFLICT (one of both was
@@ -342,17 +342,17 @@ enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct
 
 /* ---- the search for orphans: objects that no row names (store/maintain/orphans.h) ---- */
 
-/* One turn of the search. At most one server has a turn at a time. */
+/* One time slice of the search. At most one server searches at a time. */
 struct catalogue_search {
     struct pg_connection *connection;
-    bool is_locked;            /* false: another server has its turn, and nothing is due here */
+    bool is_locked;            /* false: another server searches now, and nothing is due here */
     const int64_t *writer_ids; /* ended writers whose search is due, not all if there are many */
     uint32_t count;
     const char *begun_at;
 };
 
 /*
- * Begins a turn; catalogue_end_search ends it, also after a failure. Writers with ids above
+ * Begins a time slice; catalogue_end_search ends it, also after a failure. Writers with ids above
  * after_writer_id come first. A writer is due at its end, 150 s later, then after twice the time
  * since its end each time. Its last search is the first that begins a day or more after its end: by
  * then its last puts have finished. Results are in arena.

@@ -239,17 +239,17 @@ static enum err_code claim_any(struct claim_request *claim_request, uint64_t rot
     return code;
 }
 
-static const char *write_costly(struct arena *arena, const struct catalogue_turn *turn)
+static const char *write_costly(struct arena *arena, const struct catalogue_claim_order *order)
 {
     buf_auto list;
     buf_init(&list, LIST_MAX_BYTES);
-    for (uint32_t i = 0; i < turn->costly_count; i++)
-        catalogue_append_number(&list, turn->costly[i]);
+    for (uint32_t i = 0; i < order->costly_count; i++)
+        catalogue_append_number(&list, order->costly[i]);
     return catalogue_end_list(arena, &list);
 }
 
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, const struct catalogue_turn *turn,
+                              int64_t retention_s, const struct catalogue_claim_order *order,
                               struct catalogue_claim *ret_claim, struct err *err)
 {
     pg_auto connection = NULL;
@@ -258,11 +258,11 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                                           .arena = arena,
                                           .writer_id = writer_id,
                                           .retention_s = retention_s,
-                                          .costly = write_costly(arena, turn),
+                                          .costly = write_costly(arena, order),
                                           .mark = {.reason = CATALOGUE_NOT_MARKED}};
     if (!code)
-        code = turn->only_needed ? claim_needed(&claim_request, err)
-                                 : claim_any(&claim_request, turn->rotation, err);
+        code = order->only_needed ? claim_needed(&claim_request, err)
+                                  : claim_any(&claim_request, order->rotation, err);
     if (code)
         return code;
     read_claim(arena, claim_request.result, ret_claim);

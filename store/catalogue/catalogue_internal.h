@@ -1,5 +1,6 @@
 /*
- * catalogue_internal: what the files store/catalogue/catalogue*.c share. No other file includes it.
+ * catalogue_internal: the functions that the files store/catalogue/catalogue*.c share. No other
+ * file includes it.
  *
  * Threads: as catalogue.h. Every function takes the caller's connection; results live in the arena.
  */
@@ -59,7 +60,7 @@ struct catalogue_place *catalogue_read_places(struct arena *arena, const struct 
     "    SELECT t.segment_id, t.tenant_id FROM segment_tenant t JOIN ended e"                      \
     "    ON t.leased_by = e.id ORDER BY t.segment_id, t.tenant_id FOR UPDATE OF t SKIP LOCKED)"
 
-/* ERR_CONFLICT when this writer no longer holds all that it claimed. */
+/* ERR_CONFLICT if this writer no longer holds all rows of its claim. */
 enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err) MUST_USE;
 
 /* Renews the heartbeat of a writer and locks its row. ERR_CONFLICT when the writer was ended. */

@@ -5,7 +5,7 @@
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
-/* Of a turn: more cannot be searched within it. */
+/* Limits of one time slice: more writers cannot be searched within it. */
 enum { WRITERS_AT_ONCE = 256, LIST_MAX_BYTES = 64 << 20 };
 
 /* An advisory lock of PostgreSQL. It belongs to the session, so it ends with the server. */

@@ -1,5 +1,5 @@
 /*
- * match_budget: how much processor time a merge may spend on matching series with the selectors of
+ * match_budget: limits the CPU time that a merge spends on matching series with the selectors of
  * deletions and retention rules.
  *
  * One thread merges for all teams, and a match with an expression may take milliseconds. A merge

@@ -92,7 +92,7 @@ int64_t retention_latest_cutoff(const struct retention *retention)
     return retention->latest_cutoff_ns;
 }
 
-/* Returns the place of the first rule that matches the series; count: none does. */
+/* Returns the index of the first rule that matches the series; count: none does. */
 static enum err_code find_rule(const struct retention *retention,
                                const struct dictionary *dictionary, uint32_t series,
                                uint32_t *ret_rule, struct err *err)

@@ -1,5 +1,5 @@
 /*
- * retention: how long the profiles of each series are kept. The first of the tenant's rules that
+ * retention: the retention of the profiles of each series. The first of the tenant's rules that
  * matches a series applies, else the tenant's default.
  *
  * Queries skip a profile from the moment at which it expires; merges leave it out. A block is

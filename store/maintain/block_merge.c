@@ -22,7 +22,7 @@ struct source {
 };
 
 /* A profile of the current granule. */
-struct profile_place {
+struct gathered_profile {
     struct block_profile profile;
     uint32_t number; /* in the order in which they were read */
 };
@@ -30,7 +30,7 @@ struct profile_place {
 /* Rows of one output granule as they are read, unsorted. */
 struct gathered {
     struct arena *arena;
-    struct profile_place *profiles;
+    struct gathered_profile *profiles;
     uint32_t profile_count;
     uint32_t row_count;
     uint32_t *stacks;
@@ -280,7 +280,7 @@ static void reserve(struct gathered *gathered, const struct source *sources, uin
         profiles += sources[i].granule->profile_count;
         timestamps += sources[i].granule->timestamp_count;
     }
-    gathered->profiles = arena_new_raw(gathered->arena, struct profile_place, profiles);
+    gathered->profiles = arena_new_raw(gathered->arena, struct gathered_profile, profiles);
     gathered->stacks = arena_new_raw(gathered->arena, uint32_t, rows);
     gathered->ordinals = arena_new_raw(gathered->arena, uint32_t, rows);
     gathered->values = arena_new_raw(gathered->arena, int64_t, rows);
@@ -317,8 +317,8 @@ static void gather_rows(const struct merging *merging, const struct source *sour
         if (!is_wanted(merging, source, &rows->profiles[i]))
             continue;
         number_of_ordinal[i] = gathered->profile_count;
-        gathered->profiles[gathered->profile_count] =
-            (struct profile_place){.profile = rows->profiles[i], .number = gathered->profile_count};
+        gathered->profiles[gathered->profile_count] = (struct gathered_profile){
+            .profile = rows->profiles[i], .number = gathered->profile_count};
         gathered->profile_count++;
     }
     uint64_t at = 0;
@@ -342,9 +342,9 @@ static void gather_rows(const struct merging *merging, const struct source *sour
 
 /* ---- in order ---- */
 
-static int compare_places(const void *a, const void *b)
+static int compare_profiles(const void *a, const void *b)
 {
-    const struct profile_place *x = a, *y = b;
+    const struct gathered_profile *x = a, *y = b;
     if (x->profile.time_ns != y->profile.time_ns)
         return x->profile.time_ns < y->profile.time_ns ? -1 : 1;
     return (x->number > y->number) - (x->number < y->number);
@@ -356,7 +356,7 @@ static struct block_profile *order_profiles(struct gathered *gathered)
     const uint32_t count = gathered->profile_count;
     struct block_profile *profiles = arena_new_raw(gathered->arena, struct block_profile, count);
     uint32_t *ordinal_of_number = arena_new_raw(gathered->arena, uint32_t, count);
-    qsort(gathered->profiles, count, sizeof(*gathered->profiles), compare_places);
+    qsort(gathered->profiles, count, sizeof(*gathered->profiles), compare_profiles);
     for (uint32_t i = 0; i < count; i++) {
         profiles[i] = gathered->profiles[i].profile;
         ordinal_of_number[gathered->profiles[i].number] = i;
@@ -410,17 +410,17 @@ static void order_timestamps(const struct gathered *gathered, const struct keyed
                              struct block_rows *rows)
 {
     uint32_t *counts = arena_new_raw(gathered->arena, uint32_t, gathered->row_count);
-    int64_t *moments = arena_new_raw(gathered->arena, int64_t, gathered->timestamp_count);
+    int64_t *timestamps = arena_new_raw(gathered->arena, int64_t, gathered->timestamp_count);
     uint64_t at = 0;
     for (uint32_t i = 0; i < gathered->row_count; i++) {
         const uint32_t row = order[i].row;
         counts[i] = gathered->timestamp_counts[row];
-        memcpy(moments + at, gathered->timestamps + gathered->timestamp_starts[row],
-               counts[i] * sizeof(*moments));
+        memcpy(timestamps + at, gathered->timestamps + gathered->timestamp_starts[row],
+               counts[i] * sizeof(*timestamps));
         at += counts[i];
     }
     rows->timestamp_counts = counts;
-    rows->timestamps = moments;
+    rows->timestamps = timestamps;
 }
 
 static enum err_code write_gathered(struct merging *merging, const struct source *source,

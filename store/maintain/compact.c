@@ -21,7 +21,7 @@
 /* A merge makes an object for each day, one after the other, and each may need all names of the
  * inputs. DAYS_MAX limits what one segment may need. Several are merged together up to
  * DAYS_TOGETHER days and up to WORK_TOGETHER_GIB of open inputs times days, and a claim that takes
- * longer than TURN_S returns the rest, so that other tenants wait for seconds. MAX_OPEN_BYTES is
+ * longer than SLICE_S returns the rest, so that other tenants wait for seconds. MAX_OPEN_BYTES is
  * the default of maintenance_options.max_open_bytes. Blocks of the last level that do not fit
  * together are merged after LARGE_S at the earliest. */
 enum {
@@ -30,7 +30,7 @@ enum {
     DAYS_MAX = 4096,
     DAYS_TOGETHER = 256,
     WORK_TOGETHER_GIB = 4,
-    TURN_S = 5,
+    SLICE_S = 5,
     RENEW_S = 15,
     RETRY_S = 10,
     LARGE_S = 3600,
@@ -79,7 +79,7 @@ static enum err_code renew_lease(struct compaction *compaction)
 
 static enum err_code renew_while_matching(void *context, struct err *err)
 {
-    (void)err; /* it is the compaction's */
+    (void)err; /* the error is the compaction's */
     return renew_lease(context);
 }
 
@@ -96,8 +96,8 @@ static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
     return ERR_CORRUPT;
 }
 
-/* Reads the input again: a transient failure may be over. If it still fails and no other object can
- * be read either, the disk or bucket is unreachable, and nothing is marked. */
+/* Reads the input again, because the first failure may have been transient. If it still fails and
+ * no other object can be read either, the disk or bucket is unreachable, and nothing is marked. */
 static bool is_unreadable(const struct compaction *compaction, uint32_t place,
                           const struct err *failure)
 {
@@ -721,13 +721,13 @@ static enum err_code merge_part(const struct maintenance_options *options, int64
  * 4-7 fails (a run is at most what is left), 4-5 fails, 4 is merged, 5-6 fails, 5 is marked, 6-7 is
  * merged: three merges and one mark instead of eight segments that stay.
  *
- * After TURN_S the inputs that are left are released, so that the next claim may be of another
+ * After SLICE_S the inputs that are left are released, so that the next claim may be of another
  * tenant.
  */
 static enum err_code merge_claim(const struct maintenance_options *options, int64_t writer_id,
                                  const struct catalogue_claim *claim, struct err *err)
 {
-    const int64_t end_ns = clock_monotonic_ns() + TURN_S * CLOCK_NS_PER_S;
+    const int64_t end_ns = clock_monotonic_ns() + SLICE_S * CLOCK_NS_PER_S;
     uint32_t size = claim->id_count;
     enum err_code code = ERR_NONE;
     for (uint32_t first = 0; first < claim->id_count && !code;) {

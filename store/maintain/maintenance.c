@@ -83,7 +83,7 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
     arena_auto arena = arena_create();
     const int64_t begin_ns = clock_monotonic_ns();
     int64_t costly[TENANT_COSTS_COUNT];
-    const struct catalogue_turn turn = {
+    const struct catalogue_claim_order order = {
         .rotation = maintenance->rotation++,
         .costly = costly,
         .costly_count = tenant_costs_list(&maintenance->costs, begin_ns, costly),
@@ -94,7 +94,7 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
     enum err_code code = writer_get(options->writer, &writer_id, err);
     if (!code)
         code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
-                               &turn, &claim, err);
+                               &order, &claim, err);
     if (code || !claim.count)
         return code;
     *ret_did = true;

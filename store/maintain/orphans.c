@@ -16,9 +16,9 @@
 
 enum {
     FIRST_S = 2,   /* after the start */
-    EVERY_S = 10,  /* between turns */
-    RETRY_S = 150, /* after a turn that failed */
-    TURN_S = 5,    /* no search of a writer begins later in the turn */
+    EVERY_S = 10,  /* between time slices */
+    RETRY_S = 150, /* after a time slice that failed */
+    SLICE_S = 5,   /* no search of a writer begins later in the time slice */
     KEYS_AT_ONCE = 1000,
     KEY_ROOM = 48
 };
@@ -26,7 +26,7 @@ enum {
 struct orphans {
     struct maintenance_options options;
     pthread_t thread;
-    int64_t last_writer_id; /* the search goes on behind it, so a failure delays no other writer */
+    int64_t last_writer_id; /* the search continues after it, so a failure delays no other writer */
     pthread_mutex_t mutex;  /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;
@@ -56,7 +56,7 @@ static bool should_stop(struct orphans *orphans)
  *   The connection breaks, and with it the      another server may search the same writer: both
  *   lock                                        discard the same keys.
  *   A put stores its object after the search    a later search finds it. Each note has the time at
- *                                               which the turn began, so the last search has begun
+ *                                               which the slice began, so the last search has begun
  *                                               a day after the end of the writer.
  */
 struct found_keys {
@@ -114,12 +114,12 @@ static enum err_code search_writer(struct orphans *orphans, struct catalogue_sea
     return code;
 }
 
-/* ---- turns ---- */
+/* ---- time slices ---- */
 
 static enum err_code search_due(struct orphans *orphans, struct catalogue_search *search,
                                 struct err *err)
 {
-    const int64_t end_ns = clock_monotonic_ns() + TURN_S * CLOCK_NS_PER_S;
+    const int64_t end_ns = clock_monotonic_ns() + SLICE_S * CLOCK_NS_PER_S;
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < search->count && !code && clock_monotonic_ns() < end_ns; i++) {
         orphans->last_writer_id = search->writer_ids[i];
@@ -128,7 +128,7 @@ static enum err_code search_due(struct orphans *orphans, struct catalogue_search
     return code;
 }
 
-static enum err_code take_turn(struct orphans *orphans, struct err *err)
+static enum err_code search_slice(struct orphans *orphans, struct err *err)
 {
     arena_auto arena = arena_create();
     struct catalogue_search search;
@@ -147,7 +147,7 @@ static enum err_code take_turn(struct orphans *orphans, struct err *err)
 /* ---- the thread ---- */
 
 /* False when the thread has to end. */
-static bool wait_for_turn(struct orphans *orphans, int64_t wait_s)
+static bool wait_for_slice(struct orphans *orphans, int64_t wait_s)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -165,9 +165,9 @@ static void *orphans_main(void *context)
 {
     struct orphans *orphans = context;
     const struct maintenance_options *options = &orphans->options;
-    for (int64_t wait_s = FIRST_S; wait_for_turn(orphans, wait_s);) {
+    for (int64_t wait_s = FIRST_S; wait_for_slice(orphans, wait_s);) {
         struct err err;
-        const enum err_code code = take_turn(orphans, &err);
+        const enum err_code code = search_slice(orphans, &err);
         if (code && code != ERR_CANCELLED && options->report)
             options->report(options->report_context, "orphans", &err);
         wait_s = code ? RETRY_S : EVERY_S;

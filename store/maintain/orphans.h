@@ -2,9 +2,10 @@
  * orphans: the thread that searches the objects of ended writers for those that no row names, and
  * discards them.
  *
- * It is not the maintenance thread, since a listing of a bucket may take long. The search has turns
- * of a few seconds; one server has a turn at a time. A writer is searched until a day after its end
- * (catalogue_begin_search), because a put that failed may store its object late. Private to store/.
+ * It is not the maintenance thread, since a listing of a bucket may take long. The search runs in
+ * time slices of a few seconds, on one server at a time. A writer is searched until a day after its
+ * end (catalogue_begin_search), because a put that failed may store its object late. Private to
+ * store/.
  */
 #ifndef STORE_MAINTAIN_ORPHANS_H
 #define STORE_MAINTAIN_ORPHANS_H

@@ -76,7 +76,7 @@ static enum err_code examine_piece(struct repair *repair, uint32_t i)
     struct piece *piece = &repair->pieces[i];
     struct err err;
     enum err_code code = read_piece(repair, i, &err);
-    if (code == ERR_IO) /* perhaps a transient failure */
+    if (code == ERR_IO) /* the failure may be transient */
         code = read_piece(repair, i, &err);
     piece->is_whole = !code;
     repair->whole_count += !code;

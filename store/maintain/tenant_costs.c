@@ -14,8 +14,8 @@ static int64_t cost_at(const struct tenant_cost *cost, int64_t now_ns)
     return left_ns - (int64_t)((double)left_ns / 2 * part);
 }
 
-/* The tenant's place, a free one, or that of the tenant with the lowest cost. */
-static struct tenant_cost *find_place(struct tenant_costs *costs, int64_t tenant_id, int64_t now_ns)
+/* Returns the tenant's slot, a free one, or that of the tenant with the lowest cost. */
+static struct tenant_cost *find_slot(struct tenant_costs *costs, int64_t tenant_id, int64_t now_ns)
 {
     struct tenant_cost *lowest = &costs->list[0];
     for (uint32_t i = 0; i < costs->count; i++) {
@@ -30,9 +30,9 @@ static struct tenant_cost *find_place(struct tenant_costs *costs, int64_t tenant
 void tenant_costs_add(struct tenant_costs *costs, int64_t tenant_id, int64_t duration_ns,
                       int64_t now_ns)
 {
-    struct tenant_cost *place = find_place(costs, tenant_id, now_ns);
-    const int64_t before_ns = place->tenant_id == tenant_id ? cost_at(place, now_ns) : 0;
-    *place = (struct tenant_cost){
+    struct tenant_cost *slot = find_slot(costs, tenant_id, now_ns);
+    const int64_t before_ns = slot->tenant_id == tenant_id ? cost_at(slot, now_ns) : 0;
+    *slot = (struct tenant_cost){
         .tenant_id = tenant_id, .cost_ns = before_ns + duration_ns, .noted_ns = now_ns};
 }
 

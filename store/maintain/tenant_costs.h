@@ -1,5 +1,5 @@
 /*
- * tenant_costs: how long the merges of each tenant took lately.
+ * tenant_costs: the recent duration of the merges of each tenant.
  *
  * One thread merges for all tenants. A tenant whose merges took TENANT_COSTS_LIMIT_NS within about
  * the last minute is costly: the others' work comes first (catalogue_claim). A cost is halved every

@@ -96,7 +96,7 @@ static enum err_code read_place(struct verification *verification,
         verification->result.byte_count += footer->block_bytes;
     }
     if (!code && footer->block_bytes != (place->bytes ? place->bytes : entry->object_bytes))
-        code = err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the catalogue says %" PRIu64,
+        code = err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the catalogue records %" PRIu64,
                        footer->block_bytes, place->bytes ? place->bytes : entry->object_bytes);
     block_cache_return(&opened);
     return code;
@@ -140,7 +140,7 @@ static enum err_code compare_with_catalogue(struct verification *verification,
                      entry->row_count, entry->begin_ns, entry->end_ns, entry->reach_ns));
 }
 
-/* The part can be read: without its mark, merges take it. */
+/* The part can be read, so its mark is removed and merges take it again. */
 static enum err_code unmark(struct verification *verification, const struct catalogue_entry *entry)
 {
     bool did = false;

@@ -1,6 +1,6 @@
 /*
- * cadence: how long a snapshot, or a profile without a duration, counts: both have a begin and no
- * end.
+ * cadence: the time for which a snapshot, or a profile without a duration, counts: both have a
+ * begin and no end.
  *
  * Such a profile counts until the next one of its series, unless there is a gap between the two.
  * The interval around the i-th profile is the median of five distances: the one from it to the

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 /*
- * Bytes per profile while gains are computed: order, number, time, since_ns, distance, restarted.
+ * Bytes per profile while increases are computed: order, number, time, since_ns, distance,
+ * restarted.
  */
 enum { EMISSION_BYTES = 2 * sizeof(uint32_t) + 3 * sizeof(int64_t) + sizeof(bool) };
 
@@ -176,7 +177,7 @@ static void find_restarts(const struct counter_increase *increase, uint32_t snap
     }
 }
 
-/* As the snapshots of several processes in one series do. */
+/* Snapshots of several processes in one series look like that, too. */
 static bool restart_often(const bool *restarted, uint32_t snapshot_count)
 {
     enum { FEW_RESTARTS = 3 };
@@ -201,7 +202,7 @@ static void sort_by_key(struct counter_increase *increase)
     order_rows(increase);
 }
 
-/* Returns since_ns[i], the begin of the time in which snapshot i gained. */
+/* Returns since_ns[i], the begin of the time to which the increase of snapshot i belongs. */
 static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, const bool *restarted)
 {
     int64_t *since_ns = mem_new(int64_t, snapshot_count + (size_t)1);
@@ -218,28 +219,28 @@ struct emission {
     struct counter_increase *increase;
     const int64_t *times_ns;
     const int64_t *since_ns;
-    void (*gain)(void *context, const struct counter_gain *gained);
+    void (*add)(void *context, const struct counter_delta *delta);
     void *context;
 };
 
-static void emit_gain(const struct emission *emission, uint32_t key, uint32_t snapshot,
-                      int64_t value)
+static void emit_increase(const struct emission *emission, uint32_t key, uint32_t snapshot,
+                          int64_t value)
 {
     struct counter_increase *increase = emission->increase;
     const uint64_t size = (uint64_t)(value < 0 ? -value : value);
-    increase->overflows |= size >= COUNTER_INCREASE_MAX - increase->gained;
+    increase->overflows |= size >= COUNTER_INCREASE_MAX - increase->magnitude;
     if (increase->overflows)
         return;
-    increase->gained += size;
-    const struct counter_gain gained = {.key = key,
+    increase->magnitude += size;
+    const struct counter_delta delta = {.key = key,
                                         .since_ns = emission->since_ns[snapshot],
                                         .time_ns = emission->times_ns[snapshot],
                                         .value = value};
-    emission->gain(emission->context, &gained);
+    emission->add(emission->context, &delta);
 }
 
-static void emit_gains(const struct counter_increase *increase, uint32_t snapshot_count,
-                       const bool *restarted, const struct emission *emission)
+static void emit_increases(const struct counter_increase *increase, uint32_t snapshot_count,
+                           const bool *restarted, const struct emission *emission)
 {
     const struct counter_row *rows = increase->rows, *before = NULL;
     int64_t value, value_before = 0;
@@ -249,14 +250,15 @@ static void emit_gains(const struct counter_increase *increase, uint32_t snapsho
         const bool has_before = before && before->key == row->key &&
                                 before->snapshot + 1 == row->snapshot && !restarted[row->snapshot];
         if (row->snapshot)
-            emit_gain(emission, row->key, row->snapshot,
-                      add_limited(value, has_before ? -value_before : 0));
-        /* A key may lose what another key gains, when a stack's labels change without a restart. */
+            emit_increase(emission, row->key, row->snapshot,
+                          add_limited(value, has_before ? -value_before : 0));
+        /* The value of a key may decrease by the increase of another key, when a stack's labels
+         * change without a restart. */
         const uint32_t next = row->snapshot + 1;
         const bool has_next =
             i < increase->row_count && rows[i].key == row->key && rows[i].snapshot == next;
         if (!has_next && next < snapshot_count && !restarted[next])
-            emit_gain(emission, row->key, next, -value);
+            emit_increase(emission, row->key, next, -value);
         before = row;
         value_before = value;
     }
@@ -264,7 +266,7 @@ static void emit_gains(const struct counter_increase *increase, uint32_t snapsho
 
 void counter_increase_compute(struct counter_increase *increase,
                               void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
-                              void (*gain)(void *context, const struct counter_gain *gained),
+                              void (*add)(void *context, const struct counter_delta *delta),
                               void *context)
 {
     const uint32_t snapshot_count = number_snapshots(increase);
@@ -280,9 +282,9 @@ void counter_increase_compute(struct counter_increase *increase,
     const struct emission emission = {.increase = increase,
                                       .times_ns = times_ns,
                                       .since_ns = since_ns,
-                                      .gain = gain,
+                                      .add = add,
                                       .context = context};
-    emit_gains(increase, snapshot_count, restarted, &emission);
+    emit_increases(increase, snapshot_count, restarted, &emission);
     mem_free(since_ns);
     mem_free(restarted);
 }

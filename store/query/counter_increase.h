@@ -1,17 +1,17 @@
 /*
- * counter_increase: what the counters of one series gained between snapshots.
+ * counter_increase: the counter deltas of one series: the increases between consecutive snapshots.
  *
  * A snapshot is a number per stack, counted since the process began. Profiles with equal times are
- * one snapshot, whatever blocks they are in and in which order they are added. Between two
- * snapshots a stack gained the difference. If any stack has a lower value than before, the process
- * has restarted between the two, and each stack gained its whole value in the later snapshot. The
- * first snapshot gains nothing: it is the starting point.
+ * one snapshot, whatever blocks they are in and in which order they are added. The increase of a
+ * stack between two snapshots is the difference of its numbers. If any stack has a lower value than
+ * before, the process has restarted between the two, and the increase of each stack is its whole
+ * value in the later snapshot. The first snapshot has no increase: it is the starting point.
  *
  * Each row has a key chosen by the caller, such as a stack with some labels. Restarts are detected
- * by stack, so that the gains of all keys add up to the whole.
+ * by stack, so that the increases of all keys add up to the whole.
  *
  * Example, one key per stack:
- *   time  a  b   restarted  gain a  gain b
+ *   time  a  b   restarted  delta a  delta b
  *   0     5  1
  *   10    8  1   no         3       0
  *   20    2  4   yes (a)    2       4
@@ -33,7 +33,7 @@ struct block_rows;
 /* Key of a row that is only used to detect restarts. */
 #define COUNTER_INCREASE_LEFT_OUT UINT32_MAX
 
-/* Only gains have a limit: the sum of all snapshots may be any number. */
+/* Only increases have a limit: the sum of all snapshots may be any number. */
 #define COUNTER_INCREASE_MAX (UINT64_C(1) << 62)
 
 /* All rows of one series. All zeros: empty. counter_increase_compute sets the last three members.
@@ -46,9 +46,11 @@ struct counter_increase {
     uint32_t time_count;
     uint32_t time_capacity;
     struct stack_hash_set stacks;
-    /* The sum of all gains without their signs. The caller sets it to that of the series before. */
-    uint64_t gained;
-    bool overflows;      /* gained would reach COUNTER_INCREASE_MAX: the other gains are missing */
+    /* The sum of the absolute values of all increases. The caller sets it to that of the series
+     * before. */
+    uint64_t magnitude;
+    bool overflows;      /* magnitude would reach COUNTER_INCREASE_MAX: the other increases are
+                            missing */
     bool restarts_often; /* in more than a quarter of the snapshots */
 };
 
@@ -67,7 +69,7 @@ const int64_t *counter_increase_times(const struct counter_increase *increase, u
 size_t counter_increase_memory(const struct counter_increase *increase);
 
 /* The increase of a key from since_ns until the snapshot at time_ns. */
-struct counter_gain {
+struct counter_delta {
     uint32_t key;
     int64_t since_ns;
     int64_t time_ns;
@@ -78,12 +80,12 @@ struct counter_gain {
  * Called once, after all profiles are added. Calls covered (NULL: not needed) for each snapshot but
  * the first with the time since the one before. After a restart that time is at most the interval
  * of the snapshots there (store/query/cadence.h), since the process began at an unknown time in
- * between. Then calls gain for each key and each snapshot but the first that the key is in. Gains
- * of one key and snapshot are adjacent.
+ * between. Then calls add with the increase of each key for each snapshot but the first that the
+ * key is in. Increases of one key and snapshot are adjacent.
  */
 void counter_increase_compute(struct counter_increase *increase,
                               void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
-                              void (*gain)(void *context, const struct counter_gain *gained),
+                              void (*add)(void *context, const struct counter_delta *delta),
                               void *context);
 
 #endif

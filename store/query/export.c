@@ -270,9 +270,9 @@ static void append_stack(struct export *export, uint32_t stack)
     const uint32_t epoch = parquet_epoch(export->writer);
     if (export->stack_epoch != epoch || export->stack != stack) {
         export->names.count = export->frames.count = 0;
-        for (struct stack_place place = stacks->ends[stack]; place.node != STACKS_ROOT;
-             place = stacks_caller(stacks, place))
-            push_location(export, stacks->frames[place.node]);
+        for (struct stack_position position = stacks->ends[stack]; position.node != STACKS_ROOT;
+             position = stacks_caller(stacks, position))
+            push_location(export, stacks->frames[position.node]);
         export->stack = stack;
         export->stack_epoch = epoch;
     }
@@ -503,9 +503,10 @@ enum err_code export_write(const struct scan_source *source, struct arena *arena
 {
     struct store_statistics statistics = {0};
     struct job job = {.sink = sink, .statistics = &statistics};
-    struct store_query walked = *query;
-    walked.wants_single_profiles = true;
-    enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, write_export, &job, err);
+    struct store_query export_query = *query;
+    export_query.wants_single_profiles = true;
+    enum err_code code =
+        scan_run(source, &export_query, SCAN_TASKS, arena, write_export, &job, err);
     if (code)
         return code;
     if (!statistics.profile_count && !statistics.broken_count)

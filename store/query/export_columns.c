@@ -63,7 +63,7 @@ static enum err_code find_labels(const struct scan *scan, struct export_columns 
     if (count > STORE_EXPORT_LABELS_MAX)
         return err_set(err, ERR_TOO_LARGE,
                        "the series have %u different names of labels, of which each would be a "
-                       "column: there may be %d, ask for fewer series",
+                       "column: there may be %d: select fewer series",
                        count, STORE_EXPORT_LABELS_MAX);
     if (count)
         qsort(names, count, sizeof(*names), compare_names);

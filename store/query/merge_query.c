@@ -29,9 +29,9 @@ struct merge {
     struct weights weights; /* of gauges */
     double unit_ns;         /* unit of the sums of gauges, scaled by 2^scale_bits */
     int scale_bits;
-    uint64_t gained; /* counter_increase.gained of all series so far */
-    bool has_gains;  /* a counter gained something in the window */
-    uint32_t *keys;  /* buffer, per row */
+    uint64_t increase_magnitude; /* counter_increase.magnitude of all series so far */
+    bool has_increases;          /* a counter increased in the window */
+    uint32_t *keys;              /* buffer, per row */
     uint32_t key_capacity;
     struct store_result result;
 };
@@ -447,7 +447,7 @@ static enum err_code add_means(struct merge *merge)
     return code;
 }
 
-/* ---- differences ---- */
+/* ---- counter deltas ---- */
 
 /* Sets keys[i] to the number of row i in the union. Rows of one stack without labels are looked up
  * once. */
@@ -491,8 +491,8 @@ static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
     return check_limits(merge, counter_increase_memory(increase));
 }
 
-/* The scale of gains: as many bits for fractions as the sum of all values leaves, or none. */
-static int gain_scale_bits(const struct scan *scan)
+/* The scale of increases: as many bits for fractions as the sum of all values leaves, or none. */
+static int increase_scale_bits(const struct scan *scan)
 {
     enum { MOST = 40 };
     uint64_t magnitude = 0;
@@ -518,27 +518,27 @@ static int64_t first_part(const struct merge *merge, int64_t value, int64_t part
 }
 
 /*
- * A gain is spread evenly over the time between its snapshots; the part inside the window counts.
+ * An increase is spread evenly over the time between its snapshots; the part inside the window
+ * counts.
  */
-static void add_gain(void *context, const struct counter_gain *gained)
+static void add_increase(void *context, const struct counter_delta *delta)
 {
     struct merge *merge = context;
     const struct store_query *query = merge->scan->query;
-    const int64_t duration_ns = cadence_distance(gained->since_ns, gained->time_ns);
-    const int64_t from_ns = gained->since_ns > query->start_ns
-                                ? 0
-                                : cadence_distance(gained->since_ns, query->start_ns);
-    const int64_t to_ns = gained->time_ns < query->end_ns
+    const int64_t duration_ns = cadence_distance(delta->since_ns, delta->time_ns);
+    const int64_t from_ns =
+        delta->since_ns > query->start_ns ? 0 : cadence_distance(delta->since_ns, query->start_ns);
+    const int64_t to_ns = delta->time_ns < query->end_ns
                               ? duration_ns
-                              : cadence_distance(gained->since_ns, query->end_ns);
+                              : cadence_distance(delta->since_ns, query->end_ns);
     if (from_ns >= to_ns)
         return;
-    merge->has_gains = true;
-    *stack_union_sum(merge->stacks, gained->key) +=
-        first_part(merge, gained->value, to_ns, duration_ns);
+    merge->has_increases = true;
+    *stack_union_sum(merge->stacks, delta->key) +=
+        first_part(merge, delta->value, to_ns, duration_ns);
     if (from_ns)
-        *stack_union_start(merge->stacks, gained->key) +=
-            first_part(merge, gained->value, from_ns, duration_ns);
+        *stack_union_start(merge->stacks, delta->key) +=
+            first_part(merge, delta->value, from_ns, duration_ns);
 }
 
 static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
@@ -559,8 +559,8 @@ static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_
     return code;
 }
 
-static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint32_t end,
-                                      struct neighbours *neighbours)
+static enum err_code add_series_increases(struct merge *merge, uint32_t begin, uint32_t end,
+                                          struct neighbours *neighbours)
 {
     struct scan *scan = merge->scan;
     struct counter_increase increase = {0};
@@ -577,14 +577,14 @@ static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint3
     if (!code)
         code = add_neighbours(merge, begin, end, false, &increase, neighbours);
     if (!code) {
-        increase.gained = merge->gained;
-        counter_increase_compute(&increase, NULL, add_gain, merge);
-        merge->gained = increase.gained;
+        increase.magnitude = merge->increase_magnitude;
+        counter_increase_compute(&increase, NULL, add_increase, merge);
+        merge->increase_magnitude = increase.magnitude;
         merge->scan->statistics.restarting_count += increase.restarts_often;
         const int64_t *times_ns = counter_increase_times(&increase, &count);
         neighbours_end_series(neighbours, times_ns, count);
         if (increase.overflows)
-            code = scan_refuse_gains(scan);
+            code = scan_refuse_increases(scan);
     }
     counter_increase_fini(&increase);
     return code;
@@ -598,11 +598,11 @@ static enum err_code add_increases(struct merge *merge)
     enum err_code code = ERR_NONE;
     neighbours_init(&neighbours, scan);
     scan_sort_by_series(scan);
-    merge->scale_bits = gain_scale_bits(scan);
+    merge->scale_bits = increase_scale_bits(scan);
     for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
         for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
             end++;
-        code = add_series_gains(merge, i, end, &neighbours);
+        code = add_series_increases(merge, i, end, &neighbours);
     }
     merge->result.wanted_reach_ns = neighbours.wanted_reach_ns;
     return code;
@@ -707,7 +707,7 @@ static enum err_code make_profile(struct merge *merge)
     type.labels = merge->labels;
     type.check_memory = check_samples;
     type.check_context = merge;
-    const bool has_data = has_own || merge->has_gains || merge->weights.covered_ns;
+    const bool has_data = has_own || merge->has_increases || merge->weights.covered_ns;
     result->type = scan->type_count && has_data ? scan->types[0].name : "";
     struct profile *profile;
     const int64_t *starts;

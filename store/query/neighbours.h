@@ -2,7 +2,7 @@
  * neighbours: finds the snapshots outside the window that a query needs, series by series.
  *
  * The CADENCE_NEIGHBOURS nearest times on each side of the window determine the contribution of a
- * snapshot before the window and the gain of a counter across the window's edges. A query that
+ * snapshot before the window and the increase of a counter across the window's edges. A query that
  * needs these neighbours scans with a reach (reach_ns and ahead_ns of store_query, which are then
  * equal), and again with a longer reach if some of them may lie beyond it. The same holds for
  * deltas without a duration.
@@ -53,8 +53,8 @@ static inline bool neighbours_is_unread(const struct scan_task *task)
 /*
  * Finds the next of the series' tasks (begin <= i < end) outside one side of the window that may
  * have neighbours, from the edge outwards, and sets its range to the needed profiles, which may be
- * empty. *ret_task NULL: there are enough, or no more. Called until then; what is read in between
- * is recorded with neighbours_note. Handles: as scan_note_read.
+ * empty. *ret_task NULL: there are enough, or no more. Called until then; the profiles that are
+ * read in between are recorded with neighbours_note. Handles: as scan_note_read.
  */
 enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *tasks,
                               uint32_t begin, uint32_t end, bool is_before,

@@ -61,8 +61,8 @@ struct range {
     bool has_lost_rows; /* rows of deltas or gauges were read whose labels are not wanted */
     struct counter_increase increase;
     struct interleaving interleaving; /* of gauges */
-    uint64_t all_gained;              /* counter_increase.gained of all series of the pass so far */
-    struct map_u64 gained;            /* indexes of values, by time of the snapshot */
+    uint64_t increase_magnitude; /* counter_increase.magnitude of all series of the pass so far */
+    struct map_u64 earlier_increases; /* indexes of values, by time of the snapshot */
     /* The current granule: */
     int64_t *values; /* per profile, of one group */
     uint32_t value_capacity;

@@ -34,7 +34,7 @@ static enum err_code read_pass(struct range *range)
 {
     const struct scan *scan = range->scan;
     enum err_code code = ERR_NONE;
-    range->all_gained = 0;
+    range->increase_magnitude = 0;
     for (uint32_t i = 0, end; i < scan->task_count && !code && !lacks_neighbours(range); i = end) {
         const uint32_t series = scan->tasks[i].series;
         for (end = i; end < scan->task_count && scan->tasks[end].series == series;)
@@ -123,8 +123,8 @@ static void range_fini(struct range *range)
     range->row_numbers = (struct map_u64){0};
     range->row_sum_count = 0;
     spread_fini(&range->spread);
-    map_u64_fini(&range->gained);
-    range->gained = (struct map_u64){0};
+    map_u64_fini(&range->earlier_increases);
+    range->earlier_increases = (struct map_u64){0};
     counter_increase_fini(&range->increase);
 }
 
@@ -151,9 +151,10 @@ static enum err_code try_to_compute(struct range *range, struct scan *scan)
     range->scan = scan;
     range->aggregation = scan->type_count ? scan->types[0].aggregation : STORE_SUM;
     if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
-        return err_set(scan->err, ERR_INVALID,
-                       "moments: %s is not a delta and has no timestamps: leave out moments",
-                       scan->types[0].name);
+        return err_set(
+            scan->err, ERR_INVALID,
+            "by_timestamps: %s is not a delta and has no timestamps: leave out by_timestamps",
+            scan->types[0].name);
     if (range->query->is_rate && range->aggregation == STORE_MEAN)
         return err_set(scan->err, ERR_INVALID,
                        "rate: %s is a gauge, which has no rate: set rate=false",

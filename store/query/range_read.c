@@ -447,7 +447,7 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
 
 bool range_is_idle(const struct range *range, const struct scan_task *task)
 {
-    return range->aggregation != STORE_DIFFERENCE && !task->granule->row_count;
+    return range->aggregation != STORE_COUNTER_DELTA && !task->granule->row_count;
 }
 
 enum err_code range_read_task(struct range *range, struct scan_task *task)
@@ -469,7 +469,7 @@ enum err_code range_read_task(struct range *range, struct scan_task *task)
     const bool wants_timestamps = !task->has_totals_only && range->query->is_by_timestamps &&
                                   (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
     const bool wants_rows =
-        wants_labels || wants_timestamps || range->aggregation == STORE_DIFFERENCE;
+        wants_labels || wants_timestamps || range->aggregation == STORE_COUNTER_DELTA;
     if (wants_rows || range->query->filter) {
         enum err_code code = scan_open_stacks(range->scan, task);
         if (code || task->is_broken)

@@ -39,7 +39,7 @@ static void add_point(const struct range_sums *sums, struct store_range_series *
     series->covered_ns += covered_ns;
 }
 
-/* In place of a group: the sum of those that were not chosen. */
+/* Used instead of a group: the sum of the groups that were not chosen. */
 #define OTHER_GROUPS UINT32_MAX
 
 /* False: the group has nothing in this step. */

@@ -2,30 +2,30 @@
 
 #include "lib/base/vec.h"
 
-static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
+static void cover_increases(void *context, int64_t since_ns, int64_t time_ns)
 {
     struct range *range = context;
     spread_cover(&range->spread, since_ns, time_ns - since_ns);
 }
 
-/* The sum of the gains that other groups had until a snapshot. */
-static int64_t *find_gained(struct range *range, int64_t time_ns)
+/* The sum of the increases of other groups until a snapshot. */
+static int64_t *find_earlier_increase(struct range *range, int64_t time_ns)
 {
-    const uint32_t count = range->gained.count;
-    const uint32_t number = map_u64_add(&range->gained, (uint64_t)time_ns, count);
+    const uint32_t count = range->earlier_increases.count;
+    const uint32_t number = map_u64_add(&range->earlier_increases, (uint64_t)time_ns, count);
     vec_reserve(range->values, range->value_capacity, number + 1);
     if (number == count)
         range->values[number] = 0;
     return &range->values[number];
 }
 
-static void add_gain(void *context, const struct counter_gain *gained)
+static void add_increase(void *context, const struct counter_delta *delta)
 {
     struct range *range = context;
-    const int64_t value = gained->key % 2 ? gained->value : 0;
-    int64_t *before = find_gained(range, gained->time_ns);
-    spread_add_part(&range->spread, gained->key / 2, gained->since_ns,
-                    gained->time_ns - gained->since_ns, *before, value);
+    const int64_t value = delta->key % 2 ? delta->value : 0;
+    int64_t *before = find_earlier_increase(range, delta->time_ns);
+    spread_add_part(&range->spread, delta->key / 2, delta->since_ns,
+                    delta->time_ns - delta->since_ns, *before, value);
     *before += value;
 }
 
@@ -55,8 +55,8 @@ static enum err_code add_to_groups(struct range *range, uint32_t series)
 static void begin_series(struct range *range)
 {
     spread_begin_series(&range->spread);
-    map_u64_fini(&range->gained);
-    range->gained = (struct map_u64){0};
+    map_u64_fini(&range->earlier_increases);
+    range->earlier_increases = (struct map_u64){0};
     range->has_left_out = range->has_lost_rows = false;
     range->interleaving = (struct interleaving){0};
     neighbours_begin_series(&range->neighbours);
@@ -93,8 +93,8 @@ static enum err_code read_left_out(struct range *range, struct scan_task *tasks,
 static void add_idle_series(struct range *range, const struct scan_task *task)
 {
     const struct coverage *covered = &range->spread.covered;
-    if (range->aggregation == STORE_DIFFERENCE || range->spread.sum_count || range->has_lost_rows ||
-        !covered->count)
+    if (range->aggregation == STORE_COUNTER_DELTA || range->spread.sum_count ||
+        range->has_lost_rows || !covered->count)
         return;
     row_labels_begin(range->labels, task->block, task->granule);
     const uint32_t group = row_labels_group(range->labels, 0);
@@ -146,7 +146,7 @@ static void end_series(struct range *range, const struct scan_task *task)
         interleaving_is_found(&range->interleaving, range->spread.times_ns,
                               range->spread.time_count);
     add_idle_series(range, task);
-    if (range->aggregation == STORE_DIFFERENCE)
+    if (range->aggregation == STORE_COUNTER_DELTA)
         neighbours_end_series(&range->neighbours, times_ns, count);
     else
         neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
@@ -182,12 +182,12 @@ enum err_code range_read_series(struct range *range, struct scan_task *tasks, ui
     range->spread.goes_on = goes_on;
     range->spread.goes_on_context = range;
     enum err_code code = read_tasks(range, tasks, begin, end);
-    if (!code && range->aggregation == STORE_DIFFERENCE) {
-        range->increase.gained = range->all_gained;
-        counter_increase_compute(&range->increase, cover_gains, add_gain, range);
-        range->all_gained = range->increase.gained;
+    if (!code && range->aggregation == STORE_COUNTER_DELTA) {
+        range->increase.magnitude = range->increase_magnitude;
+        counter_increase_compute(&range->increase, cover_increases, add_increase, range);
+        range->increase_magnitude = range->increase.magnitude;
         if (range->increase.overflows)
-            code = scan_refuse_gains(range->scan);
+            code = scan_refuse_increases(range->scan);
         range->scan->statistics.restarting_count +=
             range->increase.restarts_often && !range->is_second_pass;
     } else if (!code)

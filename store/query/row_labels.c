@@ -337,11 +337,11 @@ static void add_own_word(struct row_labels *labels, const struct label_words *wo
         add_word(labels, word);
 }
 
-static void add_id(struct row_labels *labels, size_t place, const char *name, const uint8_t *id,
+static void add_id(struct row_labels *labels, size_t number, const char *name, const uint8_t *id,
                    size_t size)
 {
     static const char digits[] = "0123456789abcdef";
-    char *text = labels->link_text[place];
+    char *text = labels->link_text[number];
     bool is_there = false;
     for (size_t i = 0; i < size; i++) {
         text[2 * i] = digits[id[i] >> 4];
@@ -615,7 +615,7 @@ const char *row_labels_describe_absent(const struct row_labels *labels)
     return NULL;
 }
 
-/* Lists no names that exist: rows without a label that counts are not read. */
+/* The message lists no existing names, because rows without a label that counts are not read. */
 const char *row_labels_describe_absent_key(const struct row_labels *labels)
 {
     for (size_t i = 0; i < labels->filter_key_count; i++) {

@@ -128,7 +128,7 @@ enum err_code scan_check_magnitude(const struct scan *scan) MUST_USE;
 /* Sets ERR_TOO_LARGE for such a sum. */
 enum err_code scan_refuse_sum(const struct scan *scan) MUST_USE;
 /* Sets ERR_TOO_LARGE for increases that overflow (counter_increase.h). */
-enum err_code scan_refuse_gains(const struct scan *scan);
+enum err_code scan_refuse_increases(const struct scan *scan);
 /* Checks the query's limits; `bytes` are those of the result so far, on top of the scan's.
  * ERR_LIMIT: memory, bytes read, CPU time or wall-clock time. ERR_CANCELLED: no client waits any
  * more. ERR_BUSY: the memory of all queries is used up. Called between units of work. */

@@ -50,14 +50,14 @@ enum err_code scan_check_cpu(const struct scan *scan)
 enum err_code scan_refuse_sum(const struct scan *scan)
 {
     return err_set(scan->err, ERR_TOO_LARGE, "the values add up to more than 2^63%s",
-                   scan->query->profile ? "" : ": ask for fewer series or less time");
+                   scan->query->profile ? "" : ": select fewer series or a shorter time");
 }
 
 enum err_code scan_check_magnitude(const struct scan *scan)
 {
     uint64_t magnitude = 0;
     if (scan->query->profile ||
-        (scan->type_count && scan->types[0].aggregation == STORE_DIFFERENCE))
+        (scan->type_count && scan->types[0].aggregation == STORE_COUNTER_DELTA))
         return ERR_NONE;
     for (uint32_t i = 0; i < scan->task_count; i++) {
         magnitude += scan->tasks[i].granule->magnitude;
@@ -67,13 +67,13 @@ enum err_code scan_check_magnitude(const struct scan *scan)
     return ERR_NONE;
 }
 
-enum err_code scan_refuse_gains(const struct scan *scan)
+enum err_code scan_refuse_increases(const struct scan *scan)
 {
     return err_set(scan->err, ERR_TOO_LARGE,
-                   "the increases add up to more than 2^62: ask for fewer series or less time");
+                   "the increases add up to more than 2^62: select fewer series or a shorter time");
 }
 
-/* Asks for more of the shared memory, unless it was granted before. */
+/* Requests more of the shared memory, unless it was granted before. */
 static enum err_code request_memory(const struct scan *scan, size_t bytes)
 {
     const struct store_memory *memory = scan->query->memory;

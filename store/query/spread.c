@@ -297,19 +297,19 @@ static void find_cover(const struct spread *spread, uint32_t i, int64_t *ret_beg
                          ret_end_ns);
 }
 
-static void place_values(struct spread *spread)
+static void cover_values(struct spread *spread)
 {
     int64_t begin_ns = 0, end_ns = 0;
-    uint32_t place = UINT32_MAX; /* values mostly come in order of time */
+    uint32_t index = UINT32_MAX; /* values mostly come in order of time */
     for (uint32_t i = 0; i < spread->unknown_sums && !spread->is_stopped; i++) {
         const struct spread_unknown *one = &spread->unknown[i];
-        if (place == UINT32_MAX || spread->times_ns[place] != one->time_ns) {
+        if (index == UINT32_MAX || spread->times_ns[index] != one->time_ns) {
             const int64_t *found = bsearch(&one->time_ns, spread->times_ns, spread->time_count,
                                            sizeof(*spread->times_ns), compare_times);
             if (!found)
                 continue;
-            place = (uint32_t)(found - spread->times_ns);
-            find_cover(spread, place, &begin_ns, &end_ns);
+            index = (uint32_t)(found - spread->times_ns);
+            find_cover(spread, index, &begin_ns, &end_ns);
         }
         if (spread->are_gauges)
             add_gauge(spread, one->group, begin_ns, end_ns, one->value);
@@ -318,7 +318,7 @@ static void place_values(struct spread *spread)
     }
 }
 
-static void place_unknown(struct spread *spread)
+static void cover_unknown(struct spread *spread)
 {
     int64_t begin_ns, end_ns;
     spread->time_count = cadence_order(spread->times_ns, spread->time_count);
@@ -330,7 +330,7 @@ static void place_unknown(struct spread *spread)
         if (begin_ns < spread->steps.end_ns && end_ns > spread->steps.start_ns)
             coverage_add(&spread->covered, begin_ns, end_ns);
     }
-    place_values(spread);
+    cover_values(spread);
 }
 
 /* The longest gap that counts as covered: a small part of the shortest duration, of a step and of
@@ -348,6 +348,6 @@ static int64_t find_slack(const struct spread *spread)
 void spread_end_series(struct spread *spread)
 {
     if (spread->time_count)
-        place_unknown(spread);
+        cover_unknown(spread);
     coverage_close(&spread->covered, find_slack(spread));
 }

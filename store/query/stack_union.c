@@ -195,11 +195,11 @@ struct profile_build {
     struct stack_hash_set frames;
     uint32_t *location_of_frame; /* by number in frames */
     uint32_t frame_capacity;
-    struct map_u64 group_places; /* by group of labels: the first place of its labels */
+    struct map_u64 group_labels; /* by group of labels: the first index of its labels */
 };
 
-static uint32_t place_string(struct profile_build *profile_build, struct block_tables *block_tables,
-                             const struct profile *tables, uint32_t string)
+static uint32_t copy_string(struct profile_build *profile_build, struct block_tables *block_tables,
+                            const struct profile *tables, uint32_t string)
 {
     if (!block_tables->strings[string])
         block_tables->strings[string] =
@@ -207,34 +207,33 @@ static uint32_t place_string(struct profile_build *profile_build, struct block_t
     return block_tables->strings[string] - 1;
 }
 
-static uint32_t place_function(struct profile_build *profile_build,
-                               struct block_tables *block_tables, const struct profile *tables,
-                               uint32_t index)
+static uint32_t copy_function(struct profile_build *profile_build,
+                              struct block_tables *block_tables, const struct profile *tables,
+                              uint32_t index)
 {
     if (index == PROFILE_NONE)
         return PROFILE_NONE;
     if (!block_tables->functions[index]) {
         struct profile_function function = tables->functions[index];
-        function.name = place_string(profile_build, block_tables, tables, function.name);
+        function.name = copy_string(profile_build, block_tables, tables, function.name);
         function.system_name =
-            place_string(profile_build, block_tables, tables, function.system_name);
-        function.filename = place_string(profile_build, block_tables, tables, function.filename);
+            copy_string(profile_build, block_tables, tables, function.system_name);
+        function.filename = copy_string(profile_build, block_tables, tables, function.filename);
         block_tables->functions[index] =
             profile_builder_function(profile_build->builder, &function) + 1;
     }
     return block_tables->functions[index] - 1;
 }
 
-static uint32_t place_mapping(struct profile_build *profile_build,
-                              struct block_tables *block_tables, const struct profile *tables,
-                              uint32_t index)
+static uint32_t copy_mapping(struct profile_build *profile_build, struct block_tables *block_tables,
+                             const struct profile *tables, uint32_t index)
 {
     if (index == PROFILE_NONE)
         return PROFILE_NONE;
     if (!block_tables->mappings[index]) {
         struct profile_mapping mapping = tables->mappings[index];
-        mapping.filename = place_string(profile_build, block_tables, tables, mapping.filename);
-        mapping.build_id = place_string(profile_build, block_tables, tables, mapping.build_id);
+        mapping.filename = copy_string(profile_build, block_tables, tables, mapping.filename);
+        mapping.build_id = copy_string(profile_build, block_tables, tables, mapping.build_id);
         block_tables->mappings[index] =
             profile_builder_mapping(profile_build->builder, &mapping) + 1;
     }
@@ -252,10 +251,10 @@ static uint32_t make_location(struct profile_build *profile_build,
         location.line_count <= FEW
             ? few
             : arena_new_raw(profile_build->scratch, struct profile_line, location.line_count);
-    location.mapping = place_mapping(profile_build, block_tables, tables, location.mapping);
+    location.mapping = copy_mapping(profile_build, block_tables, tables, location.mapping);
     for (uint32_t i = 0; i < location.line_count; i++) {
         lines[i] = tables->lines[location.first_line + i];
-        lines[i].function = place_function(profile_build, block_tables, tables, lines[i].function);
+        lines[i].function = copy_function(profile_build, block_tables, tables, lines[i].function);
     }
     return profile_builder_location(profile_build->builder, &location, lines, location.line_count);
 }
@@ -275,8 +274,8 @@ static void begin_block(struct profile_build *profile_build, uint32_t block_numb
 
 /* Copies a frame; frames with equal hashes, of whichever block, are one location. Returns its
  * number plus 1. */
-static uint32_t place_location(struct profile_build *profile_build, uint32_t block_number,
-                               uint32_t index)
+static uint32_t copy_location(struct profile_build *profile_build, uint32_t block_number,
+                              uint32_t index)
 {
     struct block_tables *block_tables = &profile_build->block_tables[block_number];
     const struct block *block = profile_build->stacks->blocks[block_number];
@@ -310,8 +309,8 @@ struct last_stack {
  * at node 4. Only node 4 is after node 3; its caller is node 2 with depth 2, so c is appended and
  * the last two frames of the stack before, a and main, are copied.
  */
-static uint64_t place_stack(struct profile_build *profile_build, const struct origin *origin,
-                            struct last_stack *last, uint32_t *stack, uint64_t at)
+static uint64_t copy_stack(struct profile_build *profile_build, const struct origin *origin,
+                           struct last_stack *last, uint32_t *stack, uint64_t at)
 {
     const struct stacks *tree =
         &block_dictionary(profile_build->stacks->blocks[origin->block])->stacks;
@@ -319,22 +318,22 @@ static uint64_t place_stack(struct profile_build *profile_build, const struct or
         begin_block(profile_build, origin->block);
     const uint32_t *block_tables = profile_build->block_tables[origin->block].locations;
     const uint64_t begin = at;
-    struct stack_place place = tree->ends[origin->stack];
-    const uint32_t common = last->tree == tree && last->node < place.node ? last->node : 0;
-    *last = (struct last_stack){.tree = tree, .node = place.node};
-    while (place.node > common) {
-        const struct stack_chain *chain = &tree->chains[place.chain];
+    struct stack_position position = tree->ends[origin->stack];
+    const uint32_t common = last->tree == tree && last->node < position.node ? last->node : 0;
+    *last = (struct last_stack){.tree = tree, .node = position.node};
+    while (position.node > common) {
+        const struct stack_chain *chain = &tree->chains[position.chain];
         const uint32_t first = chain->first > common ? chain->first : common + 1;
-        for (; place.node >= first; place.node--) {
-            const uint32_t frame = tree->frames[place.node], known = block_tables[frame];
-            stack[at++] = (known ? known : place_location(profile_build, origin->block, frame)) - 1;
+        for (; position.node >= first; position.node--) {
+            const uint32_t frame = tree->frames[position.node], known = block_tables[frame];
+            stack[at++] = (known ? known : copy_location(profile_build, origin->block, frame)) - 1;
         }
-        if (place.node < chain->first)
-            place = chain->caller;
+        if (position.node < chain->first)
+            position = chain->caller;
     }
-    if (place.node != STACKS_ROOT) {
-        const struct stack_chain *chain = &tree->chains[place.chain];
-        const uint32_t depth = chain->depth + (place.node - chain->first);
+    if (position.node != STACKS_ROOT) {
+        const struct stack_chain *chain = &tree->chains[position.chain];
+        const uint32_t depth = chain->depth + (position.node - chain->first);
         memcpy(stack + at, stack + begin - depth, depth * sizeof(*stack));
         at += depth;
     }
@@ -389,14 +388,14 @@ static uint32_t fill_labels(struct profile_build *profile_build, const struct ro
 {
     uint32_t count;
     const struct label_words *words = row_labels_get(labels, group, &count);
-    const uint32_t first = map_u64_add(&profile_build->group_places, group, at);
-    struct profile_label *places = all + at;
+    const uint32_t first = map_u64_add(&profile_build->group_labels, group, at);
+    struct profile_label *labels_of_group = all + at;
     if (first != at) {
-        memcpy(places, all + first, count * sizeof(*places));
+        memcpy(labels_of_group, all + first, count * sizeof(*labels_of_group));
         return count;
     }
     for (uint32_t i = 0; i < count; i++)
-        places[i] = (struct profile_label){
+        labels_of_group[i] = (struct profile_label){
             .key = profile_builder_string(profile_build->builder, words[i].key),
             .text = profile_builder_string(profile_build->builder, words[i].text),
             .number = words[i].number,
@@ -430,7 +429,7 @@ static void fill_samples(struct profile_build *profile_build, struct arena *aren
             samples->starts_of_values[count] = start_of(stacks, i);
         samples->values[count++] = stacks->sums[i];
         samples->label_starts[count] = label_at;
-        at = place_stack(profile_build, &stacks->origins[i], &last, samples->stack, at);
+        at = copy_stack(profile_build, &stacks->origins[i], &last, samples->stack, at);
     }
     samples->starts[count] = at;
 }
@@ -476,7 +475,7 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
     }
     fill_samples(&profile_build, arena, type->labels, &samples);
     stack_hash_set_fini(&profile_build.frames);
-    map_u64_fini(&profile_build.group_places);
+    map_u64_fini(&profile_build.group_labels);
     mem_free(profile_build.location_of_frame);
     struct profile *profile;
     code = profile_builder_take(builder, &profile, err);

@@ -50,7 +50,7 @@ static int compare_frames(const void *a, const void *b, void *context)
     return span_compare(frames[*(const uint32_t *)a].name, frames[*(const uint32_t *)b].name);
 }
 
-/* The place of each frame in the order of names. */
+/* The rank of each frame in the order of names. */
 static uint32_t *rank_frames(struct arena *arena, const struct frame_table *table)
 {
     uint32_t count;
@@ -95,7 +95,7 @@ static int compare_sets(const void *a, const void *b, void *context)
     return order ? order : (i < i_end) - (j < j_end);
 }
 
-/* Per sample: the place of its labels in the order of their texts. */
+/* Per sample: the rank of its labels in the order of their texts. */
 static uint32_t *rank_labels(struct arena *arena, const struct profile *profile)
 {
     uint32_t *sets = arena_new_raw(arena, uint32_t, profile->sample_count);

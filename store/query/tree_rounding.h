@@ -2,19 +2,19 @@
  * tree_rounding: rounds the values of a merged profile to whole numbers, so that the sum of every
  * subtree of the call tree is right.
  *
- * The mean of a gauge over a window, and a counter's gain in a part of an interval, are fractions.
- * Rounded one by one, ten stacks of 0.4 would add up to 0, and ten of 0.6 to 10. Here the samples
- * are put in the order of the tree (by labels, then by the names of their frames from the root on),
- * and each gets the difference of the rounded sums up to it and before it. The samples of a subtree
- * follow each other, so their sum differs from the exact one by less than 1, and the total by at
- * most a half.
+ * The mean of a gauge over a window, and a counter's increase in a part of an interval, are
+ * fractions. Rounded one by one, ten stacks of 0.4 would add up to 0, and ten of 0.6 to 10. Here
+ * the samples are put in the order of the tree (by labels, then by the names of their frames from
+ * the root on), and each gets the difference of the rounded sums up to it and before it. The
+ * samples of a subtree follow each other, so their sum differs from the exact one by less than 1,
+ * and the total by at most a half.
  *
  * Example: the values 0.4 0.4 0.4 0.4 have the sums 0.4 0.8 1.2 1.6, rounded 0 1 1 2, and become 0
  * 1 0 1.
  *
- * A gain is the value until its end less the value until its begin; both are rounded in this way.
- * The order depends on names only, so the gains of consecutive windows add up exactly. Threads:
- * any. Private to store/.
+ * An increase is the value until its end less the value until its begin; both are rounded in this
+ * way. The order depends on names only, so the increases of consecutive windows add up exactly.
+ * Threads: any. Private to store/.
  */
 #ifndef STORE_QUERY_TREE_ROUNDING_H
 #define STORE_QUERY_TREE_ROUNDING_H

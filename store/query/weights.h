@@ -1,5 +1,5 @@
 /*
- * weights: for how much of a window each snapshot of a gauge holds.
+ * weights: the part of a window for which each snapshot of a gauge holds.
  *
  * The average of several series of gauges is the integral of their sum divided by the time that any
  * of them covers, as for values over time (store/query/spread.h): a snapshot counts with the time

@@ -1,7 +1,7 @@
 /*
- * Gains of counters for many series in one block: two snapshots of a hundred stacks each; no two
- * series have a stack in common. The cost of a row does not depend on the number of series in its
- * block. Prints a CSV line per result: "what",figure,unit,goal,met
+ * Increases of counters for many series in one block: two snapshots of a hundred stacks each; no
+ * two series have a stack in common. The cost of a row does not depend on the number of series in
+ * its block. Prints a CSV line per result: "what",figure,unit,goal,met
  *
  *    build/release/tests/bench/bench_counters [SERIES]
  */
@@ -115,30 +115,30 @@ static void write_block(uint32_t series_count, struct buf *bytes)
         die(&err);
 }
 
-static void add_gain(void *context, const struct counter_gain *gained)
+static void add_increase(void *context, const struct counter_delta *delta)
 {
     int64_t *sum = context;
-    *sum += gained->value;
+    *sum += delta->value;
 }
 
 /* Series by series, like queries. */
-static int64_t find_gains(const struct block *block, struct block_cursor *cursor,
-                          const uint32_t *keys)
+static int64_t find_increases(const struct block *block, struct block_cursor *cursor,
+                              const uint32_t *keys)
 {
-    int64_t gained = 0;
+    int64_t total = 0;
     uint32_t count;
     const struct block_granule *granules = block_granules(block, &count);
     for (uint32_t i = 0; i < count; i++) {
-        struct counter_increase differences = {0};
+        struct counter_increase increase = {0};
         struct block_rows rows;
         struct err err;
         if (block_read_rows(block, &granules[i], cursor, false, &rows, &err))
             die(&err);
-        counter_increase_add(&differences, block, &rows, 0, granules[i].profile_count, keys);
-        counter_increase_compute(&differences, NULL, add_gain, &gained);
-        counter_increase_fini(&differences);
+        counter_increase_add(&increase, block, &rows, 0, granules[i].profile_count, keys);
+        counter_increase_compute(&increase, NULL, add_increase, &total);
+        counter_increase_fini(&increase);
     }
-    return gained;
+    return total;
 }
 
 /* CPU ns per row, the best of several runs. */
@@ -158,11 +158,11 @@ static double time_rows(uint32_t series_count)
     int64_t best_ns = INT64_MAX;
     for (int try = 0; try < TRIES; try++) {
         const int64_t from_ns = clock_thread_cpu_ns();
-        const int64_t gained = find_gains(block, cursor, keys);
+        const int64_t total = find_increases(block, cursor, keys);
         const int64_t took_ns = clock_thread_cpu_ns() - from_ns;
         best_ns = took_ns < best_ns ? took_ns : best_ns;
-        if (gained != (int64_t)series_count * STACKS) {
-            fprintf(stderr, "%lld were gained\n", (long long)gained);
+        if (total != (int64_t)series_count * STACKS) {
+            fprintf(stderr, "the counters increased by %lld\n", (long long)total);
             exit(1);
         }
     }

@@ -39,17 +39,17 @@ static void seal_extents(uint8_t *block, size_t size, struct block_granule *gran
 }
 
 /* Granules first, because their section has a checksum, too; only if they are not compressed. */
-static void seal_granules(uint8_t *block, size_t size, const struct block_section_place *place)
+static void seal_granules(uint8_t *block, size_t size, const struct block_section_extent *extent)
 {
-    if (place->stored_bytes != place->flat_bytes || place->offset > size ||
-        place->stored_bytes > size - place->offset)
+    if (extent->stored_bytes != extent->flat_bytes || extent->offset > size ||
+        extent->stored_bytes > size - extent->offset)
         return;
-    for (uint64_t at = 0; at + sizeof(struct block_granule) <= place->stored_bytes;
+    for (uint64_t at = 0; at + sizeof(struct block_granule) <= extent->stored_bytes;
          at += sizeof(struct block_granule)) {
         struct block_granule granule;
-        memcpy(&granule, block + place->offset + at, sizeof(granule));
+        memcpy(&granule, block + extent->offset + at, sizeof(granule));
         seal_extents(block, size, &granule);
-        memcpy(block + place->offset + at, &granule, sizeof(granule));
+        memcpy(block + extent->offset + at, &granule, sizeof(granule));
     }
 }
 
@@ -69,11 +69,11 @@ static void seal(uint8_t *block, size_t size)
     memcpy(block + offsetof(struct block_header, id), footer.id, sizeof(footer.id));
     seal_granules(block, size, &footer.sections[BLOCK_GRANULES]);
     for (int i = 0; i < BLOCK_SECTION_COUNT; i++) {
-        struct block_section_place *place = &footer.sections[i];
-        if (place->stored_bytes <= size && place->offset <= size &&
-            block_align(place->stored_bytes) <= size - place->offset)
-            place->crc =
-                crc32c(span_of(block + place->offset, (size_t)block_align(place->stored_bytes)));
+        struct block_section_extent *extent = &footer.sections[i];
+        if (extent->stored_bytes <= size && extent->offset <= size &&
+            block_align(extent->stored_bytes) <= size - extent->offset)
+            extent->crc =
+                crc32c(span_of(block + extent->offset, (size_t)block_align(extent->stored_bytes)));
     }
     memcpy(&header, block, sizeof(header));
     header.crc = 0;
@@ -102,7 +102,7 @@ static void check_stacks(const struct dictionary *dictionary)
         fuzz_check(chain->depth == callers->depth + chain->caller.node - callers->first + 1);
     }
     for (uint32_t i = 1; i < stacks->stack_count; i++) {
-        const struct stack_place end = stacks->ends[i];
+        const struct stack_position end = stacks->ends[i];
         fuzz_check(stacks->ends[i - 1].node < end.node && end.node < stacks->node_count);
         fuzz_check(end.chain < stacks->chain_count && end.node >= stacks->chains[end.chain].first &&
                    end.node < stacks_chain_end(stacks, end.chain));
@@ -171,19 +171,19 @@ static void check_rows(const struct block *block, const struct block_granule *gr
                        const struct block_rows *rows)
 {
     const struct dictionary *dictionary = block_dictionary(block);
-    uint64_t moments = 0;
+    uint64_t timestamp_count = 0;
     fuzz_check(rows->series < dictionary->series_count && rows->profile_count >= 1);
     for (uint32_t i = 0; i < rows->row_count; i++) {
         fuzz_check(rows->stacks[i] < dictionary->stacks.stack_count);
         fuzz_check(rows->ordinals[i] < rows->profile_count);
         fuzz_check(!rows->label_sets || rows->label_sets[i] < dictionary->label_set_count);
-        moments += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+        timestamp_count += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
     }
-    fuzz_check(moments <= granule->timestamp_count);
+    fuzz_check(timestamp_count <= granule->timestamp_count);
     int64_t last = 0;
-    for (uint64_t i = 0; i < moments; i++)
+    for (uint64_t i = 0; i < timestamp_count; i++)
         last ^= rows->timestamps[i];
-    fuzz_check(last != INT64_MIN || moments);
+    fuzz_check(last != INT64_MIN || timestamp_count);
 }
 
 /* Sums may overflow in changed blocks, so they are checked for valid blocks only. */

@@ -106,7 +106,7 @@ static bool is_odd(const void *context, uint32_t native)
     return native & 1;
 }
 
-static void weave_stacks(struct span bytes)
+static void merge_stacks(struct span bytes)
 {
     uint32_t items[UINT8_MAX + 256];
     struct interpreted_frame frames[256] = {0};
@@ -156,7 +156,7 @@ static void read_jitdump(struct span bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const readers[])(struct span) = {read_lines,      read_text,     read_layout,
-                                                   read_symbols,    weave_stacks,  read_jitdump,
+                                                   read_symbols,    merge_stacks,  read_jitdump,
                                                    read_ruby_lines, read_ruby_text};
     if (size == 0)
         return 0;

@@ -17,7 +17,7 @@ SAMPLE_FIELDS = {"1.9": {"values": 2}, "1.10": {"values": 4}}
 
 
 class Profile:
-    """timestamps: {stack: [ns]} of samples that say when they were taken; only in protobuf."""
+    """timestamps: {stack: [ns]} of samples that state when they were taken; only in protobuf."""
 
     def __init__(
         self,

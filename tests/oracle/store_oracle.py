@@ -17,7 +17,8 @@ import re
 HOUR = 3600 * 10**9
 
 
-KINDS = {"delta": "sum", "gauge": "mean", "cumulative": "difference"}
+COUNTER_DELTA = "difference"  # its name in the API
+KINDS = {"delta": "sum", "gauge": "mean", "cumulative": COUNTER_DELTA}
 
 
 def rule_of(type_name):
@@ -31,7 +32,7 @@ def rule_of(type_name):
         or name in ("goroutine", "goroutines")
     ):
         return "mean"
-    return "difference"
+    return COUNTER_DELTA
 
 
 def is_type(type_name, value):
@@ -224,7 +225,7 @@ class Steps:
 class Oracle:
     def __init__(self):
         self.profiles = []  # (type, labels, time, rows, duration)
-        # Of hours that end by this time, only the totals are kept.
+        # Hours that end by this time have only totals.
         self.totals_until = lambda type_name, labels: 0
 
     def are_totals(self, name, labels, time_ns):
@@ -381,7 +382,7 @@ class Oracle:
                 self.add_deltas(type_name, labels, profiles, steps, key_of)
         else:
             for labels, profiles in self.snapshots(type_name, matches, start_ns, end_ns):
-                self.add_gains(type_name, labels, profiles, steps, key_of)
+                self.add_increases(type_name, labels, profiles, steps, key_of)
         return steps.points()
 
     def cut_hours(self, type_name, labels, times_ns, steps):
@@ -427,16 +428,16 @@ class Oracle:
             for time_ns, duration_ns, _ in profiles:
                 steps.cover(group, time_ns, time_ns + duration_ns)
 
-    def add_gains(self, type_name, labels, profiles, steps, key_of):
-        gains = collections.defaultdict(collections.Counter)
+    def add_increases(self, type_name, labels, profiles, steps, key_of):
+        increases = collections.defaultdict(collections.Counter)
         since = since_of(profiles)
         for time_ns, (group, is_kept), value in row_values(
-            "difference", profiles, lambda stack, own: key_of(labels, stack, own)
+            COUNTER_DELTA, profiles, lambda stack, own: key_of(labels, stack, own)
         ):
-            gains[time_ns][group] += value if is_kept else 0
-        for time_ns, values in gains.items():
+            increases[time_ns][group] += value if is_kept else 0
+        for time_ns, values in increases.items():
             steps.spread_parts(since[time_ns], time_ns - since[time_ns], values)
-        groups = {group for values in gains.values() for group in values}
+        groups = {group for values in increases.values() for group in values}
         for group in groups:
             for time_ns, since_ns in since.items():
                 steps.cover(group, since_ns, time_ns)
@@ -506,7 +507,7 @@ class Oracle:
         for labels, profiles in choose(type_name, matches, start_ns, end_ns):
             since = since_of(profiles)
             for time_ns, key, value in row_values(rule, profiles, key_of_series(labels)):
-                if rule == "difference":
+                if rule == COUNTER_DELTA:
                     since_ns = since[time_ns]
                     from_ns, to_ns = max(since_ns, start_ns), min(time_ns, end_ns)
                     if from_ns < to_ns:
@@ -562,7 +563,7 @@ def rounded_in_tree(values):
 
 
 def since_of(profiles):
-    """For one series: {time of each snapshot but the first: start of the interval of its gain}."""
+    """For one series: {time of each snapshot but the first: start of its increase's interval}."""
     times = [time_ns for time_ns, _ in profiles]
     since = {}
     for i, ((before_ns, rows_before), (time_ns, rows)) in enumerate(zip(profiles, profiles[1:])):
@@ -576,7 +577,7 @@ def since_of(profiles):
 
 
 def row_values(rule, profiles, key_of):
-    """[(time, key, value)] of one series: its rows, or their gain since the previous snapshot."""
+    """[(time, key, value)] of one series: its rows, or their increases between snapshots."""
     keyed = []
     for time_ns, rows in profiles:
         by_key, by_stack = collections.Counter(), collections.Counter()
@@ -585,13 +586,13 @@ def row_values(rule, profiles, key_of):
             if key_of(stack, own) is not None:
                 by_key[key_of(stack, own)] += value
         keyed.append((time_ns, by_key, by_stack))
-    if rule != "difference":
+    if rule != COUNTER_DELTA:
         return [
             (time_ns, key, value) for time_ns, by_key, _ in keyed for key, value in by_key.items()
         ]
-    gained = []
+    increases = []
     for (_, before, stacks_before), (time_ns, after, stacks) in zip(keyed, keyed[1:]):
         began = any(stacks.get(stack, 0) < value for stack, value in stacks_before.items())
         for key in after.keys() | (set() if began else before.keys()):
-            gained.append((time_ns, key, after[key] - (0 if began else before[key])))
-    return gained
+            increases.append((time_ns, key, after[key] - (0 if began else before[key])))
+    return increases

@@ -16,53 +16,53 @@
 #include <internal/pycore_frame.h>
 #endif
 
-#define SAY(type, member) printf("  " #type "." #member " %zu\n", offsetof(type, member))
+#define PRINT_OFFSET(type, member) printf("  " #type "." #member " %zu\n", offsetof(type, member))
 
 static void say_frames(void)
 {
 #if PY_VERSION_HEX < 0x030b0000
-    SAY(PyThreadState, frame);
-    SAY(PyFrameObject, f_back);
-    SAY(PyFrameObject, f_code);
-    SAY(PyFrameObject, f_lasti);
+    PRINT_OFFSET(PyThreadState, frame);
+    PRINT_OFFSET(PyFrameObject, f_back);
+    PRINT_OFFSET(PyFrameObject, f_code);
+    PRINT_OFFSET(PyFrameObject, f_lasti);
 #else
-    SAY(_PyInterpreterFrame, previous);
-    SAY(_PyInterpreterFrame, owner);
+    PRINT_OFFSET(_PyInterpreterFrame, previous);
+    PRINT_OFFSET(_PyInterpreterFrame, owner);
 #endif
 #if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030d0000
-    SAY(_PyInterpreterFrame, f_code);
-    SAY(_PyInterpreterFrame, prev_instr);
-    SAY(_PyCFrame, current_frame);
-    SAY(_PyCFrame, previous);
+    PRINT_OFFSET(_PyInterpreterFrame, f_code);
+    PRINT_OFFSET(_PyInterpreterFrame, prev_instr);
+    PRINT_OFFSET(_PyCFrame, current_frame);
+    PRINT_OFFSET(_PyCFrame, previous);
 #elif PY_VERSION_HEX >= 0x030d0000
-    SAY(_PyInterpreterFrame, f_executable);
-    SAY(_PyInterpreterFrame, instr_ptr);
-    SAY(PyThreadState, current_frame);
+    PRINT_OFFSET(_PyInterpreterFrame, f_executable);
+    PRINT_OFFSET(_PyInterpreterFrame, instr_ptr);
+    PRINT_OFFSET(PyThreadState, current_frame);
 #endif
 #if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
-    SAY(_PyInterpreterFrame, is_entry);
+    PRINT_OFFSET(_PyInterpreterFrame, is_entry);
 #endif
 #if PY_VERSION_HEX >= 0x030a0000 && PY_VERSION_HEX < 0x030d0000
-    SAY(PyThreadState, cframe);
+    PRINT_OFFSET(PyThreadState, cframe);
 #endif
 #if PY_VERSION_HEX >= 0x030a0000 && PY_VERSION_HEX < 0x030b0000
-    SAY(CFrame, previous);
+    PRINT_OFFSET(CFrame, previous);
 #endif
 }
 
 static void say_code(void)
 {
-    SAY(PyCodeObject, co_firstlineno);
-    SAY(PyCodeObject, co_filename);
-    SAY(PyCodeObject, co_name);
+    PRINT_OFFSET(PyCodeObject, co_firstlineno);
+    PRINT_OFFSET(PyCodeObject, co_filename);
+    PRINT_OFFSET(PyCodeObject, co_name);
 #if PY_VERSION_HEX < 0x030a0000
-    SAY(PyCodeObject, co_lnotab);
+    PRINT_OFFSET(PyCodeObject, co_lnotab);
 #else
-    SAY(PyCodeObject, co_linetable);
+    PRINT_OFFSET(PyCodeObject, co_linetable);
 #endif
 #if PY_VERSION_HEX >= 0x030b0000
-    SAY(PyCodeObject, co_qualname);
-    SAY(PyCodeObject, co_code_adaptive);
+    PRINT_OFFSET(PyCodeObject, co_qualname);
+    PRINT_OFFSET(PyCodeObject, co_code_adaptive);
 #endif
     printf("  heads of strings: %zu ASCII, %zu others\n", sizeof(PyASCIIObject),
            sizeof(PyCompactUnicodeObject));
@@ -71,15 +71,15 @@ static void say_code(void)
 int main(void)
 {
     printf("CPython %s\n", PY_VERSION);
-    SAY(_PyRuntimeState, interpreters.head);
+    PRINT_OFFSET(_PyRuntimeState, interpreters.head);
 #if PY_VERSION_HEX < 0x030b0000
-    SAY(PyInterpreterState, tstate_head);
+    PRINT_OFFSET(PyInterpreterState, tstate_head);
 #else
-    SAY(PyInterpreterState, threads.head);
+    PRINT_OFFSET(PyInterpreterState, threads.head);
 #endif
-    SAY(PyThreadState, next);
-    SAY(PyThreadState, interp);
-    SAY(PyThreadState, thread_id);
+    PRINT_OFFSET(PyThreadState, next);
+    PRINT_OFFSET(PyThreadState, interp);
+    PRINT_OFFSET(PyThreadState, thread_id);
     say_frames();
     say_code();
     return 0;

@@ -217,7 +217,7 @@ static inline void random_profiles(struct batch *batch, uint64_t *state,
     struct batch_sample *samples =
         arena_new(batch->arena, struct batch_sample, shape->sample_count);
     uint64_t *starts = arena_new(batch->arena, uint64_t, shape->sample_count + (size_t)1);
-    int64_t *moments = arena_new(batch->arena, int64_t, shape->sample_count * (size_t)3);
+    int64_t *timestamps = arena_new(batch->arena, int64_t, shape->sample_count * (size_t)3);
     uint32_t used = 0;
     for (uint32_t i = 0; i < shape->profile_count; i++) {
         profiles[i].series = random_below(state, batch->series_count);
@@ -233,8 +233,8 @@ static inline void random_profiles(struct batch *batch, uint64_t *state,
             samples[used].label_set = random_below(state, batch->label_set_count);
             uint64_t at = starts[used];
             for (uint32_t k = random_below(state, 4); shape->has_timestamps && k > 0; k--) {
-                moments[at] = (at > starts[used] ? moments[at - 1] : profiles[i].time_ns) +
-                              (int64_t)random_below(state, 1000000);
+                timestamps[at] = (at > starts[used] ? timestamps[at - 1] : profiles[i].time_ns) +
+                                 (int64_t)random_below(state, 1000000);
                 at++;
             }
             starts[used + 1] = at;
@@ -246,7 +246,7 @@ static inline void random_profiles(struct batch *batch, uint64_t *state,
     batch->sample_count = shape->sample_count;
     if (shape->has_timestamps) {
         batch->timestamp_start = starts;
-        batch->timestamps = moments;
+        batch->timestamps = timestamps;
     }
 }
 

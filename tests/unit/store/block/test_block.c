@@ -14,13 +14,13 @@ enum { TENANT = 7 };
 
 static void add_line(struct lines *lines, struct buf *text, const struct profile *tables,
                      int64_t time_ns, int64_t duration_ns, int64_t period, int64_t value,
-                     const int64_t *moments, uint32_t moment_count)
+                     const int64_t *timestamps, uint32_t timestamp_count)
 {
     (void)tables;
     buf_printf(text, " %" PRId64 " %" PRId64 " %" PRId64 " = %" PRId64, time_ns, duration_ns,
                period, value);
-    for (uint32_t i = 0; i < moment_count; i++)
-        buf_printf(text, " t%" PRId64, moments[i]);
+    for (uint32_t i = 0; i < timestamp_count; i++)
+        buf_printf(text, " t%" PRId64, timestamps[i]);
     lines_add(lines, text);
 }
 
@@ -53,9 +53,9 @@ static void lines_of_batch(struct lines *lines, const struct batch *batch)
 static void text_stack(struct buf *text, const struct dictionary *dictionary, uint32_t stack)
 {
     const struct stacks *stacks = &dictionary->stacks;
-    for (struct stack_place place = stacks->ends[stack]; place.node != STACKS_ROOT;
-         place = stacks_caller(stacks, place))
-        text_location(text, dictionary->tables, stacks->frames[place.node]);
+    for (struct stack_position position = stacks->ends[stack]; position.node != STACKS_ROOT;
+         position = stacks_caller(stacks, position))
+        text_location(text, dictionary->tables, stacks->frames[position.node]);
 }
 
 static void lines_of_granule(struct lines *lines, const struct dictionary *dictionary,
@@ -67,7 +67,7 @@ static void lines_of_granule(struct lines *lines, const struct dictionary *dicti
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const struct block_profile *profile = &rows->profiles[rows->ordinals[i]];
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
-        const uint32_t moments = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+        const uint32_t timestamp_count = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
         assert_int_equal(block_hour(profile->time_ns), rows->hour);
         text_series(&text, dictionary->tables, &dictionary->series[rows->series],
                     dictionary->series_labels);
@@ -76,8 +76,8 @@ static void lines_of_granule(struct lines *lines, const struct dictionary *dicti
                        dictionary->sample_labels);
         add_line(lines, &text, dictionary->tables, profile->time_ns, profile->duration_ns,
                  profile->period, rows->values[i], rows->timestamps ? rows->timestamps + at : NULL,
-                 moments);
-        at += moments;
+                 timestamp_count);
+        at += timestamp_count;
     }
 }
 
@@ -392,13 +392,14 @@ static void invalid_numbers_with_valid_checksums_are_refused(void **state)
         struct block_footer footer;
         uint8_t *end = written.bytes.data + written.bytes.size - sizeof(footer);
         memcpy(&footer, end, sizeof(footer));
-        struct block_section_place *place =
+        struct block_section_extent *position =
             &footer.sections[random_below(&seed, BLOCK_SECTION_COUNT)];
-        for (int changes = 0; place->stored_bytes && changes < 3; changes++)
-            written.bytes.data[place->offset + random_below(&seed, (uint32_t)place->stored_bytes)] =
+        for (int changes = 0; position->stored_bytes && changes < 3; changes++)
+            written.bytes
+                .data[position->offset + random_below(&seed, (uint32_t)position->stored_bytes)] =
                 (uint8_t)random_next(&seed);
-        place->crc = crc32c(
-            span_of(written.bytes.data + place->offset, (size_t)block_align(place->stored_bytes)));
+        position->crc = crc32c(span_of(written.bytes.data + position->offset,
+                                       (size_t)block_align(position->stored_bytes)));
         footer.crc = 0;
         footer.crc = crc32c(span_of(&footer, sizeof(footer)));
         memcpy(end, &footer, sizeof(footer));
@@ -422,14 +423,14 @@ static enum err_code open_with_changed_granule(const struct batch *batch,
     struct block_footer footer;
     uint8_t *end = written.bytes.data + written.bytes.size - sizeof(footer);
     memcpy(&footer, end, sizeof(footer));
-    struct block_section_place *place = &footer.sections[BLOCK_GRANULES];
-    assert_int_equal(place->stored_bytes, place->flat_bytes);
+    struct block_section_extent *position = &footer.sections[BLOCK_GRANULES];
+    assert_int_equal(position->stored_bytes, position->flat_bytes);
     struct block_granule granule;
-    memcpy(&granule, written.bytes.data + place->offset, sizeof(granule));
+    memcpy(&granule, written.bytes.data + position->offset, sizeof(granule));
     change(&granule);
-    memcpy(written.bytes.data + place->offset, &granule, sizeof(granule));
-    place->crc = crc32c(
-        span_of(written.bytes.data + place->offset, (size_t)block_align(place->stored_bytes)));
+    memcpy(written.bytes.data + position->offset, &granule, sizeof(granule));
+    position->crc = crc32c(span_of(written.bytes.data + position->offset,
+                                   (size_t)block_align(position->stored_bytes)));
     footer.crc = 0;
     footer.crc = crc32c(span_of(&footer, sizeof(footer)));
     memcpy(end, &footer, sizeof(footer));
@@ -947,7 +948,7 @@ static void names_that_no_reader_accepts_are_not_written(void **state)
     strings[0] = span_of("", 0);
     const struct batch_label_set none = {0};
     struct profile tables = {.strings = strings, .string_count = COUNT + 1};
-    struct stack_place root = {.node = STACKS_ROOT};
+    struct stack_position root = {.node = STACKS_ROOT};
     uint32_t frame = STACKS_NO_FRAME;
     const struct dictionary dictionary = {
         .tables = &tables,

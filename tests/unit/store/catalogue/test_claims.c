@@ -18,12 +18,12 @@ enum { TEAMS = 40 };
 struct fixture {
     struct pg_pool *owner, *jobs;
     int64_t writer_id;
-    uint64_t turn;
+    uint64_t rotation;
     struct err err;
 };
 
 /* Runs SQL as the database's owner; returns the first cell of the result. */
-static int64_t ask(struct fixture *fixture, const char *sql)
+static int64_t run_sql(struct fixture *fixture, const char *sql)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -36,8 +36,8 @@ static int64_t ask(struct fixture *fixture, const char *sql)
 
 static void forget_all(struct fixture *fixture)
 {
-    ask(fixture, "DELETE FROM tenant");
-    ask(fixture, "DELETE FROM segment");
+    run_sql(fixture, "DELETE FROM tenant");
+    run_sql(fixture, "DELETE FROM segment");
 }
 
 /* Many teams have one waiting segment each, older than those that a test adds. */
@@ -64,7 +64,7 @@ static int set_up(void **state)
                  " end_ns, reach_ns, row_count) SELECT object.id, team.id, 0, '{1}', 1, 2, 2, 1"
                  " FROM team, object",
                  i, fixture->writer_id, i);
-        ask(fixture, sql);
+        run_sql(fixture, sql);
     }
     return 0;
 }
@@ -83,8 +83,8 @@ static int tear_down(void **state)
 
 static int64_t add_team(struct fixture *fixture)
 {
-    return ask(fixture, "INSERT INTO tenant (name) SELECT 'quiet ' || count(*) FROM tenant"
-                        " RETURNING id");
+    return run_sql(fixture, "INSERT INTO tenant (name) SELECT 'quiet ' || count(*) FROM tenant"
+                            " RETURNING id");
 }
 
 static int64_t add_deletion(struct fixture *fixture, int64_t tenant_id)
@@ -94,7 +94,7 @@ static int64_t add_deletion(struct fixture *fixture, int64_t tenant_id)
              "INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns)"
              " VALUES (%" PRId64 ", '{a=\"b\"}', 0, 10) RETURNING id",
              tenant_id);
-    return ask(fixture, sql);
+    return run_sql(fixture, sql);
 }
 
 /* A block of one day, two days old; `text` has its other columns. */
@@ -107,7 +107,7 @@ static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char 
              " reach_ns, row_count, profile_count, series_count%s) VALUES (%" PRId64 ", %" PRId64
              ", 'block/' || gen_random_uuid(), 4, 1, 1, 2, 2, 1, 1, 1%s) RETURNING id",
              columns, tenant_id, fixture->writer_id, values);
-    return ask(fixture, sql);
+    return run_sql(fixture, sql);
 }
 
 /* A block that the deletion concerns. */
@@ -121,7 +121,7 @@ static int64_t add_told_block(struct fixture *fixture, int64_t tenant_id, int64_
 static void claim(struct fixture *fixture, struct arena *arena, struct catalogue_claim *ret_claim)
 {
     if (catalogue_claim(fixture->jobs, arena, fixture->writer_id, 0,
-                        &(struct catalogue_turn){.rotation = fixture->turn++}, ret_claim,
+                        &(struct catalogue_claim_order){.rotation = fixture->rotation++}, ret_claim,
                         &fixture->err))
         fail_msg("%s", fixture->err.message);
 }
@@ -171,7 +171,7 @@ static void deleted_segments_do_not_wait_for_older_ones(void **state)
              ", 0, '{1}', 1, 2, 2, 1,"
              " ARRAY[%" PRId64 "] FROM object",
              fixture->writer_id, tenant_id, add_deletion(fixture, tenant_id));
-    ask(fixture, sql);
+    run_sql(fixture, sql);
     assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
@@ -195,7 +195,7 @@ static void retention_does_not_wait_for_segments(void **state)
              "INSERT INTO retention_rule (tenant_id, position, selector, keep_s)"
              " VALUES (%" PRId64 ", 1, '{a=\"b\"}', 60)",
              tenant_id);
-    ask(fixture, sql);
+    run_sql(fixture, sql);
     add_block(fixture, tenant_id, "", "");
     assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
@@ -241,12 +241,12 @@ static void segments_of_a_costly_tenant_come_last(void **state)
              " end_ns, reach_ns, row_count) SELECT id, %" PRId64
              ", 0, '{1}', 1, 2, 2, 1 FROM object",
              fixture->writer_id, tenant_id);
-    ask(fixture, sql);
-    const struct catalogue_turn turn = {.costly = &tenant_id, .costly_count = 1};
+    run_sql(fixture, sql);
+    const struct catalogue_claim_order order = {.costly = &tenant_id, .costly_count = 1};
     for (int i = 0; i <= TEAMS; i++) {
         arena_auto arena = arena_create();
         struct catalogue_claim made;
-        if (catalogue_claim(fixture->jobs, arena, fixture->writer_id, 0, &turn, &made,
+        if (catalogue_claim(fixture->jobs, arena, fixture->writer_id, 0, &order, &made,
                             &fixture->err))
             fail_msg("%s", fixture->err.message);
         assert_int_equal(made.count, 1);
@@ -268,8 +268,8 @@ static void the_oldest_deletion_comes_first(void **state)
 
 static int64_t count_leased(struct fixture *fixture)
 {
-    return ask(fixture, "SELECT (SELECT count(*) FROM block WHERE leased_until > now())"
-                        " + (SELECT count(*) FROM segment_tenant WHERE leased_until > now())");
+    return run_sql(fixture, "SELECT (SELECT count(*) FROM block WHERE leased_until > now())"
+                            " + (SELECT count(*) FROM segment_tenant WHERE leased_until > now())");
 }
 
 /* Claims until segments and blocks are leased. */
@@ -279,7 +279,7 @@ static void claim_both(struct fixture *fixture, struct arena *arena,
     const int64_t tenant_id = add_team(fixture);
     for (int i = 0; i < 8; i++)
         add_block(fixture, tenant_id, "", "");
-    fixture->turn = 0;
+    fixture->rotation = 0;
     for (int i = 0; i < CATALOGUE_CLAIM_ROTATION; i++)
         claim(fixture, arena, &ret_claims[i]);
     assert_int_equal(count_leased(fixture), CATALOGUE_CLAIM_ROTATION - 1 + 8);
@@ -313,7 +313,7 @@ static void claims_of_a_silent_writer_are_free_when_it_is_ended(void **state)
     assert_int_equal(catalogue_open_writer(fixture->jobs, "other", &other, &fixture->err), 0);
     assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, 0, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), CATALOGUE_CLAIM_ROTATION - 1 + 8);
-    ask(fixture, "UPDATE store_writer SET seen_at = now() - interval '2 minutes'");
+    run_sql(fixture, "UPDATE store_writer SET seen_at = now() - interval '2 minutes'");
     assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, 0, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), 0);
 }

@@ -1,4 +1,4 @@
-/* Writers that end, and whose turn it is to search their objects. PERFOLIO_TEST_DATABASE as in
+/* Ended writers, and the order in which their objects are searched. PERFOLIO_TEST_DATABASE as in
  * test_faults.c; tests/integration/test_store_faults.py sets it. */
 #include "tests/unit/test.h"
 
@@ -102,7 +102,7 @@ static void a_new_writer_is_not_in_doubt(void **state)
     assert_int_equal(catalogue_close_writer(fixture->jobs, fixture->id, &fixture->err), ERR_NONE);
 }
 
-/* ---- turns of the search ---- */
+/* ---- time slices of the search ---- */
 
 static bool is_listed(const struct catalogue_search *search, int64_t id)
 {
@@ -163,7 +163,7 @@ static void a_searched_writer_is_not_due_at_once(void **state)
 }
 
 /* A writer whose listing fails is tried again after the others. */
-static void a_turn_begins_after_the_last_writer_of_the_turn_before(void **state)
+static void a_search_begins_after_the_last_writer_of_the_search_before(void **state)
 {
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
@@ -189,7 +189,7 @@ int main(void)
         TEST(a_new_writer_is_not_in_doubt),
         TEST(only_one_session_searches_at_a_time),
         TEST(a_searched_writer_is_not_due_at_once),
-        TEST(a_turn_begins_after_the_last_writer_of_the_turn_before),
+        TEST(a_search_begins_after_the_last_writer_of_the_search_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,8 +49,8 @@ struct fixture {
     bool is_old[BATCHES_MAX];
     uint32_t totals_count; /* batches whose single profiles are gone */
     uint32_t count;
-    uint64_t turn;   /* claims so far */
-    bool has_failed; /* a step failed, and is repeated on a working disk */
+    uint64_t rotation; /* claims so far */
+    bool has_failed;   /* a step failed, and is repeated on a working disk */
     struct err err;
 };
 
@@ -61,7 +61,7 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
 }
 
 /* Runs SQL as the database's owner; returns the first cell of the result. */
-static int64_t ask(struct fixture *fixture, const char *sql)
+static int64_t run_sql(struct fixture *fixture, const char *sql)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -86,8 +86,9 @@ static int set_up(void **state)
     fixture->owner = pg_pool_create(conninfo, NULL, 2);
     fixture->database = pg_pool_create(conninfo, "perfolio_server", 2);
     fixture->jobs = pg_pool_create(conninfo, "perfolio_jobs", 4);
-    ask(fixture, "DELETE FROM tenant WHERE name = 'faults'");
-    fixture->tenant_id = ask(fixture, "INSERT INTO tenant (name) VALUES ('faults') RETURNING id");
+    run_sql(fixture, "DELETE FROM tenant WHERE name = 'faults'");
+    fixture->tenant_id =
+        run_sql(fixture, "INSERT INTO tenant (name) VALUES ('faults') RETURNING id");
     fixture->writer = writer_create(fixture->jobs, "faults");
     fixture->blocks = block_cache_create(fixture->objects, 0);
     const struct flush_options options = {.objects = fixture->objects,
@@ -227,7 +228,7 @@ static void check(struct fixture *fixture)
             fail_msg("batch %u of %u is there %u times, not %d; %u profiles, %u blocks of %" PRId64,
                      i, fixture->count, found[i], fixture->is_there[i], list.profile_count,
                      list.statistics.block_count,
-                     ask(fixture, "SELECT count(*) FROM segment_tenant"));
+                     run_sql(fixture, "SELECT count(*) FROM segment_tenant"));
     check_sum(fixture, &source, (int64_t)list.profile_count + fixture->totals_count);
     block_cache_destroy(blocks);
 }
@@ -247,8 +248,8 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
     enum err_code code = writer_get(fixture->writer, &writer_id, &fixture->err);
     if (!code)
         code = catalogue_claim(fixture->jobs, arena, writer_id, 0,
-                               &(struct catalogue_turn){.rotation = fixture->turn++}, &claim,
-                               &fixture->err);
+                               &(struct catalogue_claim_order){.rotation = fixture->rotation++},
+                               &claim, &fixture->err);
     *ret_did = !code && claim.count;
     return code || !claim.count ? code : compact_claim(&options, writer_id, &claim, &fixture->err);
 }
@@ -263,16 +264,16 @@ static void work_all(struct fixture *fixture)
         repair(fixture);
         if (++failures > 2)
             fail_msg("work behind: %s", fixture->err.message);
-        ask(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
-        ask(fixture, "UPDATE block SET leased_until = now() - interval '1 second'");
+        run_sql(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
+        run_sql(fixture, "UPDATE block SET leased_until = now() - interval '1 second'");
         did = true;
     }
 }
 
 static void make_due(struct fixture *fixture)
 {
-    ask(fixture, "UPDATE segment SET created_at = created_at - interval '1 hour'");
-    ask(fixture, "UPDATE block SET created_at = created_at - interval '1 hour'");
+    run_sql(fixture, "UPDATE segment SET created_at = created_at - interval '1 hour'");
+    run_sql(fixture, "UPDATE block SET created_at = created_at - interval '1 hour'");
 }
 
 /* Deletes swapped rows and their objects. */
@@ -282,8 +283,8 @@ static void tidy(struct fixture *fixture)
     struct pg_result *result;
     pg_auto connection = NULL;
     for (int i = 0; i < 2; i++) {
-        ask(fixture, "UPDATE segment SET swapped_at = swapped_at - interval '1 hour'");
-        ask(fixture, "UPDATE block SET swapped_at = swapped_at - interval '1 hour'");
+        run_sql(fixture, "UPDATE segment SET swapped_at = swapped_at - interval '1 hour'");
+        run_sql(fixture, "UPDATE block SET swapped_at = swapped_at - interval '1 hour'");
         assert_int_equal(
             catalogue_tidy(fixture->jobs, writer_peek(fixture->writer), 0, 0, &fixture->err),
             ERR_NONE);
@@ -299,7 +300,7 @@ static void tidy(struct fixture *fixture)
             assert_int_equal(object_delete(fixture->objects, key, &fixture->err), ERR_NONE);
         }
     }
-    ask(fixture, "DELETE FROM object_trash");
+    run_sql(fixture, "DELETE FROM object_trash");
 }
 
 /* The key of the newest segment, in arena. */
@@ -367,12 +368,12 @@ static void step_delete(struct fixture *fixture)
 
 static void step_expire(struct fixture *fixture)
 {
-    ask(fixture, "UPDATE tenant SET profile_retention_s = 5 * 86400 WHERE name = 'faults'");
+    run_sql(fixture, "UPDATE tenant SET profile_retention_s = 5 * 86400 WHERE name = 'faults'");
     assert_int_equal(catalogue_expire(fixture->jobs, 0, &fixture->err), ERR_NONE);
     for (uint32_t i = 0; i < fixture->count; i++)
         fixture->is_there[i] &= !fixture->is_old[i];
     tidy(fixture);
-    ask(fixture, "UPDATE tenant SET profile_retention_s = NULL WHERE name = 'faults'");
+    run_sql(fixture, "UPDATE tenant SET profile_retention_s = NULL WHERE name = 'faults'");
 }
 
 /* A rule matches one batch of a day's block: when the rule has been applied, the batch is no longer
@@ -389,10 +390,10 @@ static void step_rule(struct fixture *fixture)
              "INSERT INTO retention_rule (tenant_id, position, selector, keep_s) "
              "VALUES (%" PRId64 ", 1, '{batch=\"%u\"}', 86400)",
              fixture->tenant_id, number);
-    ask(fixture, sql);
+    run_sql(fixture, sql);
     fixture->is_there[number] = false;
     work_all(fixture);
-    ask(fixture, "DELETE FROM retention_rule");
+    run_sql(fixture, "DELETE FROM retention_rule");
     tidy(fixture);
 }
 
@@ -410,11 +411,11 @@ static void step_totals(struct fixture *fixture)
              "INSERT INTO retention_rule (tenant_id, position, selector, keep_s, totals_s) "
              "VALUES (%" PRId64 ", 1, '{batch=\"%u\"}', 86400, 300 * 86400)",
              fixture->tenant_id, number);
-    ask(fixture, sql);
+    run_sql(fixture, sql);
     fixture->is_there[number] = false;
     fixture->totals_count++;
     work_all(fixture);
-    ask(fixture, "DELETE FROM retention_rule");
+    run_sql(fixture, "DELETE FROM retention_rule");
     tidy(fixture);
 }
 
@@ -436,21 +437,21 @@ static void prepare_broken(struct fixture *fixture)
     }
     spoil_newest(fixture, first_byte);
     make_due(fixture);
-    fixture->turn = 0; /* segments come first */
+    fixture->rotation = 0; /* segments come first */
     assert_int_equal(work(fixture, &did), ERR_NONE);
-    assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE is_broken"
-                                  " AND NOT is_swapped AND broken_why = 'unreadable'"),
+    assert_int_equal(run_sql(fixture, "SELECT count(*) FROM segment_tenant WHERE is_broken"
+                                      " AND NOT is_swapped AND broken_why = 'unreadable'"),
                      1);
 }
 
 /* The first part is merged; the second gets its own object and is given up for a deletion. */
 static void step_mend(struct fixture *fixture)
 {
-    ask(fixture, "UPDATE segment_tenant SET retry_at = now()");
+    run_sql(fixture, "UPDATE segment_tenant SET retry_at = now()");
     work_all(fixture);
     tell_deletion(fixture, "{batch=\"none\"}");
-    ask(fixture, "UPDATE segment_tenant SET retry_at = now(),"
-                 " broken_since = now() - interval '8 days' WHERE is_broken");
+    run_sql(fixture, "UPDATE segment_tenant SET retry_at = now(),"
+                     " broken_since = now() - interval '8 days' WHERE is_broken");
     work_all(fixture);
     fixture->is_there[fixture->count - 1] = false;
     tidy(fixture);
@@ -535,8 +536,8 @@ static void every_call_fails_once(void **state)
 }
 
 /* The results of a query that reads the disk, and the number of parts that it left out. */
-static enum err_code ask_for_all(struct fixture *fixture, uint32_t *ret_profiles,
-                                 uint32_t *ret_broken)
+static enum err_code query_all(struct fixture *fixture, uint32_t *ret_profiles,
+                               uint32_t *ret_broken)
 {
     arena_auto arena = arena_create();
     struct block_cache *blocks = block_cache_create(fixture->objects, 0);
@@ -557,7 +558,7 @@ static enum err_code ask_for_all(struct fixture *fixture, uint32_t *ret_profiles
 static void assert_query(struct fixture *fixture, uint32_t profiles_wanted, uint32_t broken_wanted)
 {
     uint32_t profiles, broken;
-    if (ask_for_all(fixture, &profiles, &broken))
+    if (query_all(fixture, &profiles, &broken))
         fail_msg("%s", fixture->err.message);
     assert_int_equal(profiles, profiles_wanted);
     assert_int_equal(broken, broken_wanted);
@@ -565,14 +566,14 @@ static void assert_query(struct fixture *fixture, uint32_t profiles_wanted, uint
 
 static int64_t count_marks(struct fixture *fixture)
 {
-    return ask(fixture, "SELECT count(*) FROM segment_tenant WHERE is_broken AND NOT is_swapped"
-                        " AND broken_why = 'unreadable'");
+    return run_sql(fixture, "SELECT count(*) FROM segment_tenant WHERE is_broken AND NOT is_swapped"
+                            " AND broken_why = 'unreadable'");
 }
 
 static void age_marks(struct fixture *fixture)
 {
-    ask(fixture, "UPDATE segment_tenant SET retry_at = now(),"
-                 " broken_since = now() - interval '8 days' WHERE is_broken");
+    run_sql(fixture, "UPDATE segment_tenant SET retry_at = now(),"
+                     " broken_since = now() - interval '8 days' WHERE is_broken");
 }
 
 static uint64_t count_unreadable(struct fixture *fixture)
@@ -601,10 +602,11 @@ static void an_unreadable_object_blocks_no_other(void **state)
     assert_int_equal(work(fixture, &did), ERR_NONE);
     assert_int_equal(count_marks(fixture), 1);
     assert_int_equal(
-        ask(fixture, "SELECT count(*) FROM segment_tenant WHERE leased_by IS NOT NULL"), 0);
+        run_sql(fixture, "SELECT count(*) FROM segment_tenant WHERE leased_by IS NOT NULL"), 0);
     work_all(fixture);
-    assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"), 1);
-    ask(fixture, "UPDATE segment_tenant SET retry_at = now() WHERE is_broken");
+    assert_int_equal(run_sql(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"),
+                     1);
+    run_sql(fixture, "UPDATE segment_tenant SET retry_at = now() WHERE is_broken");
     work_all(fixture);
     assert_int_equal(count_marks(fixture), 1);
     assert_query(fixture, 2, 1);
@@ -614,7 +616,8 @@ static void an_unreadable_object_blocks_no_other(void **state)
     assert_int_equal(count_marks(fixture), 0);
     make_due(fixture);
     work_all(fixture);
-    assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"), 0);
+    assert_int_equal(run_sql(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"),
+                     0);
     check(fixture);
     check_objects(fixture);
 }
@@ -635,7 +638,8 @@ static void a_deletion_waits_a_week_for_unreadable_parts(void **state)
     assert_int_equal(count_marks(fixture), 1);
     age_marks(fixture);
     work_all(fixture);
-    assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"), 0);
+    assert_int_equal(run_sql(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"),
+                     0);
     fixture->is_there[1] = false;
     tidy(fixture);
     os_fault_reset();
@@ -660,14 +664,14 @@ static void an_absent_disk_marks_no_object(void **state)
         age_marks(fixture);
         make_due(fixture);
         os_fault_plan(calls[i], 1, EIO, true);
-        assert_int_equal(ask_for_all(fixture, &profiles, &broken), ERR_IO);
+        assert_int_equal(query_all(fixture, &profiles, &broken), ERR_IO);
         for (int round = 0; round < 3; round++) {
             const bool is_done = work(fixture, &did) == ERR_NONE && !did;
             assert_true(is_done || fixture->err.code == ERR_IO);
         }
         assert_int_equal(count_marks(fixture), 1);
         os_fault_reset();
-        ask(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
+        run_sql(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
         assert_query(fixture, fixture->count - 1 - (uint32_t)i, 1);
         fixture->has_failed = false;
         work_all(fixture);

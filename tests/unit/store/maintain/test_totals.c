@@ -1,5 +1,5 @@
-/* The reduction of an hour to its totals, compared with sums and gains that are computed cell by
- * cell from all of its profiles. */
+/* The reduction of an hour to its totals, compared with sums and increases that are computed cell
+ * by cell from all of its profiles. */
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
 
@@ -16,7 +16,7 @@ struct hour {
     int64_t cells[PROFILES][STACKS];
     struct block_profile profiles[PROFILES];
     uint32_t stacks[ROWS_MAX], ordinals[ROWS_MAX], label_sets[ROWS_MAX], counts[ROWS_MAX];
-    int64_t values[ROWS_MAX], moments[1];
+    int64_t values[ROWS_MAX], timestamps[1];
     struct block_rows rows;
 };
 
@@ -34,7 +34,7 @@ static void make_cells(struct hour *hour, enum store_aggregation rule, uint64_t 
         const bool is_new = i == 0 || random_below(seed, 10) < restarts;
         for (uint32_t s = 0; s < STACKS; s++) {
             const int64_t more = random_below(seed, 3) ? 0 : (int64_t)random_below(seed, 50);
-            if (rule == STORE_DIFFERENCE)
+            if (rule == STORE_COUNTER_DELTA)
                 hour->cells[i][s] = (is_new ? 0 : hour->cells[i - 1][s]) + more;
             else
                 hour->cells[i][s] = more * random_sign(seed);
@@ -76,7 +76,7 @@ static void make_hour(struct hour *hour, enum store_aggregation rule, uint64_t *
     hour->rows.values = hour->values;
     hour->rows.label_sets = hour->label_sets;
     hour->rows.timestamp_counts = hour->counts;
-    hour->rows.timestamps = hour->moments;
+    hour->rows.timestamps = hour->timestamps;
 }
 
 /* Checks that rows are sorted, one for each stack and profile, without zeros and without data of
@@ -138,27 +138,27 @@ static void deltas_have_a_row_for_each_stack(void **state)
 
 /* ---- gauges and counters ---- */
 
-/* Gains per stack: the increase since the previous snapshot; all of a snapshot in which any stack
- * has less than before. */
-static void add_gains(const int64_t before[STACKS], const int64_t after[STACKS],
-                      int64_t gains[STACKS])
+/* Increases per stack: the increase since the previous snapshot; all of a snapshot in which any
+ * stack has less than before. */
+static void add_increases(const int64_t before[STACKS], const int64_t after[STACKS],
+                          int64_t increases[STACKS])
 {
     bool is_new = false;
     for (uint32_t s = 0; s < STACKS; s++)
         is_new = is_new || after[s] < before[s];
     for (uint32_t s = 0; s < STACKS; s++)
-        gains[s] += after[s] - (is_new ? 0 : before[s]);
+        increases[s] += after[s] - (is_new ? 0 : before[s]);
 }
 
 /* From the hour before over this one to the next. */
-static void gains_of(int64_t (*cells)[STACKS], uint32_t count, const int64_t before[STACKS],
-                     const int64_t after[STACKS], int64_t gains[STACKS])
+static void increases_of(int64_t (*cells)[STACKS], uint32_t count, const int64_t before[STACKS],
+                         const int64_t after[STACKS], int64_t increases[STACKS])
 {
-    memset(gains, 0, STACKS * sizeof(*gains));
-    add_gains(before, cells[0], gains);
+    memset(increases, 0, STACKS * sizeof(*increases));
+    add_increases(before, cells[0], increases);
     for (uint32_t i = 1; i < count; i++)
-        add_gains(cells[i - 1], cells[i], gains);
-    add_gains(cells[count - 1], after, gains);
+        add_increases(cells[i - 1], cells[i], increases);
+    add_increases(cells[count - 1], after, increases);
 }
 
 static void snapshots_of_gauges_and_counters_are_kept(void **state)
@@ -168,16 +168,16 @@ static void snapshots_of_gauges_and_counters_are_kept(void **state)
     for (int round = 0; round < 5000; round++) {
         arena_auto arena = arena_create();
         struct hour hour;
-        int64_t before[STACKS], after[STACKS], wanted[STACKS], gains[STACKS];
+        int64_t before[STACKS], after[STACKS], wanted[STACKS], increases[STACKS];
         int64_t left[PROFILES][STACKS] = {0};
-        make_hour(&hour, STORE_DIFFERENCE, &seed);
+        make_hour(&hour, STORE_COUNTER_DELTA, &seed);
         for (uint32_t s = 0; s < STACKS; s++) {
             const int64_t less = random_below(&seed, 4) ? 0 : (int64_t)random_below(&seed, 5);
             before[s] = hour.cells[0][s] > less ? hour.cells[0][s] - less : 0;
             after[s] = hour.cells[hour.profile_count - 1][s] + (int64_t)random_below(&seed, 5);
         }
-        gains_of(hour.cells, hour.profile_count, before, after, wanted);
-        const enum store_aggregation rule = round % 2 ? STORE_MEAN : STORE_DIFFERENCE;
+        increases_of(hour.cells, hour.profile_count, before, after, wanted);
+        const enum store_aggregation rule = round % 2 ? STORE_MEAN : STORE_COUNTER_DELTA;
         totals_reduce(arena, rule, &hour.rows);
         check_rows(&hour.rows);
         assert_int_equal(hour.rows.profile_count, hour.profile_count);
@@ -187,8 +187,8 @@ static void snapshots_of_gauges_and_counters_are_kept(void **state)
              i++) /* each is an unchanged snapshot of the input */
             assert_memory_equal(left[i], hour.cells[hour.profiles[i].time_ns / 1000],
                                 sizeof(left[i]));
-        gains_of(left, hour.profile_count, before, after, gains);
-        assert_memory_equal(gains, wanted, sizeof(wanted));
+        increases_of(left, hour.profile_count, before, after, increases);
+        assert_memory_equal(increases, wanted, sizeof(wanted));
         check_again(arena, rule, &hour.rows);
     }
 }

@@ -8,7 +8,7 @@
 
 enum { GROUPS = 40, STEPS = 500, ROUNDS = 100 };
 
-static void halves_of_two_groups_take_turns(void **state)
+static void halves_of_two_groups_alternate(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -71,7 +71,7 @@ static void numbers_stay_near_their_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_of_two_groups_take_turns),
+        cmocka_unit_test(halves_of_two_groups_alternate),
         cmocka_unit_test(numbers_stay_near_their_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ struct place {
 struct knowing {
     const struct place *places;
     size_t count;
-    uint32_t questions;
+    uint32_t lookup_count;
     bool fails;
     bool is_incomplete;
 };
@@ -41,7 +41,7 @@ static enum err_code resolve(void *context, const struct frame_query *query, str
                              struct symbolize_frames *ret_frames, struct err *err)
 {
     struct knowing *knowing = context;
-    knowing->questions++;
+    knowing->lookup_count++;
     *query->is_incomplete = knowing->is_incomplete;
     assert_int_equal(query->tenant_id, TENANT);
     assert_true(span_equal_text(query->build_id, "abc1"));
@@ -219,7 +219,7 @@ static void a_merged_profile_has_the_names_that_are_known(void **state)
     assert_string_equal(leaf_of(profile, 12, &text), "beta:10");
     assert_string_equal(leaf_of(profile, 24, &text), "/usr/bin/app+0x1030");
     assert_string_equal(leaf_of(profile, 48, &text), "");
-    assert_int_equal(knowing.questions, 1);
+    assert_int_equal(knowing.lookup_count, 1);
     assert_int_equal(names.address_count, 4);
     assert_int_equal(names.unknown_count, 1);
     /* Equal strings have equal indexes; beta is one function. */
@@ -321,7 +321,7 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "^gamma$"), 8);
 }
 
-static void a_result_tells_that_names_are_left_out_for_a_moment(void **state)
+static void a_result_reports_names_that_are_left_out_temporarily(void **state)
 {
     (void)state;
     struct knowing knowing = {.places = places, .count = 3};
@@ -345,7 +345,7 @@ struct pair {
     enum err_code code;           /* its result */
 };
 
-static void *ask_meanwhile(void *context)
+static void *look_up_meanwhile(void *context)
 {
     struct pair *pair = context;
     struct stack_filter_query query = pair->query;
@@ -366,7 +366,7 @@ static enum err_code resolve_after_another(void *context, const struct frame_que
 {
     (void)query, (void)arena, (void)ret_frames, (void)err;
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, ask_meanwhile, context), 0);
+    assert_int_equal(pthread_create(&thread, NULL, look_up_meanwhile, context), 0);
     pthread_join(thread, NULL);
     return ERR_NONE;
 }
@@ -375,7 +375,7 @@ static void waiting_for_a_filter_ends_with_the_query(void **state)
 {
     (void)state;
     const atomic_bool is_cancelled = true;
-    const struct wait_limit patiences[] = {{.deadline_ns = 1}, {.is_cancelled = &is_cancelled}};
+    const struct wait_limit wait_limits[] = {{.deadline_ns = 1}, {.is_cancelled = &is_cancelled}};
     struct stored stored;
     store_block(&stored, 1);
     for (size_t i = 0; i < 2; i++) {
@@ -383,7 +383,7 @@ static void waiting_for_a_filter_ends_with_the_query(void **state)
         const struct filter_rule rule = {.action = FILTER_FOCUS, .pattern = SPAN_LITERAL("main")};
         struct pair pair = {.filters = stack_filters_create(1 << 20),
                             .block = stored.block,
-                            .wait_limit = patiences[i]};
+                            .wait_limit = wait_limits[i]};
         const struct frame_resolver resolver = {.context = &pair, .resolve = resolve_after_another};
         struct store_symbolization names = {0};
         struct flight_entry *entry;
@@ -428,7 +428,7 @@ int main(void)
         cmocka_unit_test(without_a_resolver_binary_and_offset_stay),
         cmocka_unit_test(later_names_appear_in_old_profiles),
         cmocka_unit_test(filters_match_resolved_names),
-        cmocka_unit_test(a_result_tells_that_names_are_left_out_for_a_moment),
+        cmocka_unit_test(a_result_reports_names_that_are_left_out_temporarily),
         cmocka_unit_test(no_filter_loses_a_frame_whose_name_is_not_known),
         cmocka_unit_test(waiting_for_a_filter_ends_with_the_query),
         cmocka_unit_test(errors_of_the_resolver_are_returned),

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { ASKERS = 12, SLOW_MS = 150 };
+enum { READERS = 12, SLOW_MS = 150 };
 
 static atomic_int made_count, at_once_count, most_at_once;
 static atomic_bool first_fails;
@@ -44,7 +44,7 @@ struct reader {
     enum err_code code;
 };
 
-static void *ask(void *context)
+static void *request_result(void *context)
 {
     struct reader *reader = context;
     struct err err;
@@ -60,7 +60,7 @@ static void *ask(void *context)
 
 static void begin(struct reader *reader)
 {
-    assert_int_equal(pthread_create(&reader->thread, NULL, ask, reader), 0);
+    assert_int_equal(pthread_create(&reader->thread, NULL, request_result, reader), 0);
 }
 
 static int start(void **state)
@@ -79,13 +79,13 @@ static int stop(void **state)
 
 static int count_failed(struct result_cache *cache)
 {
-    struct reader readers[ASKERS];
+    struct reader readers[READERS];
     int failed_count = 0;
-    for (int i = 0; i < ASKERS; i++) {
+    for (int i = 0; i < READERS; i++) {
         readers[i] = (struct reader){.cache = cache};
         begin(&readers[i]);
     }
-    for (int i = 0; i < ASKERS; i++) {
+    for (int i = 0; i < READERS; i++) {
         pthread_join(readers[i].thread, NULL);
         failed_count += readers[i].code != ERR_NONE;
     }
@@ -112,16 +112,16 @@ static void an_expired_query_neither_waits_nor_computes(void **state)
     const atomic_bool is_cancelled = true;
     const struct wait_limit gone = {.is_cancelled = &is_cancelled}, late = {.deadline_ns = 1};
     struct reader maker = {.cache = *state};
-    struct reader impatient[] = {{.cache = *state, .wait_limit = &gone},
+    struct reader cancelled[] = {{.cache = *state, .wait_limit = &gone},
                                  {.cache = *state, .wait_limit = &late}};
     is_held = true;
     begin(&maker);
     while (!made_count)
         clock_sleep_ms(1);
     for (int i = 0; i < 2; i++) {
-        begin(&impatient[i]);
-        pthread_join(impatient[i].thread, NULL);
-        assert_int_equal(impatient[i].code, ERR_CANCELLED);
+        begin(&cancelled[i]);
+        pthread_join(cancelled[i].thread, NULL);
+        assert_int_equal(cancelled[i].code, ERR_CANCELLED);
     }
     is_held = false;
     pthread_join(maker.thread, NULL);

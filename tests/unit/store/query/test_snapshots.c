@@ -78,7 +78,7 @@ static void close_part(struct part *part)
 
 /* Keys are the stacks' addresses. */
 static void read_part(const struct part *part, struct block_cursor *cursor,
-                      struct counter_increase *differences)
+                      struct counter_increase *increase)
 {
     const struct dictionary *dictionary = block_dictionary(part->block);
     uint32_t count, keys[STACKS];
@@ -91,55 +91,56 @@ static void read_part(const struct part *part, struct block_cursor *cursor,
         const uint32_t node = dictionary->stacks.ends[rows.stacks[i]].node;
         keys[i] = (uint32_t)dictionary->tables->locations[dictionary->stacks.frames[node]].address;
     }
-    counter_increase_add(differences, part->block, &rows, 0, 1, keys);
+    counter_increase_add(increase, part->block, &rows, 0, 1, keys);
 }
 
-static void add_gain(void *context, const struct counter_gain *gained)
+static void add_increase(void *context, const struct counter_delta *delta)
 {
-    int64_t *gains = context;
-    gains[gained->key] += gained->value;
+    int64_t *increases = context;
+    increases[delta->key] += delta->value;
 }
 
-/* Computes the gains from the parts in a random order. */
-static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count, int64_t *gains)
+/* Computes the increases from the parts in a random order. */
+static void find_increases(uint64_t *seed, const struct part *parts, uint32_t count,
+                           int64_t *increases)
 {
     uint32_t order[PARTS_MAX];
-    struct counter_increase differences = {0};
+    struct counter_increase increase = {0};
     struct block_cursor *cursor = block_cursor_create();
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t place = random_below(seed, i + 1);
         order[i] = order[place];
         order[place] = i;
     }
-    memset(gains, 0, STACKS * sizeof(*gains));
+    memset(increases, 0, STACKS * sizeof(*increases));
     for (uint32_t i = 0; i < count; i++)
-        read_part(&parts[order[i]], cursor, &differences);
-    counter_increase_compute(&differences, NULL, add_gain, gains);
-    counter_increase_fini(&differences);
+        read_part(&parts[order[i]], cursor, &increase);
+    counter_increase_compute(&increase, NULL, add_increase, increases);
+    counter_increase_fini(&increase);
     block_cursor_destroy(cursor);
 }
 
-/* The expected gains: snapshots[i] contains everything with time i. */
-static void gain_plainly(int64_t (*snapshots)[STACKS], uint32_t count, int64_t *gains)
+/* The expected increases: snapshots[i] contains everything with time i. */
+static void increase_plainly(int64_t (*snapshots)[STACKS], uint32_t count, int64_t *increases)
 {
-    memset(gains, 0, STACKS * sizeof(*gains));
+    memset(increases, 0, STACKS * sizeof(*increases));
     for (uint32_t i = 1; i < count; i++) {
         bool began = false;
         for (uint32_t j = 1; j < STACKS; j++)
             began |= snapshots[i][j] < snapshots[i - 1][j];
         for (uint32_t j = 1; j < STACKS; j++)
-            gains[j] += snapshots[i][j] - (began ? 0 : snapshots[i - 1][j]);
+            increases[j] += snapshots[i][j] - (began ? 0 : snapshots[i - 1][j]);
     }
 }
 
-static void counters_gain_the_same_in_any_parts(void **state)
+static void counters_increase_by_the_same_in_any_parts(void **state)
 {
     (void)state;
     enum { ROUNDS = 300, TIMES = 8 };
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
         struct part parts[PARTS_MAX] = {0};
-        int64_t snapshots[TIMES][STACKS] = {0}, gains[STACKS], wanted[STACKS];
+        int64_t snapshots[TIMES][STACKS] = {0}, increases[STACKS], wanted[STACKS];
         uint32_t count = 0;
         for (uint32_t i = 0; i < TIMES; i++) {
             for (uint32_t left = 1 + random_below(&seed, 4); left; left--) {
@@ -152,13 +153,13 @@ static void counters_gain_the_same_in_any_parts(void **state)
                 open_part(part);
             }
         }
-        gain_plainly(snapshots, TIMES, wanted);
+        increase_plainly(snapshots, TIMES, wanted);
         for (int try = 0; try < 3; try++) {
-            find_gains(&seed, parts, count, gains);
+            find_increases(&seed, parts, count, increases);
             for (uint32_t j = 1; j < STACKS; j++)
-                if (gains[j] != wanted[j])
-                    fail_msg("round %u: stack %u gained %lld, not %lld", (unsigned)round, j,
-                             (long long)gains[j], (long long)wanted[j]);
+                if (increases[j] != wanted[j])
+                    fail_msg("round %u: stack %u increased by %lld, not %lld", (unsigned)round, j,
+                             (long long)increases[j], (long long)wanted[j]);
         }
         for (uint32_t i = 0; i < count; i++)
             close_part(&parts[i]);
@@ -247,7 +248,7 @@ static void a_union_contains_each_block_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_gain_the_same_in_any_parts),
+        cmocka_unit_test(counters_increase_by_the_same_in_any_parts),
         cmocka_unit_test(granules_record_the_covered_time),
         cmocka_unit_test(a_union_contains_each_block_once),
     };
