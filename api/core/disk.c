@@ -81,8 +81,8 @@ static uint64_t reserve_of(const struct disk *disk, uint64_t total_bytes)
     return disk->min_free_bytes ? disk->min_free_bytes : disk_default_reserve(total_bytes);
 }
 
-/* Once full, it stays full until an eighth more than the reserve is free, so the state does not
- * flap. */
+/* A disk that was full counts as full until an eighth more than the reserve is free, so that the
+ * state does not flap. */
 static bool is_full(const struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
     const bool was_full = atomic_load(&disk->state) == DISK_FULL;

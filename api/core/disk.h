@@ -38,7 +38,7 @@ uint64_t disk_default_reserve(uint64_t total_bytes);
 enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 
 /* Allocates space for the first bytes of a file of the same file system, also beyond its end, which
- * is unchanged; what the file has already does not count again. For files that requests write
+ * is unchanged; space that the file already has does not count again. For files that requests write
  * although they store nothing: unlike disk_check, it looks at the disk at this moment. Handles:
  * ERR_LIMIT (less than that many reserves would be free; nothing beyond the end is allocated). */
 enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, uint64_t reserve_count,

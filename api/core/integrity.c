@@ -361,7 +361,7 @@ enum err_code integrity_check(struct object_store *objects, const struct integri
     if (code)
         return code;
     if (!is_read_in_ranges && bytes != object->bytes)
-        return err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the database says %" PRIu64, bytes,
+        return err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the database records %" PRIu64, bytes,
                        object->bytes);
     if (!is_read_in_ranges)
         code = hash_file(object->key, fd, bytes, pace, context, sha256, err);

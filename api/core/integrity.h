@@ -46,7 +46,7 @@ enum integrity_kind {
 /* The value of the label kind: "share", "part", "debug_file", … */
 const char *integrity_kind_name(enum integrity_kind kind);
 
-/* What the row of an object states. All texts are borrowed. */
+/* An object as its row describes it. All texts are borrowed. */
 struct integrity_object {
     enum integrity_kind kind;
     int64_t tenant_id; /* 0: of all tenants */
@@ -54,16 +54,16 @@ struct integrity_object {
     const char *key;
     uint64_t bytes;
     struct span sha256; /* empty for segments and blocks, which contain checksums */
-    const char *cursor; /* the position behind this row, for object_verify_page, which sets it; NULL
-                           in all other objects */
+    const char *cursor; /* the position after this row, for object_verify_page, which sets it;
+                           NULL in all other objects */
 };
 
 struct integrity *integrity_create(struct metrics *metrics);
 void integrity_destroy(struct integrity *integrity); /* NULL is a no-op */
 
-/* Called after the store reported that it does not have an object: the object may be lost, or the
- * whole store unusable, as an S3 server without the bucket, which has none of the objects. Handles:
- * ERR_BUSY (the store cannot be used). */
+/* Called after the store reported that an object does not exist. Checks whether the object is lost
+ * or the whole store is unusable: an S3 server whose bucket is missing reports that for all
+ * objects. Handles: ERR_BUSY (the store cannot be used). */
 enum err_code integrity_check_store(struct object_store *objects, struct err *err) MUST_USE;
 
 /* Opens the object and compares its size with the row. The caller closes *ret_fd. Handles:
@@ -76,9 +76,9 @@ enum err_code integrity_open_within(struct server *server, const struct integrit
                                     const struct wait_limit *wait_limit, int *ret_fd,
                                     struct err *err) MUST_USE;
 
-/* Appends a range of the object to buf. For a bucket, where integrity_open would copy the whole
- * object. Handles: ERR_LOST, ERR_CORRUPT (the object ends before the range does), ERR_NOT_FOUND
- * (its row does not exist any more either), the codes of object_read_range. */
+/* Appends a range of the object to buf. Meant for objects in a bucket, which integrity_open would
+ * copy as a whole. Handles: ERR_LOST, ERR_CORRUPT (the object ends before the range does),
+ * ERR_NOT_FOUND (its row does not exist any more either), the codes of object_read_range. */
 enum err_code integrity_read_range(struct server *server, const struct integrity_object *object,
                                    uint64_t offset, size_t size, struct buf *buf,
                                    struct err *err) MUST_USE;

@@ -142,8 +142,8 @@ static const struct waiter *find_least(const struct memory_gate *gate, bool give
     return next;
 }
 
-/* The next to be admitted: of the clients that hold the fewest bytes, the one that came first.
- * Clients that would all give way to each other are chosen from as if none did. */
+/* The next to be admitted: of the clients that hold the fewest bytes, the one that came first. If
+ * all of these clients would give way to each other, the rule of giving way is ignored. */
 static const struct waiter *find_next(const struct memory_gate *gate)
 {
     const struct waiter *next = find_least(gate, true);

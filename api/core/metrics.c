@@ -192,7 +192,7 @@ static void write_route_labels(struct buf *buf, struct route_name route)
 
 static void write_requests(const struct metrics *metrics, struct buf *buf)
 {
-    write_head(buf, "perfolio_http_requests_total", "counter", "Answered requests.");
+    write_head(buf, "perfolio_http_requests_total", "counter", "Completed requests.");
     for (size_t i = 0; i < REQUEST_SLOT_COUNT; i++) {
         const struct request_slot *slot = &metrics->requests[i];
         if (slot->status == 0)

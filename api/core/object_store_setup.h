@@ -1,5 +1,6 @@
 /*
- * object_store_setup: opens this server's objects as the settings say: D/objects, or a bucket.
+ * object_store_setup: opens the object store that the settings describe: the folder D/objects, or a
+ * bucket.
  *
  * The keys of a bucket are no settings: they come from --s3-credentials-file or AWS_ACCESS_KEY_ID,
  * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, so that no command line contains them. The process

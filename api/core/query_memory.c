@@ -6,9 +6,9 @@
  * query holds nothing, so queries cannot deadlock, and since it gets twice as much as before, it
  * seldom has to wait a second time.
  *
- * Fairness: find_next prefers the tenant that holds least. While a query of it waits, the queries
- * of tenants that hold more do not grow (must_give_way), so a tenant with many queries cannot delay
- * a tenant with one for longer than its running queries take.
+ * Fairness: find_next prefers the tenant that holds least. While a query of that tenant waits, the
+ * queries of tenants that hold more do not grow (must_give_way), so a tenant with many queries
+ * cannot delay a tenant with one for longer than its running queries take.
  */
 #include "api/core/query_memory.h"
 

@@ -10,7 +10,7 @@
  * (the other side of a diff) does not wait. Its query takes the bytes that are free, and is refused
  * for good if both sides together need more than the budget.
  *
- * Of the waiting queries, the one whose tenant holds the fewest bytes is next. While it waits,
+ * The next query to get memory is the one whose tenant holds the fewest bytes. While it waits,
  * queries of tenants that hold more do not grow. Threads: any; a slot belongs to one thread.
  */
 #ifndef API_CORE_QUERY_MEMORY_H
@@ -45,7 +45,7 @@ int query_memory_waiting_count(struct query_memory *memory);
 /*
  * Sets query->memory: from now on the query, whose tenant, wait limit and limits are set, is
  * subject to the budget. Its slot is added to *slots, the slots of the same request; it lives in
- * arena. The store then reports: ERR_BUSY (no room for too long), ERR_LIMIT (more than the whole
+ * arena. The store then reports: ERR_BUSY (it waited too long), ERR_LIMIT (more than the whole
  * budget).
  */
 void query_memory_enter(struct query_memory *memory, struct arena *arena,

@@ -2,8 +2,9 @@
  * server_key: the server's durable signing key. It signs the cookies that remember the password of
  * a share and the device of a user, and derives short links and the delete tokens of uploads.
  *
- * The key is a row of the database, read by its function server_secret_find at the start, since a
- * request may sign while it has one of its client's connections. Threads: any.
+ * The key is a row of the database, read by its function server_secret_find at the start, because a
+ * request may sign while it holds one of the database connections that its client may use. Threads:
+ * any.
  */
 #ifndef API_CORE_SERVER_KEY_H
 #define API_CORE_SERVER_KEY_H

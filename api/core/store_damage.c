@@ -78,7 +78,8 @@ void store_damage_log_destroy(struct store_damage_log *log)
     mem_free(log);
 }
 
-/* The entry for the key, or one that was not read for an hour, or a new one. NULL: all are used. */
+/* Returns the entry for the key, or an entry that was not read for an hour, or a new one. NULL: all
+ * entries are in use. */
 static struct known_block *find_block(struct store_damage_log *log, const char *key, int64_t now_ns)
 {
     struct known_block *unused = NULL;

@@ -14,9 +14,9 @@ enum { CLIENT_BUCKETS = 256 };
 /* A client with jobs that are queued or not released yet; freed when it has none. */
 struct worker_client {
     uint64_t id;
-    struct worker_client *next;      /* in its bucket */
-    struct worker_client *next_turn; /* of the clients that have queued jobs */
-    struct worker_job *head;         /* its queued jobs */
+    struct worker_client *next;          /* in its bucket */
+    struct worker_client *next_in_round; /* of the clients that have queued jobs */
+    struct worker_job *head;             /* its queued jobs */
     struct worker_job **tail;
     int queued_count;
     int job_count; /* not released */
@@ -34,10 +34,10 @@ struct idle_thread {
 struct worker_pool {
     pthread_mutex_t lock;
     struct idle_thread *idle; /* the last to have worked is the first */
-    struct worker_client *first_turn;
-    struct worker_client **last_turn;
+    struct worker_client *first_in_round;
+    struct worker_client **last_in_round;
     struct worker_client *buckets[CLIENT_BUCKETS];
-    struct worker_client nobody; /* of the jobs without a client */
+    struct worker_client no_client; /* of the jobs without a client */
     int queued_count;
     int running_count;
     int max_queued;
@@ -62,7 +62,7 @@ static struct worker_client **find_client(struct worker_pool *pool, uint64_t id)
 static struct worker_client *find_or_add_client(struct worker_pool *pool, uint64_t id)
 {
     if (id == 0)
-        return &pool->nobody;
+        return &pool->no_client;
     struct worker_client **link = find_client(pool, id);
     if (!*link) {
         *link = mem_new(struct worker_client, 1);
@@ -87,7 +87,7 @@ static void uncount_job(struct worker_pool *pool, struct worker_job *job)
     client->job_count--;
     client->bytes -= job->bytes;
     pool->bytes -= job->bytes;
-    if (client->job_count > 0 || client == &pool->nobody)
+    if (client->job_count > 0 || client == &pool->no_client)
         return;
     struct worker_client **link = find_client(pool, client->id);
     *link = client->next;
@@ -96,17 +96,17 @@ static void uncount_job(struct worker_pool *pool, struct worker_job *job)
 
 static void append_turn(struct worker_pool *pool, struct worker_client *client)
 {
-    client->next_turn = NULL;
-    *pool->last_turn = client;
-    pool->last_turn = &client->next_turn;
+    client->next_in_round = NULL;
+    *pool->last_in_round = client;
+    pool->last_in_round = &client->next_in_round;
 }
 
 static void remove_turn(struct worker_pool *pool, struct worker_client **link)
 {
     struct worker_client *client = *link;
-    *link = client->next_turn;
-    if (pool->last_turn == &client->next_turn)
-        pool->last_turn = link;
+    *link = client->next_in_round;
+    if (pool->last_in_round == &client->next_in_round)
+        pool->last_in_round = link;
 }
 
 /* Removes the queued job that *link points to. */
@@ -164,13 +164,13 @@ static void wait_for_wake(struct worker_pool *pool)
 /* NULL when the pool ends. */
 static struct worker_job *wait_for_job(struct worker_pool *pool)
 {
-    while (!pool->first_turn) {
+    while (!pool->first_in_round) {
         if (pool->is_ending)
             return NULL;
         wait_for_wake(pool);
     }
-    struct worker_client *client = pool->first_turn;
-    remove_turn(pool, &pool->first_turn);
+    struct worker_client *client = pool->first_in_round;
+    remove_turn(pool, &pool->first_in_round);
     struct worker_job *job = unlink_job(pool, client, &client->head);
     if (client->head)
         append_turn(pool, client);
@@ -201,8 +201,8 @@ struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t 
     struct worker_pool *pool =
         mem_alloc(1, sizeof(*pool) + (size_t)thread_count * sizeof(pthread_t));
     pthread_mutex_init(&pool->lock, NULL);
-    pool->last_turn = &pool->first_turn;
-    pool->nobody.tail = &pool->nobody.head;
+    pool->last_in_round = &pool->first_in_round;
+    pool->no_client.tail = &pool->no_client.head;
     pool->max_queued = max_queued;
     pool->max_bytes = max_bytes;
     /* Only the main thread handles signals. */
@@ -265,11 +265,11 @@ static bool has_bytes_for(struct worker_pool *pool, const struct worker_job *job
 
 static int queued_count_of(struct worker_pool *pool, uint64_t id)
 {
-    const struct worker_client *client = id ? *find_client(pool, id) : &pool->nobody;
+    const struct worker_client *client = id ? *find_client(pool, id) : &pool->no_client;
     return client ? client->queued_count : 0;
 }
 
-static bool has_place_for(struct worker_pool *pool, const struct worker_job *job)
+static bool has_entry_for(struct worker_pool *pool, const struct worker_job *job)
 {
     const int quarter = pool->max_queued / 4;
     const int most = quarter > WORKER_MIN_QUEUED_OF_CLIENT ? quarter : WORKER_MIN_QUEUED_OF_CLIENT;
@@ -289,26 +289,28 @@ static struct worker_job **find_last_replaceable(struct worker_client *client)
 
 /* Removes the last job of the client with the most queued jobs, of those that may be replaced, from
  * the queue. NULL if that client would then have fewer than the one with own_count: two clients
- * must not replace each other's jobs in turn. */
+ * must not replace each other's jobs alternately. */
 static struct worker_job *remove_replaced(struct worker_pool *pool, int own_count)
 {
     struct worker_client *most = NULL;
     int most_count = own_count + 1;
-    for (struct worker_client *client = pool->first_turn; client; client = client->next_turn) {
+    for (struct worker_client *client = pool->first_in_round; client;
+         client = client->next_in_round) {
         if (client->queued_count > most_count && find_last_replaceable(client)) {
             most = client;
             most_count = client->queued_count;
         }
     }
     struct worker_job **last = most ? find_last_replaceable(most) : NULL;
-    return last ? unlink_job(pool, most, last) : NULL; /* most keeps at least one job, its turn */
+    return last ? unlink_job(pool, most, last)
+                : NULL; /* most keeps at least one job, so it stays in the round */
 }
 
 enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job, struct err *err)
 {
     struct worker_job *replaced = NULL;
     pthread_mutex_lock(&pool->lock);
-    bool is_accepted = has_bytes_for(pool, job) && has_place_for(pool, job);
+    bool is_accepted = has_bytes_for(pool, job) && has_entry_for(pool, job);
     if (is_accepted && pool->queued_count >= pool->max_queued) {
         replaced = remove_replaced(pool, queued_count_of(pool, job->client));
         is_accepted = replaced != NULL;

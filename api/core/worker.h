@@ -1,9 +1,9 @@
 /*
  * worker: a pool of threads for work that may block, behind a bounded queue.
  *
- * Clients are served in turns: a free thread runs the first job of the client that has waited
- * longest since its last turn, and a client's jobs run in the order in which they were queued. So
- * a client with many queued jobs delays another client by one of them.
+ * Clients are served round robin: a free thread runs the first job of the client whose last job was
+ * started longest ago, and a client's jobs run in the order in which they were queued. So a client
+ * with many queued jobs delays another client by one of them.
  *
  * Limits make an overloaded server refuse work instead of queueing it:
  *
@@ -11,7 +11,7 @@
  *     with the most, if that client has at least two more than its own;
  *   - the sum of worker_job.bytes, from worker_submit to worker_release, whether a job is queued,
  *     runs, or waits elsewhere in between;
- *   - a client has at most a quarter of the places of the queue, or 16 in a short one, and at most
+ *   - a client has at most a quarter of the entries of the queue, or 16 in a short one, and at most
  *     as many bytes as remain free: alone a half of all bytes, beside another client a third.
  *
  * Threads: worker_submit and worker_release may be called on any thread; a job's run is called on
@@ -37,7 +37,8 @@ struct worker_job {
     void (*run)(struct worker_job *self); /* may free self, if the pool does not count its bytes */
     void (*refuse)(struct worker_job *self); /* called instead of run when another job has replaced
                                                 it, on that job's thread; NULL: never replaced */
-    uint64_t client; /* who sent it; 0: nobody, then the limits of a client do not apply */
+    uint64_t client; /* a number of the client that sent it; 0: no client, so the limits per
+                        client do not apply */
     size_t bytes;    /* the memory that it keeps; constant until worker_release */
 };
 

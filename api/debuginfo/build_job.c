@@ -174,7 +174,7 @@ static enum err_code limit_failed_files(struct pg_connection *connection, int64_
                            arena, err, PG_I64(tenant_id), PG_I64(MAX_FAILED_FILES));
 }
 
-/* Keeps the reason and deletes the bytes, which are of no use. A file that was damaged or lost in
+/* Stores the reason and deletes the bytes, which are of no use. A file that was damaged or lost in
  * the store gets version 0, so that the same file is accepted when it is uploaded again. */
 static enum err_code fail_job(struct server *server, const struct debuginfo_job *job,
                               const char *reason, bool is_damaged, struct arena *arena,

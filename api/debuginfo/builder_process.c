@@ -57,11 +57,11 @@ static enum err_code run_builder(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report, struct err *err)
 {
     enum { LOOK_MS = 200 };
-    struct builder_turn turn;
-    builder_queue_join(&queue, &turn, options->memory_bytes);
-    while (!builder_queue_enter(&queue, &turn, memory_info_total_bytes() / 2)) {
+    struct builder_ticket ticket;
+    builder_queue_join(&queue, &ticket, options->memory_bytes);
+    while (!builder_queue_enter(&queue, &ticket, memory_info_total_bytes() / 2)) {
         if (!may_wait(reader, options->wait_limit)) {
-            builder_queue_cancel(&queue, &turn);
+            builder_queue_cancel(&queue, &ticket);
             return err_set(err, ERR_CANCELLED, "other symbol tables are being built");
         }
         wait_limit_sleep_ms(options->wait_limit, LOOK_MS);

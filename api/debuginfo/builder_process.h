@@ -1,5 +1,5 @@
 /*
- * builder_process: turns a debug file into symbol tables: first one with names only, within
+ * builder_process: builds the symbol tables of a debug file: first one with names only, within
  * milliseconds, then the complete one.
  *
  * A large file is read twice, each time by a perfolio-symbolize process of its own: first only for
@@ -19,7 +19,8 @@ struct wait_limit;
 struct server;
 struct symbol_builder_report;
 
-/* Smaller files are read only once, completely: that takes no longer than to read their symbols. */
+/* Smaller files are read only once, completely, because that takes no longer than reading their
+ * symbols only. */
 enum { DEBUGINFO_FIRST_NAMES_MIN_BYTES = 2 << 20 };
 
 struct debuginfo_built {
@@ -54,7 +55,7 @@ struct debuginfo_reader {
  * available. It is not an error if the table of names only cannot be made or published: the
  * complete table, or the reason why there is none, suffices. *ret_report is the report of
  * symbol_builder_run about the complete table; it contains the id also if the file has no symbols.
- * Each process waits until the others leave enough memory, in turn (builder_queue.h).
+ * Each process waits until the others leave enough memory, in order of arrival (builder_queue.h).
  * Handles: the codes of symbol_builder_run and find_shared, and those of publish for the complete
  * table.
  */

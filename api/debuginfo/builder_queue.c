@@ -3,39 +3,40 @@
 #include <assert.h>
 #include <stddef.h>
 
-void builder_queue_join(struct builder_queue *queue, struct builder_turn *turn, uint64_t bytes)
+void builder_queue_join(struct builder_queue *queue, struct builder_ticket *ticket, uint64_t bytes)
 {
-    *turn = (struct builder_turn){.bytes = bytes};
+    *ticket = (struct builder_ticket){.bytes = bytes};
     pthread_mutex_lock(&queue->mutex);
-    struct builder_turn **end = &queue->first;
+    struct builder_ticket **end = &queue->first;
     while (*end)
         end = &(*end)->next;
-    *end = turn;
+    *end = ticket;
     pthread_mutex_unlock(&queue->mutex);
 }
 
-bool builder_queue_enter(struct builder_queue *queue, struct builder_turn *turn, uint64_t max_bytes)
+bool builder_queue_enter(struct builder_queue *queue, struct builder_ticket *ticket,
+                         uint64_t max_bytes)
 {
     pthread_mutex_lock(&queue->mutex);
-    const bool is_in = queue->first == turn &&
-                       (!queue->running_bytes || queue->running_bytes + turn->bytes <= max_bytes);
+    const bool is_in = queue->first == ticket &&
+                       (!queue->running_bytes || queue->running_bytes + ticket->bytes <= max_bytes);
     if (is_in) {
-        queue->first = turn->next;
-        queue->running_bytes += turn->bytes;
+        queue->first = ticket->next;
+        queue->running_bytes += ticket->bytes;
     }
     pthread_mutex_unlock(&queue->mutex);
     return is_in;
 }
 
-void builder_queue_cancel(struct builder_queue *queue, struct builder_turn *turn)
+void builder_queue_cancel(struct builder_queue *queue, struct builder_ticket *ticket)
 {
     pthread_mutex_lock(&queue->mutex);
-    struct builder_turn **place = &queue->first;
-    while (*place != turn) {
-        assert(*place);
-        place = &(*place)->next;
+    struct builder_ticket **link = &queue->first;
+    while (*link != ticket) {
+        assert(*link);
+        link = &(*link)->next;
     }
-    *place = turn->next;
+    *link = ticket->next;
     pthread_mutex_unlock(&queue->mutex);
 }
 

@@ -98,7 +98,8 @@ static enum err_code find_due(struct debuginfo_fetch *fetch, struct pg_connectio
         "  AND j.kind = 'fetch' AND j.leased_until > now()) < $2"
         /* Deleted public tables still occupy the disk, as long as a backup is being made. */
         " AND (p.mode = 'custom' OR (SELECT object_trash_bytes($3)) <= $4)"
-        /* New needs come before repeated attempts, the latest first: somebody waits for them. */
+        /* New needs come before repeated attempts, the latest first, because a viewer may be
+         * waiting for them. */
         " ORDER BY n.tenant_id <= $1, n.tenant_id, n.try_count > 0,"
         " CASE WHEN n.try_count = 0 THEN n.first_at END DESC, n.next_try_at LIMIT 1",
         arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE),
@@ -302,7 +303,7 @@ static void conclude_attempt(struct fetch_task *task, enum debuginfod_outcome ou
     snprintf(task->reason, sizeof(task->reason), "%s", reason);
 }
 
-/* Neither this server nor this job failed: the time of the fetch is over. */
+/* The deadline of the fetch has passed, which is no failure of this server. */
 static bool is_out_of_time(const struct fetch_task *task)
 {
     return is_late(task) && !task->fetch->should_stop && !task->is_lost;

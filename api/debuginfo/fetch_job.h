@@ -2,13 +2,13 @@
  * fetch_job: symbol tables of binaries whose names were requested (symbol_need), made from files of
  * debuginfod servers (api/debuginfo/upstreams.h selects them).
  *
- * A few threads fetch; only one of the servers that share a database fetches a build id at a
- * time: there is one live job for it (symbol_job, kind 'fetch'), as long as its lease is renewed.
- * All teams that use the public servers share the job and its result. Teams take turns, and none
- * can occupy all threads, since its servers may be slow on purpose; a fetch ends after ten minutes.
- * Received files are read by perfolio-symbolize in its sandbox; if a file is useless, the next
- * server is tried. The result is stored in the need: a reason, and the time of the next attempt
- * (lib/io/debuginfod_retry.h).
+ * A few threads fetch; only one of the servers that share a database fetches a build id at a time:
+ * there is one live job for it (symbol_job, kind 'fetch'), as long as its lease is renewed. All
+ * teams that use the public servers share the job and its result. Teams are served round robin, and
+ * none can occupy all threads, since its servers may be slow on purpose; a fetch ends after ten
+ * minutes. Received files are read by perfolio-symbolize in its sandbox; if a file is useless, the
+ * next server is tried. The result is stored in the need: a reason, and the time of the next
+ * attempt (lib/io/debuginfod_retry.h).
  */
 #ifndef API_DEBUGINFO_FETCH_JOB_H
 #define API_DEBUGINFO_FETCH_JOB_H

@@ -4,10 +4,10 @@
  * needs and uses, and deletes old rows and public tables above their limit. No job is claimed while
  * the disk is full.
  *
- * A claim takes the job of the tenant with the fewest leased jobs; among equals the tenants take
- * turns in the order of their numbers, after the one that was served last. It increments the fence
- * and the number of tries. Each later statement names the fence, so a server whose lease has
- * expired changes nothing.
+ * A claim takes the job of the tenant with the fewest leased jobs; among equals the next one in the
+ * order of their numbers, after the tenant that was served last. It increments the fence and the
+ * number of tries. Each later statement names the fence, so a server whose lease has expired
+ * changes nothing.
  */
 #include "api/debuginfo/job_queue.h"
 

@@ -173,11 +173,11 @@ enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
     if (!code)
         code = pg_query_values(
             connection, PG_NO_TENANT,
-            "WITH asked AS (SELECT * FROM json_to_recordset($1::json) AS a (t bigint, b text,"
+            "WITH requested AS (SELECT * FROM json_to_recordset($1::json) AS a (t bigint, b text,"
             "  f text)),"
-            " held AS (SELECT id FROM tenant WHERE id IN (SELECT t FROM asked)"
+            " held AS (SELECT id FROM tenant WHERE id IN (SELECT t FROM requested)"
             "  ORDER BY id FOR KEY SHARE SKIP LOCKED),"
-            " fit AS (SELECT DISTINCT ON (t, b) t, b, f FROM asked JOIN held ON id = t"
+            " fit AS (SELECT DISTINCT ON (t, b) t, b, f FROM requested JOIN held ON id = t"
             "  ORDER BY t, b)"
             " INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at)"
             " SELECT t, b, left(f, $2), CASE WHEN $3 THEN now() END FROM fit"
@@ -220,8 +220,8 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
         return code;
     return pg_query_values(
         connection, tenant_id,
-        /* A table of names is usable, but a client that waits should get the lines that are being
-         * made. */
+        /* A table of names is usable, but a waiting client should also get the lines, which are
+         * being read. */
         "SELECT a.i, t.is_there AND (t.is_good OR NOT j.is_working AND NOT t.is_lacking),"
         " j.is_working OR coalesce(n.next_try_at <= now() AND n.reason = '', false),"
         /* The reason: the data that the table lacks and, if servers were contacted, the result. */

@@ -288,13 +288,14 @@ static enum err_code query_tables(struct server *server, int64_t tenant_id, stru
         return code;
     return pg_query_values(
         connection, tenant_id,
-        "SELECT asked.id, best.object_key, best.is_public, best.quality, best.bytes, best.sha256"
-        " FROM unnest($2::text[]) AS asked (id) LEFT JOIN LATERAL"
+        "SELECT requested.id, best.object_key, best.is_public, best.quality, best.bytes, "
+        "best.sha256"
+        " FROM unnest($2::text[]) AS requested (id) LEFT JOIN LATERAL"
         " (SELECT object_key, false AS is_public, quality_rank, quality, bytes, sha256"
-        "   FROM symbol_table WHERE tenant_id = $1 AND build_id = asked.id"
+        "   FROM symbol_table WHERE tenant_id = $1 AND build_id = requested.id"
         "   AND NOT object_is_damaged(object_key) UNION ALL"
         "  SELECT object_key, true, quality_rank, quality, bytes, sha256 FROM symbol_table_public"
-        "   WHERE build_id = asked.id AND NOT object_is_damaged(object_key)"
+        "   WHERE build_id = requested.id AND NOT object_is_damaged(object_key)"
         "  ORDER BY quality_rank DESC, is_public LIMIT 1) AS best ON true",
         arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(ids));
 }

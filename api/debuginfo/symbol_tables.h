@@ -103,7 +103,7 @@ uint64_t symbol_tables_version(struct server *server, int64_t tenant_id);
 /* Records a generation that the caller read from the database together with other data. Returns
  * true if it is later than the one that responses of this process used so far. */
 bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number);
-/* Call it after a change by this process: the next look-up asks the database. */
+/* Call it after a change by this process: the next look-up queries the database. */
 void symbol_tables_forget(struct server *server, int64_t tenant_id);
 
 /* ---- missing symbols ---- */

@@ -176,7 +176,7 @@ static enum err_code find_old(struct pg_connection *connection, const struct deb
                            arena, ret_rows, err, PG_I64(table->tenant_id), PG_TEXT(table->id));
 }
 
-/* A stripped file never replaces a better one; of equal ones the later is kept, unless an older
+/* A stripped file never replaces a better one; of two equal ones the later is kept, unless an older
  * builder made it. A table whose stored object is damaged or lost is replaced by any. */
 static bool is_better(const struct pg_result *old, const struct debuginfo_table *table)
 {

@@ -1,5 +1,5 @@
 /*
- * upstreams: which debuginfod servers a team's debug files are requested from: GET and PUT
+ * upstreams: the debuginfod servers from which a team's debug files are requested: GET and PUT
  * /api/v1/debuginfo/upstreams (scope admin: owners), POST /api/v1/debuginfo/retry (scope
  * debuginfo).
  *

@@ -11,12 +11,12 @@
  * bounded number of waiting requests), so all scans are linear.
  *
  * To choose the request, the table served has the number of the last slot that each client got,
- * counted from 1. Clients whose names have the same place in the table replace each other; one that
- * is not in the table counts as never served. Two clients, the first with requests 1, 2 and 3 in
- * the list and the second with request 4, are served in the order 1, 4, 2, 3.
+ * counted from 1. Clients whose names hash to the same entry of the table replace each other; a
+ * client that is not in the table counts as never served. Two clients, the first with requests 1, 2
+ * and 3 in the list and the second with request 4, are served in the order 1, 4, 2, 3.
  *
  * To choose the request that is replaced in a full list, find_replaced counts the requests of each
- * client in a table of the same places. Clients with the same place count as one there.
+ * client in a table with the same entries. Clients that share an entry count as one there.
  */
 #include "api/http/concurrency_limit.h"
 
@@ -29,14 +29,14 @@
 #include <string.h>
 
 enum {
-    SERVED_PLACES = 256,
+    SERVED_ENTRIES = 256,
     MIN_WAITING_OF_ADDRESS = 16, /* in a short list */
 };
 
 /* The last slot of a client. */
 struct served {
     uint64_t client; /* a hash of its name */
-    uint64_t number; /* slot_count when the client got it; 0: the place is free */
+    uint64_t number; /* slot_count when the client got it; 0: the entry is free */
 };
 
 struct concurrency_limit {
@@ -51,7 +51,7 @@ struct concurrency_limit {
     struct concurrency_slot *held;
     struct concurrency_slot *waiting; /* in order of arrival */
     uint64_t slot_count;              /* slots given since the start */
-    struct served served[SERVED_PLACES];
+    struct served served[SERVED_ENTRIES];
 };
 
 static int half_of(int count)
@@ -159,7 +159,7 @@ static uint64_t client_hash(const struct concurrency_slot *slot)
 static uint64_t last_served(const struct concurrency_limit *concurrency,
                             const struct concurrency_slot *slot)
 {
-    const struct served *served = &concurrency->served[slot->hash % SERVED_PLACES];
+    const struct served *served = &concurrency->served[slot->hash % SERVED_ENTRIES];
     return served->client == slot->hash ? served->number : 0;
 }
 
@@ -167,7 +167,7 @@ static uint64_t last_served(const struct concurrency_limit *concurrency,
 static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
     slot->hash = client_hash(slot);
-    concurrency->served[slot->hash % SERVED_PLACES] =
+    concurrency->served[slot->hash % SERVED_ENTRIES] =
         (struct served){.client = slot->hash, .number = ++concurrency->slot_count};
     slot->is_held = true;
     slot->next = concurrency->held;
@@ -223,30 +223,31 @@ static struct full find_full(const struct concurrency_limit *concurrency,
     };
 }
 
-/* Whether the wanted request fits in the list without the given one. */
-static bool makes_place(const struct concurrency_slot *slot, struct full full,
-                        const struct concurrency_slot *wanted)
+/* Whether the wanted request fits in the list if it replaces the given one. */
+static bool is_replaceable_for(const struct concurrency_slot *slot, struct full full,
+                               const struct concurrency_slot *wanted)
 {
     return (!full.for_key || is_same(slot->key, wanted->key)) &&
            (!full.for_anonymous || slot->is_anonymous) &&
            (!full.for_bytes || (slot->is_anonymous && slot->bytes >= wanted->bytes));
 }
 
-/* Called with the lock held. The link to the last request of the client that has the most of those
- * that make place. NULL if that client would then have fewer of them than the client of the wanted
- * request: two clients must not replace each other's requests in turn. */
+/* Called with the lock held. Returns the link to the request that the wanted one replaces: the last
+ * one of the client that has the most replaceable requests. NULL if that client would then have
+ * fewer of them than the client of the wanted request: two clients must not replace each other's
+ * requests alternately. */
 static struct concurrency_slot **find_replaced(struct concurrency_limit *concurrency,
                                                struct full full,
                                                const struct concurrency_slot *wanted)
 {
-    int counts[SERVED_PLACES] = {0};
+    int counts[SERVED_ENTRIES] = {0};
     for (const struct concurrency_slot *slot = concurrency->waiting; slot; slot = slot->next)
-        counts[slot->hash % SERVED_PLACES] += makes_place(slot, full, wanted);
+        counts[slot->hash % SERVED_ENTRIES] += is_replaceable_for(slot, full, wanted);
     struct concurrency_slot **replaced = NULL;
-    int most = counts[client_hash(wanted) % SERVED_PLACES] + 2;
+    int most = counts[client_hash(wanted) % SERVED_ENTRIES] + 2;
     for (struct concurrency_slot **link = &concurrency->waiting; *link; link = &(*link)->next) {
-        const int count = counts[(*link)->hash % SERVED_PLACES];
-        if (makes_place(*link, full, wanted) && count >= most) {
+        const int count = counts[(*link)->hash % SERVED_ENTRIES];
+        if (is_replaceable_for(*link, full, wanted) && count >= most) {
             replaced = link;
             most = count;
         }

@@ -1,5 +1,6 @@
 /*
- * concurrency_limit: how many workers may be busy for one share, and for slow work altogether.
+ * concurrency_limit: limits the workers that are busy for one share, for one client, and for all
+ * slow work together.
  *
  * A request takes a slot before it computes a report or a result. Five rules bound the slots, so
  * that neither one share nor one client keeps them from others:
@@ -14,10 +15,10 @@
  *   - a source, such as an address for generated files, has one slot.
  *
  * A request that gets no slot waits without a worker: it is put aside, and handled again from the
- * start when a slot is passed to it. Among the waiting requests that may have a free slot it goes
- * to the one whose client got a slot longest ago, and of equal ones to the first. So a client with
- * many waiting requests delays another client by one of them. The waiting requests of a client are
- * limited in number, and in the bytes of their bodies. Threads: any.
+ * start when a slot is passed to it. A free slot goes to the waiting request whose client got a
+ * slot longest ago, among those that the rules allow, and to the first of several equal ones. So a
+ * client with many waiting requests delays another client by one of them. The waiting requests of a
+ * client are limited in number, and in the bytes of their bodies. Threads: any.
  */
 #ifndef API_HTTP_CONCURRENCY_LIMIT_H
 #define API_HTTP_CONCURRENCY_LIMIT_H

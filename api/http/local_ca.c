@@ -24,7 +24,7 @@ static bool is_loopback(const char *host)
     return strcasecmp(host, "localhost") == 0 || strcmp(host, "::1") == 0;
 }
 
-/* False unless url is "https://host[:port]": this server speaks nothing else. */
+/* False unless url is "https://host[:port]": this server supports no other scheme. */
 static bool split_public_url(const char *url, char ret_host[LISTENER_HOST_BYTES], int *ret_port)
 {
     static const char scheme[] = "https://";

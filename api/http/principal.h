@@ -1,6 +1,6 @@
 /*
- * principal: who sends the request. Filled by api/identity/auth.c before a handler runs, from a
- * bearer token or a browser session; read by every access check.
+ * principal: the authenticated client of a request. Filled by api/identity/auth.c before a handler
+ * runs, from a bearer token or a browser session; read by every access check.
  */
 #ifndef API_HTTP_PRINCIPAL_H
 #define API_HTTP_PRINCIPAL_H
@@ -15,7 +15,7 @@ enum principal_kind { PRINCIPAL_ANONYMOUS, PRINCIPAL_TOKEN, PRINCIPAL_USER };
 /* Ordered: a higher role may do everything that a lower one may. */
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_MEMBER, ROLE_OWNER };
 
-/* What a token may do; a user's role maps to scopes too (auth_role_scopes). */
+/* The rights of a token; a user's role also maps to scopes (auth_role_scopes). */
 enum scope {
     SCOPE_INGEST = 1 << 0,
     SCOPE_READ = 1 << 1,

@@ -81,15 +81,15 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
 };
 
 struct slot_rule {
-    int places;
+    int slots;
     int waiters; /* more are refused at once */
     int wait_s;
 };
 
 static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
-    [SLOT_PASSWORD] = {.places = 2, .waiters = 3, .wait_s = 5},
-    [SLOT_PASSWORD_SHARE] = {.places = 1, .waiters = 1, .wait_s = 5},
-    [SLOT_PASSWORD_DEVICE] = {.places = 1, .waiters = 2, .wait_s = 5},
+    [SLOT_PASSWORD] = {.slots = 2, .waiters = 3, .wait_s = 5},
+    [SLOT_PASSWORD_SHARE] = {.slots = 1, .waiters = 1, .wait_s = 5},
+    [SLOT_PASSWORD_DEVICE] = {.slots = 1, .waiters = 2, .wait_s = 5},
 };
 
 struct entry {
@@ -98,23 +98,23 @@ struct entry {
     int64_t blocked_ns; /* for failures: until when attempts are refused */
     double amount;      /* for rates: events in the bucket now; for failures: their count */
 };
-static_assert(sizeof(struct entry) == 40, "limiter.h states it");
+static_assert(sizeof(struct entry) == 40, "rate_limiter.h states it");
 
-enum { MAX_PLACES = 2 };
+enum { MAX_SLOTS = 2 };
 
-/* A request that waits for a place, on the stack of its thread. */
+/* A request that waits for a slot, on the stack of its thread. */
 struct slot_waiter {
     uint64_t source;
-    bool has_place;
+    bool has_slot;
     struct slot_waiter *next;
 };
 
-struct slot {
+struct slot_pool {
     pthread_mutex_t mutex;
     pthread_cond_t left;
     int used;
-    uint64_t sources[MAX_PLACES]; /* of the places in use */
-    struct slot_waiter *waiters;  /* in the order of their arrival */
+    uint64_t sources[MAX_SLOTS]; /* of the slots in use */
+    struct slot_waiter *waiters; /* in the order of their arrival */
 };
 
 struct rate_limiter {
@@ -123,17 +123,17 @@ struct rate_limiter {
     int64_t (*now_ns)(void);
     uint8_t secret[DIGEST_BYTES];
     pthread_mutex_t locks[LOCK_COUNT]; /* for the buckets, by number */
-    struct slot slots[LIMIT_SLOT_COUNT];
+    struct slot_pool slot_pools[LIMIT_SLOT_COUNT];
     int passwords_per_minute;
 };
 
-static void slot_init(struct slot *slot)
+static void slot_pool_init(struct slot_pool *pool)
 {
     pthread_condattr_t attributes;
-    pthread_mutex_init(&slot->mutex, NULL);
+    pthread_mutex_init(&pool->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&slot->left, &attributes);
+    pthread_cond_init(&pool->left, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
@@ -148,7 +148,7 @@ struct rate_limiter *rate_limiter_create(uint32_t entry_count, int64_t (*now_ns)
     for (int i = 0; i < LOCK_COUNT; i++)
         pthread_mutex_init(&rate_limiter->locks[i], NULL);
     for (int i = 0; i < LIMIT_SLOT_COUNT; i++)
-        slot_init(&rate_limiter->slots[i]);
+        slot_pool_init(&rate_limiter->slot_pools[i]);
     return rate_limiter;
 }
 
@@ -159,8 +159,8 @@ void rate_limiter_destroy(struct rate_limiter *rate_limiter)
     for (int i = 0; i < LOCK_COUNT; i++)
         pthread_mutex_destroy(&rate_limiter->locks[i]);
     for (int i = 0; i < LIMIT_SLOT_COUNT; i++) {
-        pthread_cond_destroy(&rate_limiter->slots[i].left);
-        pthread_mutex_destroy(&rate_limiter->slots[i].mutex);
+        pthread_cond_destroy(&rate_limiter->slot_pools[i].left);
+        pthread_mutex_destroy(&rate_limiter->slot_pools[i].mutex);
     }
     mem_free(rate_limiter->entries);
     mem_free(rate_limiter);
@@ -192,14 +192,14 @@ void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUB
         snprintf(ret_text, RATE_LIMITER_SUBSCRIBER_BYTES, "%.*s", SPAN_PRINT(address));
 }
 
-struct place {
+struct lookup {
     pthread_mutex_t *lock;
     struct entry *bucket;
     uint8_t fingerprint[FINGERPRINT_BYTES];
 };
 
-static struct place place_of(struct rate_limiter *rate_limiter, enum limit_kind kind,
-                             struct span key)
+static struct lookup lookup_of(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                               struct span key)
 {
     uint8_t prefix[8];
     uint8_t hash[DIGEST_BYTES];
@@ -216,35 +216,35 @@ static struct place place_of(struct rate_limiter *rate_limiter, enum limit_kind 
     uint32_t number;
     memcpy(&number, hash + FINGERPRINT_BYTES, sizeof(number));
     number %= rate_limiter->bucket_count;
-    struct place place = {.lock = &rate_limiter->locks[number % LOCK_COUNT],
-                          .bucket = &rate_limiter->entries[(size_t)number * BUCKET_WAYS]};
-    memcpy(place.fingerprint, hash, FINGERPRINT_BYTES);
-    return place;
+    struct lookup lookup = {.lock = &rate_limiter->locks[number % LOCK_COUNT],
+                            .bucket = &rate_limiter->entries[(size_t)number * BUCKET_WAYS]};
+    memcpy(lookup.fingerprint, hash, FINGERPRINT_BYTES);
+    return lookup;
 }
 
-static struct entry *find_entry(const struct place *place)
+static struct entry *find_entry(const struct lookup *lookup)
 {
     for (int i = 0; i < BUCKET_WAYS; i++) {
-        struct entry *entry = &place->bucket[i];
-        if (entry->used_ns && !memcmp(entry->fingerprint, place->fingerprint, FINGERPRINT_BYTES))
+        struct entry *entry = &lookup->bucket[i];
+        if (entry->used_ns && !memcmp(entry->fingerprint, lookup->fingerprint, FINGERPRINT_BYTES))
             return entry;
     }
     return NULL;
 }
 
-/* The entry, or a new one in place of the bucket's least recently used. */
-static struct entry *find_or_add_entry(const struct place *place, bool *ret_is_new)
+/* Returns the entry, or a new one that replaces the bucket's least recently used. */
+static struct entry *find_or_add_entry(const struct lookup *lookup, bool *ret_is_new)
 {
-    struct entry *entry = find_entry(place);
+    struct entry *entry = find_entry(lookup);
     *ret_is_new = !entry;
     if (entry)
         return entry;
-    entry = &place->bucket[0];
+    entry = &lookup->bucket[0];
     for (int i = 1; i < BUCKET_WAYS; i++)
-        if (place->bucket[i].used_ns < entry->used_ns)
-            entry = &place->bucket[i];
+        if (lookup->bucket[i].used_ns < entry->used_ns)
+            entry = &lookup->bucket[i];
     *entry = (struct entry){0};
-    memcpy(entry->fingerprint, place->fingerprint, FINGERPRINT_BYTES);
+    memcpy(entry->fingerprint, lookup->fingerprint, FINGERPRINT_BYTES);
     return entry;
 }
 
@@ -275,12 +275,12 @@ enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_ki
 }
 
 /* The entry of a token bucket of that size, filled up to now; its lock is held. */
-static struct entry *refill(struct rate_limiter *rate_limiter, const struct place *place,
+static struct entry *refill(struct rate_limiter *rate_limiter, const struct lookup *lookup,
                             double per_minute, double size)
 {
     int64_t now_ns = rate_limiter->now_ns();
     bool is_new;
-    struct entry *entry = find_or_add_entry(place, &is_new);
+    struct entry *entry = find_or_add_entry(lookup, &is_new);
     double amount =
         is_new ? size : entry->amount + seconds(now_ns - entry->used_ns) * per_minute / 60;
     entry->amount = amount < size ? amount : size;
@@ -295,15 +295,15 @@ enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum l
     if (per_minute <= 0)
         return refuse_for(kind, 60 * CLOCK_NS_PER_S, err);
     double size = burst >= 1 ? burst : 1;
-    struct place place = place_of(rate_limiter, kind, key);
-    pthread_mutex_lock(place.lock);
-    struct entry *entry = refill(rate_limiter, &place, per_minute, size);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
+    pthread_mutex_lock(lookup.lock);
+    struct entry *entry = refill(rate_limiter, &lookup, per_minute, size);
     const double taken = wanted < size ? wanted : size;
     bool is_allowed = entry->amount >= taken;
     double missing = taken - entry->amount;
     if (is_allowed)
         entry->amount -= taken;
-    pthread_mutex_unlock(place.lock);
+    pthread_mutex_unlock(lookup.lock);
     if (is_allowed)
         return ERR_NONE;
     return refuse_for(kind, (int64_t)(missing * 60 / per_minute * (double)CLOCK_NS_PER_S), err);
@@ -313,10 +313,10 @@ void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_ki
                                 struct span key, double amount, double per_minute, double burst)
 {
     double size = burst >= 1 ? burst : 1;
-    struct place place = place_of(rate_limiter, kind, key);
-    pthread_mutex_lock(place.lock);
-    refill(rate_limiter, &place, per_minute, size)->amount -= amount < size ? amount : size;
-    pthread_mutex_unlock(place.lock);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
+    pthread_mutex_lock(lookup.lock);
+    refill(rate_limiter, &lookup, per_minute, size)->amount -= amount < size ? amount : size;
+    pthread_mutex_unlock(lookup.lock);
 }
 
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
@@ -328,12 +328,12 @@ void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind k
 void rate_limiter_give_back_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                    struct span key, double amount)
 {
-    struct place place = place_of(rate_limiter, kind, key);
-    pthread_mutex_lock(place.lock);
-    struct entry *entry = find_entry(&place);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
+    pthread_mutex_lock(lookup.lock);
+    struct entry *entry = find_entry(&lookup);
     if (entry)
         entry->amount += amount; /* rate_limiter_take caps it */
-    pthread_mutex_unlock(place.lock);
+    pthread_mutex_unlock(lookup.lock);
 }
 
 static void forget_if_old(struct entry *entry, enum limit_kind kind, int64_t now_ns)
@@ -366,58 +366,58 @@ static void count_failure(struct entry *entry, enum limit_kind kind, int64_t now
 enum err_code rate_limiter_check(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                  struct span key, struct err *err)
 {
-    struct place place = place_of(rate_limiter, kind, key);
-    pthread_mutex_lock(place.lock);
-    const struct entry *entry = find_entry(&place);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
+    pthread_mutex_lock(lookup.lock);
+    const struct entry *entry = find_entry(&lookup);
     int64_t wait_ns = entry ? entry->blocked_ns - rate_limiter->now_ns() : 0;
-    pthread_mutex_unlock(place.lock);
+    pthread_mutex_unlock(lookup.lock);
     return wait_ns > 0 ? refuse_for(kind, wait_ns, err) : ERR_NONE;
 }
 
 void rate_limiter_fail(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)
 {
-    struct place place = place_of(rate_limiter, kind, key);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
     bool is_new;
-    pthread_mutex_lock(place.lock);
-    count_failure(find_or_add_entry(&place, &is_new), kind, rate_limiter->now_ns());
-    pthread_mutex_unlock(place.lock);
+    pthread_mutex_lock(lookup.lock);
+    count_failure(find_or_add_entry(&lookup, &is_new), kind, rate_limiter->now_ns());
+    pthread_mutex_unlock(lookup.lock);
 }
 
 enum err_code rate_limiter_attempt(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                    struct span key, struct err *err)
 {
-    struct place place = place_of(rate_limiter, kind, key);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
     bool is_new;
-    pthread_mutex_lock(place.lock);
+    pthread_mutex_lock(lookup.lock);
     int64_t now_ns = rate_limiter->now_ns();
-    struct entry *entry = find_or_add_entry(&place, &is_new);
+    struct entry *entry = find_or_add_entry(&lookup, &is_new);
     int64_t wait_ns = entry->blocked_ns - now_ns;
     if (is_new || wait_ns <= 0)
         count_failure(entry, kind, now_ns);
-    pthread_mutex_unlock(place.lock);
+    pthread_mutex_unlock(lookup.lock);
     return !is_new && wait_ns > 0 ? refuse_for(kind, wait_ns, err) : ERR_NONE;
 }
 
 void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)
 {
-    struct place place = place_of(rate_limiter, kind, key);
-    pthread_mutex_lock(place.lock);
-    struct entry *entry = find_entry(&place);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
+    pthread_mutex_lock(lookup.lock);
+    struct entry *entry = find_entry(&lookup);
     if (entry && entry->amount >= 1) {
         entry->amount -= 1;
         entry->blocked_ns = 0;
     }
-    pthread_mutex_unlock(place.lock);
+    pthread_mutex_unlock(lookup.lock);
 }
 
 void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)
 {
-    struct place place = place_of(rate_limiter, kind, key);
-    pthread_mutex_lock(place.lock);
-    struct entry *entry = find_entry(&place);
+    struct lookup lookup = lookup_of(rate_limiter, kind, key);
+    pthread_mutex_lock(lookup.lock);
+    struct entry *entry = find_entry(&lookup);
     if (entry)
         *entry = (struct entry){0};
-    pthread_mutex_unlock(place.lock);
+    pthread_mutex_unlock(lookup.lock);
 }
 
 void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minute)
@@ -447,83 +447,84 @@ static uint64_t hash_source(const struct rate_limiter *rate_limiter, enum limit_
     return number;
 }
 
-static bool has_place(const struct slot *slot, uint64_t source)
+static bool has_slot(const struct slot_pool *pool, uint64_t source)
 {
-    for (int i = 0; i < slot->used; i++) {
-        if (slot->sources[i] == source)
+    for (int i = 0; i < pool->used; i++) {
+        if (pool->sources[i] == source)
             return true;
     }
     return false;
 }
 
-/* Gives free places to the requests that have waited longest and whose source has none. */
-static void give_places(struct slot *slot, const struct slot_rule *rule)
+/* Gives free slots to the requests that have waited longest and whose source has none. */
+static void give_slots(struct slot_pool *pool, const struct slot_rule *rule)
 {
-    struct slot_waiter **at = &slot->waiters;
+    struct slot_waiter **at = &pool->waiters;
     bool has_given = false;
-    while (*at && slot->used < rule->places) {
+    while (*at && pool->used < rule->slots) {
         struct slot_waiter *waiter = *at;
-        if (has_place(slot, waiter->source)) {
+        if (has_slot(pool, waiter->source)) {
             at = &waiter->next;
             continue;
         }
         *at = waiter->next;
-        waiter->has_place = has_given = true;
-        slot->sources[slot->used++] = waiter->source;
+        waiter->has_slot = has_given = true;
+        pool->sources[pool->used++] = waiter->source;
     }
     if (has_given)
-        pthread_cond_broadcast(&slot->left);
+        pthread_cond_broadcast(&pool->left);
 }
 
 /* Appends it to the list. False: too many requests wait, or one of the same source does. */
-static bool add_waiter(struct slot *slot, const struct slot_rule *rule, struct slot_waiter *waiter)
+static bool add_waiter(struct slot_pool *pool, const struct slot_rule *rule,
+                       struct slot_waiter *waiter)
 {
-    struct slot_waiter **end = &slot->waiters;
+    struct slot_waiter **end = &pool->waiters;
     int count = 0;
     for (; *end; end = &(*end)->next) {
         if ((*end)->source == waiter->source)
             return false;
         count++;
     }
-    if (count >= rule->waiters && (slot->used >= rule->places || has_place(slot, waiter->source)))
+    if (count >= rule->waiters && (pool->used >= rule->slots || has_slot(pool, waiter->source)))
         return false;
     *end = waiter;
     return true;
 }
 
-static void remove_waiter(struct slot *slot, const struct slot_waiter *waiter)
+static void remove_waiter(struct slot_pool *pool, const struct slot_waiter *waiter)
 {
-    struct slot_waiter **at = &slot->waiters;
+    struct slot_waiter **at = &pool->waiters;
     while (*at != waiter)
         at = &(*at)->next;
     *at = waiter->next;
 }
 
-static bool wait_for_place(struct slot *slot, const struct slot_rule *rule,
-                           struct slot_waiter *waiter)
+static bool wait_for_slot(struct slot_pool *pool, const struct slot_rule *rule,
+                          struct slot_waiter *waiter)
 {
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += rule->wait_s;
-    if (!add_waiter(slot, rule, waiter))
+    if (!add_waiter(pool, rule, waiter))
         return false;
-    give_places(slot, rule);
+    give_slots(pool, rule);
     int result = 0;
-    while (!waiter->has_place && result != ETIMEDOUT)
-        result = pthread_cond_timedwait(&slot->left, &slot->mutex, &deadline);
-    if (!waiter->has_place)
-        remove_waiter(slot, waiter);
-    return waiter->has_place;
+    while (!waiter->has_slot && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&pool->left, &pool->mutex, &deadline);
+    if (!waiter->has_slot)
+        remove_waiter(pool, waiter);
+    return waiter->has_slot;
 }
 
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot kind,
                                  struct span source, struct err *err)
 {
-    struct slot *slot = &rate_limiter->slots[kind];
+    struct slot_pool *pool = &rate_limiter->slot_pools[kind];
     struct slot_waiter waiter = {.source = hash_source(rate_limiter, kind, source)};
-    pthread_mutex_lock(&slot->mutex);
-    const bool is_entered = wait_for_place(slot, &slot_rules[kind], &waiter);
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_lock(&pool->mutex);
+    const bool is_entered = wait_for_slot(pool, &slot_rules[kind], &waiter);
+    pthread_mutex_unlock(&pool->mutex);
     if (is_entered)
         return ERR_NONE;
     err_set(err, ERR_BUSY, "Too many passwords are being checked; try again in 2 seconds");
@@ -533,24 +534,24 @@ enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_s
 
 void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot kind, struct span source)
 {
-    struct slot *slot = &rate_limiter->slots[kind];
+    struct slot_pool *pool = &rate_limiter->slot_pools[kind];
     const uint64_t number = hash_source(rate_limiter, kind, source);
-    pthread_mutex_lock(&slot->mutex);
-    assert(slot->used > 0 && has_place(slot, number));
-    slot->used--;
-    if (slot->used && slot->sources[0] == number)
-        slot->sources[0] = slot->sources[slot->used];
-    give_places(slot, &slot_rules[kind]);
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_lock(&pool->mutex);
+    assert(pool->used > 0 && has_slot(pool, number));
+    pool->used--;
+    if (pool->used && pool->sources[0] == number)
+        pool->sources[0] = pool->sources[pool->used];
+    give_slots(pool, &slot_rules[kind]);
+    pthread_mutex_unlock(&pool->mutex);
 }
 
 int rate_limiter_waiting_count(struct rate_limiter *rate_limiter, enum limit_slot kind)
 {
-    struct slot *slot = &rate_limiter->slots[kind];
+    struct slot_pool *pool = &rate_limiter->slot_pools[kind];
     int count = 0;
-    pthread_mutex_lock(&slot->mutex);
-    for (const struct slot_waiter *waiter = slot->waiters; waiter; waiter = waiter->next)
+    pthread_mutex_lock(&pool->mutex);
+    for (const struct slot_waiter *waiter = pool->waiters; waiter; waiter = waiter->next)
         count++;
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_unlock(&pool->mutex);
     return count;
 }

@@ -1,6 +1,6 @@
 /*
- * rate_limiter: limits how often someone may do something: rates, failures with doubling back-off,
- * and slots.
+ * rate_limiter: limits for clients and accounts: rates of events, failures with a doubling
+ * back-off, and concurrency slots.
  *
  * All state is in memory, of fixed size, and forgotten at restart. A counter is identified by its
  * kind and a key, a text: an address, a tenant's number, an account. Keys are stored as keyed
@@ -72,7 +72,7 @@ enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum l
                                        struct span key, double wanted, double per_minute,
                                        double burst, struct err *err) MUST_USE;
 /* Takes events that happened already, such as bytes that were known only after the rest was
- * allowed. It refuses nothing: what the bucket does not have, later calls wait for. */
+ * allowed. It refuses nothing: if the bucket has too few events, later calls wait for the rest. */
 void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double amount, double per_minute, double burst);
 /* Returns an event that rate_limiter_take took. */
@@ -111,9 +111,9 @@ enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum
 void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minute);
 
 /*
- * Takes one of the slot's places, after a short wait if none is free; rate_limiter_leave with the
- * same source gives it back. A source has one place at a time, and one request that waits for it,
- * so that one client cannot keep all places. Requests that wait get places in the order of their
+ * Takes one of the slots of a kind, after a short wait if none is free; rate_limiter_leave with the
+ * same source returns it. A source has one slot at a time, and one request that waits for a slot,
+ * so that one client cannot keep all slots. Waiting requests get slots in the order of their
  * arrival. source: the client's address, for SLOT_PASSWORD_DEVICE the account's e-mail. Handles:
  * ERR_BUSY.
  */
@@ -121,7 +121,7 @@ enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_s
                                  struct span source, struct err *err) MUST_USE;
 void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot slot,
                         struct span source);
-/* The requests that wait for a place now. For tests. */
+/* The number of requests that wait for a slot now. For tests. */
 int rate_limiter_waiting_count(struct rate_limiter *rate_limiter, enum limit_slot slot);
 
 #endif

@@ -303,8 +303,8 @@ enum err_code request_check_parameters(const struct request *request, const char
                            "the parameter %s has a %% without two hexadecimal digits after it: "
                            "write %%25 for the sign itself",
                            known);
-        /* A client that sends a parameter twice either means both or does not know of one of them.
-         */
+        /* A repeated parameter is refused: its client either means both values or does not know of
+         * one of them. */
         if (once && request_query_nth(request, once, 1, &second))
             return err_set(err, ERR_INVALID,
                            "the parameter %s is given more than once: leave out all but one", once);

@@ -50,7 +50,7 @@ enum route_flags {
     /* Takes access or published data away, or changes a person's rights or password. Other clients
      * of the team cannot use up the rate of these changes (api/identity/change_limit.h). */
     ROUTE_SECURITY = 1 << 14,
-    /* Goes on below the disk's reserve although its method is unsafe: it changes no rows, or the
+    /* Is allowed below the disk's reserve although its method is unsafe: it changes no rows, or the
      * handler refuses (disk_check) what neither frees space nor takes access away. */
     ROUTE_NEEDS_NO_SPACE = 1 << 15,
 };

@@ -163,7 +163,8 @@ static enum err_code make_identity(struct identity *identity, struct err *err)
     return ERR_NONE;
 }
 
-/* Never asks: a supervisor that waits for a terminal would stop watching its children. */
+/* Never prompts for a passphrase: a supervisor that waits for a terminal would stop watching its
+ * children. */
 static int no_password(char *buffer, int size, int is_writing, void *data)
 {
     (void)buffer, (void)size, (void)is_writing, (void)data;
@@ -309,7 +310,8 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     if (code)
         return code;
     if (!has_ca || !may_sign(&ca, &leaf)) {
-        /* Also when its file is no longer readable: clients may still have it. */
+        /* The CA counts as replaced also if its file is no longer readable, because clients may
+         * still trust it. */
         change = access(paths[0], F_OK) == 0 ? TLS_FILES_CA_REPLACED : TLS_FILES_CA_MADE;
         code = make_ca(&wanted, &ca, err);
         if (code)

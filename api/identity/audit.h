@@ -1,5 +1,6 @@
 /*
- * audit: who did what, when, from where; one row per change, written in the change's transaction.
+ * audit: the audit log: one row per change, with actor, action, target, time and address, written
+ * in the change's transaction.
  *
  * Actions are "noun.verb" words, stable since people filter by them: share.create, token.revoke,
  * user.role. Targets are ids or names, never secrets. Rows are kept for AUDIT_KEEP_DAYS, but of a
@@ -16,9 +17,9 @@
 struct pg_connection;
 struct request;
 
-/* Strangers can cause refused attempts, so the rows for these are limited: by a rate and a burst
- * for each tenant and for the server, and by a shorter retention. At worst 10 a minute for 30 days
- * are 432,000 rows, about 100 MB. */
+/* Anonymous clients can cause refused attempts, so the rows for these are limited: by a rate and a
+ * burst for each tenant and for the server, and by a shorter retention. At worst 10 a minute for 30
+ * days are 432,000 rows, about 100 MB. */
 enum {
     AUDIT_KEEP_DAYS = 400,
     AUDIT_KEEP_REFUSED_DAYS = 30,

@@ -1,5 +1,5 @@
 /*
- * auth: finds out who sends a request, and whether the route allows it.
+ * auth: authenticates the client of a request and checks its access to the route.
  *
  * Workers call auth_identify and then auth_check_access before each handler (not for ROUTE_INLINE).
  * Credentials are `Authorization: Bearer pf_…` or the session cookie; in a request with both, the

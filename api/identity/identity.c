@@ -211,7 +211,7 @@ enum err_code identity_bootstrap(struct pg_connection *connection, const char *k
 
 enum {
     TRIM_ROWS = 10000, /* in one statement */
-    TRIM_STEPS = 20,   /* in one round; the next one goes on */
+    TRIM_STEPS = 20,   /* in one round; the next round continues */
 };
 
 static enum err_code forget_audit(struct pg_connection *connection, struct arena *arena,

@@ -6,7 +6,7 @@
  * are computed at once, for different addresses and at low priority, and three requests wait for
  * their end; further ones are refused (503). So one client cannot keep others from signing in, and
  * a flood of attempts cannot occupy all workers. Passwords of shares, which anyone can create, have
- * one place of their own, for which one request waits. Another hash, at normal priority, may be
+ * one slot of their own, for which one request waits. Another hash, at normal priority, may be
  * computed for a browser with a device cookie; it counts for the account instead of the address.
  * Threads: any.
  */

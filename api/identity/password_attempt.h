@@ -1,5 +1,5 @@
 /*
- * password_attempt: how often a password may be guessed, of an account or of a share.
+ * password_attempt: limits the guesses at the password of an account or of a share.
  *
  * Wrong passwords from one address must not delay the right one from another address, and many
  * addresses together must not guess without bound. A password belongs to one e-mail or one share.
@@ -15,9 +15,9 @@
  * on each further day, and never more than 600 + 14,400 a day, per server process.
  *
  * A browser that has signed in to the account before proves it with its device cookie
- * (api/identity/device_cookie.h). It is not subject to these limits, but has a limit and a place
- * for hashing of its own: 10 failures, then a wait of 1 s that doubles up to 1 h. So the owner of
- * an account can sign in there even while other addresses have used up the limit of the password.
+ * (api/identity/device_cookie.h). It is not subject to these limits, but has a limit and a slot for
+ * hashing of its own: 10 failures, then a wait of 1 s that doubles up to 1 h. So the owner of an
+ * account can sign in there even while other addresses have used up the limit of the password.
  * Threads: any.
  */
 #ifndef API_IDENTITY_PASSWORD_ATTEMPT_H

@@ -3,7 +3,7 @@
  * again computes no hash.
  *
  * An API client sends the password of a share with every request. Without the cache a few clients
- * that know one password keep all places for hashing (api/identity/password.h) occupied.
+ * that know one password would keep all slots for hashing (api/identity/password.h) occupied.
  *
  * An entry is a HMAC of the stored text and the password, with a key that is made at the start and
  * never leaves the process. The stored text contains its salt, so a changed password needs another
@@ -27,7 +27,7 @@ void password_cache_destroy(struct password_cache *cache); /* NULL is a no-op */
 
 /* Whether password matched the stored text within PASSWORD_CACHE_S. */
 bool password_cache_has(struct password_cache *cache, const char *stored, struct span password);
-/* Keeps that password matches; replaces the entry that expires first if all are in use. */
+/* Records that password matches; replaces the entry that expires first if all are in use. */
 void password_cache_add(struct password_cache *cache, const char *stored, struct span password);
 
 #endif

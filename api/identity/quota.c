@@ -62,7 +62,7 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
 }
 
 /* used: "<stored> of <quota> bytes". The advice differs, because clients without an account cannot
- * delete the shares of others. What a team stores is not shown to clients of another. */
+ * delete the shares of others. Clients of one team do not see the stored bytes of another. */
 static enum err_code refuse_storage(const struct request *request, int64_t tenant_id,
                                     const char *used, struct err *err)
 {
@@ -131,7 +131,7 @@ static enum err_code take_rate(struct request *request, const struct quota *quot
     return rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
 }
 
-/* The storage of anonymous shares is for all addresses. */
+/* All addresses share the storage of anonymous shares. */
 static enum err_code take_bytes(struct request *request, int64_t tenant_id, uint64_t bytes,
                                 struct err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * quota: what a tenant may store and send: bytes stored, uploads per minute, the largest upload.
- * Stored bytes are those of objects and of texts in the rows of shares.
+ * quota: limits a tenant's stored bytes, uploads per minute and size of an upload. Stored bytes are
+ * the bytes of objects and of texts in the rows of shares.
  *
  * The limits are columns of the table tenant, set by the operator. Stored bytes are counted in
  * tenant_usage, spread over several rows, so that a tenant's parallel uploads do not wait for each

@@ -1,5 +1,5 @@
 /*
- * tenant_limits: how much a tenant may send to the store, query and keep there, by name.
+ * tenant_limits: the limits of a tenant for ingest, queries and retention, by name.
  *
  * A limit is a setting of the server (api/core/settings.h) unless the operator set it for the
  * tenant (the column tenant.limits; PATCH /api/v1/admin/tenants/{id}). They are read from the
@@ -30,8 +30,8 @@ enum { TENANT_LIMITS_S = 10, TENANT_LIMITS_TEXT_BYTES = 160 };
 struct tenant_limits {
     int64_t values[TENANT_LIMIT_COUNT];
     bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
-    int64_t stored_profile_bytes;            /* what the store has of the tenant */
-    int64_t replaced_profile_bytes;          /* what merges replaced and the store still has */
+    int64_t stored_profile_bytes;            /* bytes of the tenant's profiles in the store */
+    int64_t replaced_profile_bytes;          /* of what merges replaced and the store still has */
     char sample_labels[SAMPLE_LABELS_BYTES]; /* api/core/sample_labels.h */
 };
 

@@ -98,7 +98,8 @@ enum err_code token_read_input(const struct json_body *body, unsigned allowed_sc
     return ERR_NONE;
 }
 
-/* created_by: the user, or the user of the token that creates this one, if of the same tenant. */
+/* created_by: the user who creates the token, or the user of the token that creates it, if that
+ * user belongs to the same tenant. */
 static const char insert_sql[] =
     "INSERT INTO token (tenant_id, created_by, name, secret_hash, scopes, expires_at)"
     " SELECT $1::bigint, coalesce((SELECT id FROM app_user WHERE id = $2 AND tenant_id = $1),"

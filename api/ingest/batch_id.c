@@ -51,7 +51,8 @@ static void append_value_type(struct digest_stream *stream, const struct profile
     append_sized(stream, profile_string(profile, type.unit));
 }
 
-/* All that makes the profile types of the batch, and the period. */
+/* Hashed besides labels and content: everything that determines the profile types of the batch, and
+ * the period. */
 static void append_types(struct digest_stream *stream, const struct batch_source *decoded)
 {
     const struct profile *profile = decoded->profile;

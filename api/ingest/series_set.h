@@ -1,5 +1,5 @@
 /*
- * series_set: which series of a tenant had a profile recently, by their hashes.
+ * series_set: the series of a tenant that had a profile recently, by their hashes.
  *
  * A hash table with open addressing, 16 bytes a slot and at most two slots a series. A series whose
  * last profile is too old (kept_since_s) still counts until the table is rebuilt: when it grows, or

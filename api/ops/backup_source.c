@@ -83,7 +83,7 @@ enum err_code backup_source_open_database(struct backup_source *source, bool is_
     return ERR_NONE;
 }
 
-/* Copies of objects go through an unnamed file in D, which has the most room. */
+/* Copies of objects go through an unnamed file in D, which has the most free space. */
 enum err_code backup_source_open_bucket(struct backup_source *source, struct err *err)
 {
     struct settings *settings = source->settings;

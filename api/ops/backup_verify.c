@@ -16,7 +16,7 @@ struct findings {
     struct object_store *source; /* the store from which the copy was made */
 };
 
-/* Finds out why the copy lacks the object. */
+/* Determines why the copy lacks the object. */
 static struct object_problem explain_problem(struct object_store *source,
                                              const struct object_problem *problem, struct err *why)
 {

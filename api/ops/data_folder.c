@@ -103,7 +103,7 @@ static bool is_there(const struct data_folder *folder, const char *name)
     return faccessat(folder->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A wrong --data-dir must not spread a server over somebody's home. */
+/* A wrong --data-dir, such as a home directory, must not be filled with the server's files. */
 static enum err_code check_content(const struct data_folder *folder, struct err *err)
 {
     static const char *const ours[] = {"lock", "objects", "tls", "pg"};

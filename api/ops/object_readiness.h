@@ -1,6 +1,6 @@
 /*
- * object_readiness: whether the object store can be used, for /readyz, which has to respond within
- * 2 s.
+ * object_readiness: checks whether the object store can be used, for /readyz, which has to respond
+ * within 2 s.
  *
  * A check of a slow S3 server takes up to 10 s, so a thread of its own does it. A request that
  * finds the last result older than OBJECT_READINESS_S wakes the thread, waits for the new result

@@ -460,7 +460,8 @@ static void register_metrics(struct scrub *scrub)
 
 /* ---- the thread ---- */
 
-/* A store or database that is away fails each poll: the same failure is logged once a minute. */
+/* While the store or the database is unavailable, each poll fails: the same failure is logged once
+ * a minute. */
 static void log_failure(struct scrub *scrub, const struct err *err)
 {
     char text[ERR_MESSAGE_BYTES + 16];

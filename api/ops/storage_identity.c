@@ -86,7 +86,7 @@ static enum err_code belong_to_other_storage(const struct pair *pair, struct err
         storage->store ? "--s3-bucket and --s3-prefix, or the --data-dir," : "--data-dir", hint);
 }
 
-/* ---- do they belong together, without an id? ---- */
+/* ---- recognizing a pair without an id ---- */
 
 struct kinship {
     int live_count;   /* objects that the database names, of which LOOKED_AT are checked */
@@ -151,7 +151,7 @@ static enum err_code check_kinship(const struct pair *pair, struct pg_connection
                               : belong_to_another_database(pair, err);
 }
 
-/* *ret_is_new: they may become a pair. */
+/* *ret_is_new: the database and the storage may become a pair. */
 static enum err_code compare_ids(struct pair *pair, struct pg_connection *connection,
                                  bool *ret_is_new, struct arena *arena, struct err *err)
 {

@@ -128,8 +128,8 @@ static enum err_code check_disk(struct request *request, struct err *err)
     return !code && pg_get_i64(result, 0, 0) < FULL_MAX ? ERR_NONE : err->code;
 }
 
-/* It locks everything that the team has, and may deadlock with transactions that lock some of it in
- * another order. */
+/* The statement locks all segments and blocks of the team, so it may deadlock with transactions
+ * that lock some of them in another order. */
 static enum err_code delete_profiles(struct request *request, struct response *response,
                                      struct err *err)
 {

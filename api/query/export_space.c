@@ -10,8 +10,8 @@
 
 enum {
     DISK_SHARE = 8,    /* all exports take at most this part of the disk */
-    TEAM_SHARE = 2,    /* those of one team at most this part of that */
-    RESERVE_COUNT = 2, /* that stay free */
+    TEAM_SHARE = 2,    /* the exports of one team take at most this part of the space for exports */
+    RESERVE_COUNT = 2, /* reserves of the disk that stay free */
     RETRY_S = 60,
 };
 

@@ -130,9 +130,9 @@ static const char *describe_limit(const struct request *request, const struct te
     return arena_strdup(request->arena, text);
 }
 
-/* Half of the workers for one tenant's queries: many of them delay each other, but neither other
- * tenants nor other requests. Unless they wait for a bucket, no more than there are processors:
- * more at once end no sooner, and each holds memory meanwhile. */
+/* A tenant's queries use at most half of the workers, so that many of them delay each other but
+ * neither other tenants nor other requests. Unless queries wait for a bucket, at most one runs per
+ * processor: more would not end sooner, and each would hold memory meanwhile. */
 static int max_queries(const struct settings *settings)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -146,8 +146,8 @@ static int max_queries(const struct settings *settings)
 /* Requests other than GET are not put aside: without a slot they get 503. */
 static enum err_code take_slot(struct request *request, struct err *err)
 {
-    if (request->concurrency_slot
-            .key) /* handled again, or beside a share or a list that has a slot */
+    /* The request is handled again, or has a slot for a share or a list already. */
+    if (request->concurrency_slot.key)
         return report_take_slot(request, request->concurrency_slot.key, err);
     request->concurrency_slot.most = max_queries(request->server->settings);
     const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);

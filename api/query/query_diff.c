@@ -248,7 +248,7 @@ static enum err_code write_report(struct writing *writing, struct sides *sides, 
     return code;
 }
 
-/* The share first: if it needs more memory, the queries need not run twice. */
+/* The share is decoded first: if it needs more memory, the queries need not run twice. */
 static enum err_code write_sides(void *context, struct profile_cache_memory *memory,
                                  struct err *err)
 {

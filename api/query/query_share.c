@@ -26,7 +26,7 @@ static const char *describe_window(struct arena *arena, const struct store_query
                         clock_format(query->end_ns, end));
 }
 
-/* For people who download the profile: its origin. */
+/* Comments in the profile that state its origin, for people who download it. */
 static void add_comments(struct arena *arena, const struct store_query *query,
                          const struct store_result *result)
 {
@@ -77,7 +77,7 @@ static enum err_code read_kept_labels(const struct request *request, struct stor
     return ERR_NONE;
 }
 
-/* The result's profile is freed when this returns: decoding the packed bytes needs the room.
+/* The result's profile is freed when this returns: decoding the packed bytes needs the memory.
  * *ret_title is in the request's arena. */
 static enum err_code merge_and_pack(struct request *request, struct response *response,
                                     struct buf *packed, const char **ret_title, struct err *err)

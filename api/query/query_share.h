@@ -1,5 +1,5 @@
 /*
- * query_share: POST /api/v1/shares?query=…&start=…&end=…: the result of a query, kept as a share.
+ * query_share: POST /api/v1/shares?query=…&start=…&end=…: the result of a query, stored as a share.
  *
  * The share's bytes are the merged profile as pprof; its comments contain the query, the window,
  * the type, the aggregation rule, and the data that was missing. Without a title it gets the one of

@@ -61,8 +61,8 @@ static bool has_focus(const struct report *report)
     return false;
 }
 
-/* "[{"file":…,"build_ids":[…]}, …]": ids as in profiles and as tables are found by them. If there
- * is not enough room, only the first. */
+/* "[{"file":…,"build_ids":[…]}, …]": build ids in the form of the profiles and in the form of the
+ * symbol tables' keys. Lists only the first binaries if the body has not enough space. */
 static void list_binaries(const struct view *view, struct buf *json)
 {
     size_t count = 0;
@@ -174,8 +174,8 @@ static void append_begin(const struct view *view, struct buf *json)
     buf_append_json(json, view->group_by);
 }
 
-/* Appends a frame's name and place, and the fields that distinguish frames of one name when grouped
- * so. */
+/* Appends a frame's name and its file and line, and the fields that distinguish frames of one name
+ * in this grouping. */
 static void append_frame(const struct view *view, uint32_t index, struct buf *json)
 {
     const struct frame *frame = &view->frames[index];

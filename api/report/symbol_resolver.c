@@ -361,8 +361,8 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
     if (query->build_id.size)
         code = symbol_tables_ref(server, resolver_context->tenant_id, query->build_id,
                                  &resolution->ref, err);
-    /* Ignores a table that cannot be read. ERR_DATABASE and ERR_BUSY may be over in a moment and
-     * are returned. */
+    /* Ignores a table that cannot be read. ERR_DATABASE and ERR_BUSY may be temporary and are
+     * returned. */
     if (resolution->ref.is_refused)
         resolver_context->is_incomplete = true;
     else if (code && code != ERR_DATABASE && code != ERR_BUSY)

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { STATUS_MAX_BYTES = 8 << 20, ASKED_MAX = 256 };
+enum { STATUS_MAX_BYTES = 8 << 20, REQUESTED_MAX = 256 };
 
 static bool is_listed(const struct symbolization_status *status,
                       const struct symbol_tables_status *one)
@@ -79,12 +79,12 @@ static enum err_code read_build_ids(const struct request *request,
                                     uint32_t *ret_count, struct err *err)
 {
     struct symbolize_binary *binaries =
-        arena_new(request->arena, struct symbolize_binary, ASKED_MAX);
+        arena_new(request->arena, struct symbolize_binary, REQUESTED_MAX);
     struct span text;
     uint32_t count = 0;
     for (; request_query_nth(request, "build_id", count, &text); count++) {
-        if (count == ASKED_MAX)
-            return err_set(err, ERR_INVALID, "build_id: there are more than %d", ASKED_MAX);
+        if (count == REQUESTED_MAX)
+            return err_set(err, ERR_INVALID, "build_id: there are more than %d", REQUESTED_MAX);
         char id[SYMBOL_TABLES_ID_BYTES];
         if (!symbol_tables_id(text, id))
             return err_set(err, ERR_INVALID, "build_id is empty or too long: leave it out");

@@ -1,6 +1,6 @@
 /*
- * symbolization_status: which binaries of one or several profiles still lack names, as responses
- * report it: the value of "symbolization" (api/debuginfo/symbol_tables.h). A binary that two
+ * symbolization_status: the binaries of one or several profiles that still lack names, in the form
+ * of responses: the value of "symbolization" (api/debuginfo/symbol_tables.h). A binary that two
  * profiles lack is listed once. Threads: an object belongs to one thread.
  */
 #ifndef API_REPORT_SYMBOLIZATION_STATUS_H

@@ -213,7 +213,7 @@ static size_t free_room(struct line *line, const struct upload *upload, size_t f
 }
 
 /* Refuses uploads of this loop in favour of the first upload of an address in another loop that
- * lacks room: all uploads of the address with the most may be in this loop. */
+ * lacks memory: all uploads of the address with the most may be in this loop. */
 static void free_room_for_others(struct http_loop *loop, struct line *line)
 {
     size_t freed_bytes = 0;
@@ -233,8 +233,8 @@ static void free_room_for_others(struct http_loop *loop, struct line *line)
     atomic_fetch_sub_explicit(&loop->buffered_bytes, freed_bytes, memory_order_relaxed);
 }
 
-/* Asks the other loops to free memory. Free bytes are divided among the loops, so each has to free
- * as much. */
+/* Requests the other loops to free memory. Free bytes are divided among the loops, so each loop has
+ * to free the missing bytes. */
 static void reclaim_from_other_loops(struct http_loop *loop, const struct upload *upload,
                                      size_t lacking_bytes)
 {
@@ -286,7 +286,8 @@ static void resume_all(struct http_loop *loop)
     }
 }
 
-/* Above 3/4 of the cap uploads continue in turn, below it all continue. */
+/* Above 3/4 of the cap only the first uploads in the order above continue, below it all continue.
+ */
 static bool is_under_pressure(const struct http_server *http, size_t *ret_free_bytes)
 {
     size_t total = 0;

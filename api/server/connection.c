@@ -167,7 +167,7 @@ static void log_decision(struct http_server *http, h2o_socket_t *sock,
         http, is_by_address ? HTTP_LIMIT_CONNECTIONS_PER_ADDRESS : HTTP_LIMIT_CONNECTIONS, peer);
 }
 
-/* The loop that owns the evicted connection closes it after its current turn. */
+/* The loop that owns the evicted connection closes it after its current iteration. */
 static void announce_eviction(struct http_loop *loop, const struct connection_decision *decision)
 {
     if (decision->eviction == CONNECTION_EVICTED_NONE)
@@ -241,7 +241,7 @@ static void accept_connection(struct http_loop *loop, h2o_socket_t *sock, h2o_ac
         http->connections, connection->subscriber, (int)(loop - http->loops), &connection->entry);
     log_decision(http, sock, &decision);
     announce_eviction(loop, &decision);
-    connection->is_on_reserved_place = decision.verdict == CONNECTION_ON_RESERVED_PLACE;
+    connection->is_reserved = decision.verdict == CONNECTION_ADMITTED_RESERVED;
     if (decision.eviction == CONNECTION_EVICTED_BY_ADDRESS)
         count_refusal(http, REFUSED_ADDRESS);
     else if (decision.eviction == CONNECTION_EVICTED_BY_TOTAL)
@@ -283,7 +283,7 @@ void http_connection_authenticate(struct http_connection *connection)
 {
     if (connection->entry.is_authenticated)
         return;
-    connection->is_on_reserved_place = false;
+    connection->is_reserved = false;
     connection_table_authenticate(connection->loop->http->connections, &connection->entry);
 }
 
@@ -569,7 +569,8 @@ static void sweep_connections(struct http_loop *loop, int64_t now_ns)
 void http_connection_watch(struct http_loop *loop, int64_t now_ns)
 {
     close_evicted(loop);
-    /* A connection may receive a kernel buffer's worth per turn: near the cap, check after each. */
+    /* A connection may receive as many bytes as a kernel buffer holds per iteration of the loop, so
+     * near the cap the check runs after each read. */
     if (now_ns >= loop->next_look_ns || loop->is_filling) {
         http_buffers_look(loop);
         look_for_bodies(loop);

@@ -147,7 +147,7 @@ static struct connection_decision decide_admission(struct connection_table *tabl
         evict_entry(table, TAILQ_FIRST(&table->waiting[false]), CONNECTION_EVICTED_BY_TOTAL,
                     &decision))
         return decision;
-    decision.verdict = CONNECTION_ON_RESERVED_PLACE;
+    decision.verdict = CONNECTION_ADMITTED_RESERVED;
     if (table->counted >= limits->total && !evict_entry(table, TAILQ_FIRST(&table->waiting[true]),
                                                         CONNECTION_EVICTED_BY_TOTAL, &decision))
         decision.verdict = CONNECTION_REFUSED_BY_TOTAL;
@@ -160,7 +160,7 @@ struct connection_decision connection_table_add(struct connection_table *table, 
     pthread_mutex_lock(&table->mutex);
     struct connection_decision decision = decide_admission(table, find_address(table, subscriber));
     if (decision.verdict == CONNECTION_ADMITTED ||
-        decision.verdict == CONNECTION_ON_RESERVED_PLACE) {
+        decision.verdict == CONNECTION_ADMITTED_RESERVED) {
         *entry = (struct connection_entry){.owner = owner};
         entry->address = find_or_add_address(table, subscriber);
         entry->address->entry_count++;

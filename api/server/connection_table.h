@@ -11,11 +11,11 @@
  *   - Its address has per_address connections: of the address's waiting connections that are not
  *     receiving, one that is not authenticated is evicted before one that is, and among equals the
  *     one that has been waiting for longest; if there is none, the new connection is refused.
- *   - All but the reserved places are taken: the connection that has been waiting for longest
- *     without being authenticated is evicted. If there is none, the new connection takes a
- *     reserved place, which is for authenticated clients and health checks.
- *   - The reserved places are taken as well: the authenticated connection that has been waiting for
- *     longest is evicted; if none is waiting, the new connection is refused.
+ *   - All but the reserved connections are in use: the connection that has been waiting for longest
+ *     without being authenticated is evicted. If there is none, the new connection becomes a
+ *     reserved one, which is for authenticated clients and health checks.
+ *   - The reserved connections are in use as well: the authenticated connection that has been
+ *     waiting for longest is evicted; if none is waiting, the new connection is refused.
  *
  * An evicted connection no longer counts. Its owner's thread finds it by connection_is_evicted and
  * closes it; if a request has arrived on it meanwhile, it is counted again and stays open.
@@ -54,7 +54,7 @@ struct connection_entry {
 
 enum connection_verdict {
     CONNECTION_ADMITTED,
-    CONNECTION_ON_RESERVED_PLACE,
+    CONNECTION_ADMITTED_RESERVED,
     CONNECTION_REFUSED_BY_TOTAL,
     CONNECTION_REFUSED_BY_ADDRESS,
 };

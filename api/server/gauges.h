@@ -1,6 +1,6 @@
 /*
- * gauges: the present state of the server's parts, for /metrics: caches, memory budgets, database
- * connections, shares and bytes stored, and the time of the last background work.
+ * gauges: gauges of the server's parts, for /metrics: caches, memory budgets, database connections,
+ * shares and bytes stored, and the time of the last background work.
  *
  * Threads: gauges_create and gauges_refresh belong to the threads that start the server and do its
  * background work; reading is any thread's.

@@ -347,12 +347,12 @@ static enum err_code check_body(const struct request *request, struct err *err)
                    request->body.size, limit);
 }
 
-/* Reserved places are for clients that can authenticate, and for health checks. */
-static enum err_code check_reserved_place(const struct http_job *job, struct err *err)
+/* Reserved connections are for clients that can authenticate, and for health checks. */
+static enum err_code check_reserved_connection(const struct http_job *job, struct err *err)
 {
     const struct request *request = &job->request;
     const unsigned open_flags = ROUTE_INLINE | ROUTE_PROBE | ROUTE_SIGN_IN;
-    if (!job->connection->is_on_reserved_place || request->route->flags & open_flags ||
+    if (!job->connection->is_reserved || request->route->flags & open_flags ||
         auth_has_credentials(request))
         return ERR_NONE;
     http_connection_log_limit(job->loop->http, HTTP_LIMIT_RESERVED_CONNECTIONS, request->address);
@@ -374,7 +374,7 @@ static void dispatch_job(struct http_job *job)
         return;
     }
     if (code == ERR_NONE)
-        code = check_reserved_place(job, &err);
+        code = check_reserved_connection(job, &err);
     if (code == ERR_NONE)
         code = check_body(request, &err);
     if (code)

@@ -322,8 +322,8 @@ void http_response_send(struct http_job *job)
     add_fields(req, job);
     if (job->connection && job->request.principal.kind != PRINCIPAL_ANONYMOUS)
         http_connection_authenticate(job->connection);
-    /* An unauthenticated client does not keep a reserved place. */
-    job->is_closing |= job->connection && job->connection->is_on_reserved_place;
+    /* An unauthenticated client does not keep a reserved connection. */
+    job->is_closing |= job->connection && job->connection->is_reserved;
     if (job->is_closing || job->loop->is_draining)
         req->http1_is_persistent = 0;
     if (job->is_closing && job->connection)

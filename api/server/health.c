@@ -36,7 +36,7 @@ static enum err_code check_database(struct server *server, struct arena *arena, 
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take_at_once(server->database, &connection, err);
-    if (code == ERR_BUSY) /* all are in use: the other pool has the same database */
+    if (code == ERR_BUSY) /* all connections are in use: the other pool uses the same database */
         code = pg_take_at_once(server->jobs_database, &connection, err);
     if (code)
         return code;
@@ -73,7 +73,7 @@ static enum err_code check_objects(const struct request *request, struct err *er
     return ERR_BUSY;
 }
 
-/* A good result holds for a moment, unless the database has failed any request since. */
+/* A successful check is reused for a short time, unless the database has failed a request since. */
 static bool is_known_ready(struct http_readiness *readiness, uint64_t failure_count)
 {
     int64_t found_ns = atomic_load(&readiness->found_ns);

@@ -107,7 +107,7 @@ struct http_connection {
     h2o_linklist_t jobs; /* struct http_job, linked by connection_link */
     uint64_t subscriber; /* tcp_info_subscriber() of the peer */
     struct connection_entry entry;
-    bool is_on_reserved_place;  /* no request on it has been authenticated yet */
+    bool is_reserved;           /* no request on it has been authenticated yet */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */
     int64_t paused_ns;          /* start of the wait, over all pauses; 0: not in this request */
     size_t paused_bytes;        /* the bytes received by then */
@@ -199,7 +199,7 @@ struct http_connection *http_connection_of(h2o_req_t *req);
 /* A request starts; a request that is no longer in jobs has ended. */
 void http_connection_begin(struct http_connection *connection, struct http_job *job);
 void http_connection_end(struct http_connection *connection, struct http_job *job);
-/* A request was authenticated: if the connection is on a reserved place, it keeps it. */
+/* A request was authenticated: a reserved connection may stay open. */
 void http_connection_authenticate(struct http_connection *connection);
 /* Closes it and cancels its requests: h2o notices at its next read or write. */
 void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
@@ -208,7 +208,7 @@ void http_connection_cut(struct http_connection *connection, enum http_refusal r
 void http_connection_refuse(struct http_connection *connection);
 /* After the response in progress, discards further input, so that the peer reads the response. */
 void http_connection_linger(struct http_connection *connection);
-/* Called after each turn of the loop; cheap. Checks the buffer cap and, when due, timeouts. */
+/* Called after each iteration of the loop; cheap. Checks the buffer cap and, when due, timeouts. */
 void http_connection_watch(struct http_loop *loop, int64_t now_ns);
 void http_connection_drop_lingering(struct http_loop *loop);
 /* Logs that a limit was reached, at most once a minute for each. */

@@ -41,7 +41,7 @@ static const char *check_request_line(struct span line, struct head *head)
 {
     struct span method, target, version, after;
     if (has_control(line))
-        return "the request line holds control characters";
+        return "the request line contains control characters";
     span_split(line, ' ', &method, &after);
     span_split(after, ' ', &target, &version);
     if (method.size == 0 || target.size == 0)

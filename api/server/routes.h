@@ -1,7 +1,7 @@
 /*
  * routes: the tables of all parts of the server (api/http/route.h), in the order of matching.
  *
- * The authorisation matrix test walks the same tables through `perfoliod routes --json`.
+ * The test of the authorisation matrix reads the same tables through `perfoliod routes --json`.
  */
 #ifndef API_SERVER_ROUTES_H
 #define API_SERVER_ROUTES_H

@@ -1,6 +1,6 @@
 /*
  * server_run: the process that serves: creates all parts (api/core/server.h), runs background work,
- * and ends them in order.
+ * and destroys the parts in order.
  */
 #ifndef API_SERVER_SERVER_RUN_H
 #define API_SERVER_SERVER_RUN_H

@@ -1,5 +1,5 @@
 /*
- * tcp_info: what the kernel knows about a TCP connection: its progress and its peer.
+ * tcp_info: the kernel's information about a TCP connection: its progress and its peer.
  */
 #ifndef API_SERVER_TCP_INFO_H
 #define API_SERVER_TCP_INFO_H

@@ -50,13 +50,13 @@ struct profile_cache_memory {
     int64_t client;        /* of the gate */
     uint64_t names_bytes;  /* for profile_cache_ref_named */
     bool needs_names;      /* set by work: that returned a NULL entry */
-    uint64_t table_bytes;  /* what profile_cache_take may give */
-    uint64_t wanted_bytes; /* what it was asked for, if that is more */
+    uint64_t table_bytes;  /* the bytes that profile_cache_take may grant */
+    uint64_t wanted_bytes; /* the bytes that were requested, if they are more */
     uint64_t taken_bytes;  /* taken by it from the gate during the run */
 };
 /* Takes the memory for the tables of a report, whose size is known only when the profiles are.
- * False: work must free what it holds, return ERR_NONE, and runs again when there is room. Call it
- * once in a run. */
+ * False: work must free its memory and return ERR_NONE; it runs again when the memory is available.
+ * Call it once in a run. */
 bool profile_cache_take(struct profile_cache_memory *memory, uint64_t bytes);
 
 typedef enum err_code profile_cache_work(void *context, struct profile_cache_memory *memory,
@@ -66,7 +66,7 @@ typedef enum err_code profile_cache_work(void *context, struct profile_cache_mem
  * them are for the tables of the report; at least MEMORY_GATE_LIGHT_WORK is. The names of each of
  * the profile_count profiles may need MEMORY_GATE_LIGHT_WORK besides. If work needs more names, it
  * runs again with four times as much, up to all of the gate; if it needs larger tables, it gets
- * them at once, or runs again when there is room. Handles: the codes of work and of
+ * their memory at once, or runs again when that is available. Handles: the codes of work and of
  * memory_gate_enter.
  */
 enum err_code profile_cache_with_names(struct server *server, int64_t client, uint64_t bytes,

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long the right password opens a share in one browser. */
+/* Lifetime of the cookie that opens a share in a browser after the right password. */
 static const int64_t cookie_lifetime_s = 12 * 3600;
 
 enum { COOKIE_NAME_BYTES = 64 };

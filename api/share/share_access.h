@@ -1,5 +1,5 @@
 /*
- * share_access: who may see and who may change a share.
+ * share_access: decides who may see and who may change a share.
  *
  *   public, unlisted   anyone who has the link
  *   team               principals of the share's tenant with SCOPE_READ; the token that created
@@ -9,8 +9,8 @@
  *                      signed cookie
  *
  * An anonymous client that requests a team share is asked to sign in (ERR_UNAUTHENTICATED); for
- * principals of other teams it does not exist (ERR_NOT_FOUND). Passwords are kept as scrypt hashes;
- * guesses are limited (api/identity/password_attempt.h). Threads: any.
+ * principals of other teams it does not exist (ERR_NOT_FOUND). Passwords are stored as scrypt
+ * hashes; guesses are limited (api/identity/password_attempt.h). Threads: any.
  */
 #ifndef API_SHARE_SHARE_ACCESS_H
 #define API_SHARE_SHARE_ACCESS_H

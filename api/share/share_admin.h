@@ -1,5 +1,5 @@
 /*
- * share_admin: abuse reports of viewers and what the operator does about them. Handlers of
+ * share_admin: abuse reports of viewers, and their handling by the operator. Handlers of
  * share_routes.
  */
 #ifndef API_SHARE_SHARE_ADMIN_H

@@ -5,7 +5,7 @@
  * needs). DELETE, expiry and takedown only change the state to deleting. delete_share_objects then
  * deletes the object, and only afterwards the row becomes a tombstone and the tenant gets its bytes
  * back. Every step may be interrupted at any point and repeated: an object is deleted before its
- * row forgets its key, and deleting a missing object succeeds.
+ * key is removed from the row, and deleting a missing object succeeds.
  *
  * Rows that are deleted as a whole (uploads, parts, symbol tables, the shares of a deleted tenant)
  * leave their object keys in object_trash, by triggers; empty_trash deletes those objects. An
@@ -28,7 +28,7 @@
 
 #include <inttypes.h>
 
-/* Limits of one call, so that the jobs thread gets around in seconds. */
+/* Limits of one call, so that a round of the jobs thread takes seconds. */
 enum { VIEW_BATCH = 1000, DELETE_BATCH = 200, TRASH_BATCH = 500, SWEEP_BATCH = 500 };
 /* Per team. */
 enum { MAX_TOMBSTONES = 10000 };

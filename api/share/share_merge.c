@@ -128,7 +128,7 @@ static void run_merging(void *context)
                                  merging->err);
 }
 
-/* Without credentials at low priority, as uploads. */
+/* Without credentials, merges run at low priority, as uploads do. */
 static enum err_code merge_at_priority(struct request *request, const char *const *ids,
                                        size_t id_count, struct buf *packed, struct err *err)
 {

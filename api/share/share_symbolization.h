@@ -1,6 +1,6 @@
 /*
- * share_symbolization: which binaries of shares lack names, and which symbol tables their names are
- * from.
+ * share_symbolization: finds the binaries of shares that lack names, and the generation of the
+ * symbol tables that name them.
  *
  * Computed from the summary (api/share/share_summary.h), so that nothing is decoded. Threads: any.
  */

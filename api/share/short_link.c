@@ -63,7 +63,7 @@ static enum err_code read_link(struct request *request, struct link *link, struc
     return ERR_NONE;
 }
 
-/* Another attempt gives another id, in case two paths have the same one. */
+/* Each attempt gives another id, in case two paths have the same id. */
 static enum err_code make_id(struct request *request, int attempt, struct link *link,
                              struct err *err)
 {

@@ -215,7 +215,8 @@ static void prepare_environment(struct supervisor *supervisor)
     settings_set_text(&settings->tls_cert, path);
     snprintf(path, sizeof(path), "%s/tls/%s.key", supervisor->folder.child_path, name);
     settings_set_text(&settings->tls_key, path);
-    /* Root's home is inaccessible to them, and libpq fails if it may not look for files there. */
+    /* Root's home is inaccessible to the children, and libpq fails if it may not look for files
+     * there. */
     if (geteuid() == 0)
         setenv("HOME", "/nonexistent", 1);
     supervisor->environment = settings_to_environment(settings);
@@ -429,7 +430,8 @@ static void stop_server(struct supervisor *supervisor)
     int64_t deadline_ns = after_ms(supervisor->settings->shutdown_timeout_s * 1000 + STOP_GRACE_MS);
     if (supervisor->server_pid <= 0)
         return;
-    /* The server closes its copies: new clients are refused instead of waiting in vain. */
+    /* The server closes its copies: new clients are refused at once instead of waiting for a server
+     * that has ended. */
     close_listeners(supervisor);
     kill(supervisor->server_pid, SIGTERM);
     const int64_t same_stop_ns = after_ms(SAME_STOP_MS);

@@ -1,5 +1,5 @@
 /*
- * upload_slot: how many uploads are decoded at a time.
+ * upload_slot: limits the uploads that are decoded at a time.
  *
  * A small compressed body may take seconds of processor time and much memory to decode, so a limit
  * on the rate of uploads does not suffice. A request therefore takes a concurrency slot

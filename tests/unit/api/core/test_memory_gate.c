@@ -20,16 +20,16 @@ static void decodes_small_profiles_without_waiting(void **state)
     (void)state;
     struct err err = {0};
     struct profile *profile;
-    struct memory_gate_slot place;
+    struct memory_gate_slot slot;
     enum format format;
     struct memory_gate *gate = memory_gate_create(64 * MIB);
     assert_int_equal(memory_gate_enter(gate, CLIENT, 64 * MIB, "all", &err), ERR_NONE);
     assert_int_equal(memory_gate_decode(gate, CLIENT, SPAN_LITERAL("main;f 1\n"), NULL, &format,
-                                        &profile, &place, &err),
+                                        &profile, &slot, &err),
                      ERR_NONE);
     assert_int_equal(format, FORMAT_FOLDED);
-    assert_int_equal(place.held_bytes, 0);
-    assert_true(place.peak_bytes <= MEMORY_GATE_LIGHT_PEAK);
+    assert_int_equal(slot.held_bytes, 0);
+    assert_true(slot.peak_bytes <= MEMORY_GATE_LIGHT_PEAK);
     profile_destroy(profile);
     memory_gate_leave(gate, CLIENT, 64 * MIB);
     memory_gate_destroy(gate);
@@ -41,7 +41,7 @@ static void decodes_a_large_profile_after_it_entered(void **state)
     struct err err = {0};
     struct profile *profile;
     struct profile_limits limits = {0};
-    struct memory_gate_slot place;
+    struct memory_gate_slot slot;
     struct buf text, packed;
     buf_init(&text, (size_t)MEMORY_GATE_LIGHT_BYTES * 2);
     buf_init(&packed, 1 << 20);
@@ -50,18 +50,18 @@ static void decodes_a_large_profile_after_it_entered(void **state)
     assert_int_equal(compress_gzip(buf_span(&text), COMPRESS_GZIP_FAST, &packed, &err), ERR_NONE);
     struct memory_gate *gate = memory_gate_create(256 * MIB);
     assert_int_equal(
-        memory_gate_decode(gate, CLIENT, buf_span(&packed), &limits, NULL, &profile, &place, &err),
+        memory_gate_decode(gate, CLIENT, buf_span(&packed), &limits, NULL, &profile, &slot, &err),
         ERR_NONE);
     assert_int_equal(profile->sample_count, 1);
     /* The size of the profile, and no longer its possible maximum. */
-    assert_true(place.held_bytes > 0 && place.held_bytes < MIB);
-    assert_true(place.peak_bytes > MEMORY_GATE_LIGHT_PEAK);
-    assert_int_equal(memory_gate_used_bytes(gate), place.held_bytes);
+    assert_true(slot.held_bytes > 0 && slot.held_bytes < MIB);
+    assert_true(slot.peak_bytes > MEMORY_GATE_LIGHT_PEAK);
+    assert_int_equal(memory_gate_used_bytes(gate), slot.held_bytes);
     profile_destroy(profile);
-    memory_gate_leave(gate, CLIENT, place.held_bytes);
+    memory_gate_leave(gate, CLIENT, slot.held_bytes);
     limits.raw_bytes = MEMORY_GATE_LIGHT_BYTES;
     assert_int_equal(
-        memory_gate_decode(gate, CLIENT, buf_span(&packed), &limits, NULL, &profile, &place, &err),
+        memory_gate_decode(gate, CLIENT, buf_span(&packed), &limits, NULL, &profile, &slot, &err),
         ERR_TOO_LARGE);
     assert_int_equal(memory_gate_used_bytes(gate), 0);
     memory_gate_destroy(gate);
@@ -178,8 +178,8 @@ static void wait_for_waiting(struct memory_gate *gate, int count)
         clock_sleep_ms(1);
 }
 
-/* One client fills the gate and all waiting places. */
-static void another_client_gets_a_place_and_the_next_bytes(void **state)
+/* One client fills the gate and all waiting slots. */
+static void another_client_gets_an_entry_and_the_next_bytes(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -192,7 +192,7 @@ static void another_client_gets_a_place_and_the_next_bytes(void **state)
         wait_for_waiting(gate, i + 1);
     }
     start_call(gate, &other, OTHER, 60 * MIB);
-    pthread_join(callers[MEMORY_GATE_WAITERS - 1].thread, NULL); /* it lost its place */
+    pthread_join(callers[MEMORY_GATE_WAITERS - 1].thread, NULL); /* it lost its slot */
     assert_int_equal(callers[MEMORY_GATE_WAITERS - 1].code, ERR_BUSY);
     for (int i = 0; i < 3; i++) {
         assert_false(atomic_load(&other.has_ended));
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test(refuses_a_profile_that_never_fits_and_names_the_setting),
         cmocka_unit_test(the_default_is_half_of_the_memory),
         cmocka_unit_test(some_wait_for_memory_and_others_are_refused),
-        cmocka_unit_test(another_client_gets_a_place_and_the_next_bytes),
+        cmocka_unit_test(another_client_gets_an_entry_and_the_next_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

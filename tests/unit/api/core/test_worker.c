@@ -118,7 +118,7 @@ static void refuses_more_bytes_than_it_may_hold(void **state)
     assert_int_equal(count, 2);
 }
 
-static void serves_clients_in_turns(void **state)
+static void serves_clients_round_robin(void **state)
 {
     (void)state;
     enum { JOBS = 9 };
@@ -276,7 +276,7 @@ int main(void)
         cmocka_unit_test(runs_jobs_in_their_order),
         cmocka_unit_test(refuses_more_jobs_than_it_may_queue),
         cmocka_unit_test(refuses_more_bytes_than_it_may_hold),
-        cmocka_unit_test(serves_clients_in_turns),
+        cmocka_unit_test(serves_clients_round_robin),
         cmocka_unit_test(a_client_has_a_quarter_of_the_queue),
         cmocka_unit_test(a_full_queue_refuses_the_client_with_the_most),
         cmocka_unit_test(counts_bytes_until_they_are_released),

@@ -143,7 +143,7 @@ static void clients_do_not_fill_the_waiting_list(void **state)
         slots[i] = slot_of_client(keys[i], "192.0.2.1", true);
     for (int i = 0; i < 2; i++)
         assert_true(concurrency_limit_take(*state, &slots[i]));
-    for (int i = 2; i < 8; i++) /* 3 of 5 places */
+    for (int i = 2; i < 8; i++) /* 3 of 5 slots */
         assert_int_equal(concurrency_limit_take_or_wait(*state, &slots[i]),
                          i < 5 ? CONCURRENCY_LIMIT_WAITING : CONCURRENCY_LIMIT_REFUSED);
     struct concurrency_slot other = slot_of_client("a", "192.0.2.2", true);
@@ -209,7 +209,7 @@ static void all_shares_together_leave_workers_free(void **state)
         concurrency_limit_give(*state, &concurrency[i]);
 }
 
-static void a_key_has_at_most_half_of_the_waiting_places(void **state)
+static void a_key_has_at_most_half_of_the_waiting_list(void **state)
 {
     struct concurrency_slot slow[6], third[3];
     for (int i = 0; i < 6; i++) {
@@ -257,7 +257,7 @@ static void waiting_requests_are_woken_in_order(void **state)
     assert_int_equal(woken_count, 3);
 }
 
-static void clients_are_served_in_turns(void **state)
+static void clients_are_served_round_robin(void **state)
 {
     (void)state;
     static const char *const clients[] = {"a", "a", "a", "b", "b"};
@@ -331,7 +331,7 @@ static void a_source_runs_one_request_at_a_time_for_all_keys(void **state)
     concurrency_limit_give(*state, &third);
 }
 
-static void a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source(void **state)
+static void a_returned_slot_wakes_waiters_for_its_key_and_for_its_source(void **state)
 {
     struct concurrency_slot first = turn_of_source("a", "192.0.2.1"),
                             same_key[2] = {turn_of("a"), turn_of("a")};
@@ -514,14 +514,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(clients_do_not_fill_the_waiting_list, start, stop),
         cmocka_unit_test(a_request_replaces_one_of_the_client_with_the_most),
         cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
-        cmocka_unit_test_setup_teardown(a_key_has_at_most_half_of_the_waiting_places, start, stop),
+        cmocka_unit_test_setup_teardown(a_key_has_at_most_half_of_the_waiting_list, start, stop),
         cmocka_unit_test_setup_teardown(waiting_requests_are_woken_in_order, start, stop),
-        cmocka_unit_test(clients_are_served_in_turns),
+        cmocka_unit_test(clients_are_served_round_robin),
         cmocka_unit_test_setup_teardown(a_request_that_left_is_not_woken, start, stop),
         cmocka_unit_test_setup_teardown(a_source_runs_one_request_at_a_time_for_all_keys, start,
                                         stop),
         cmocka_unit_test_setup_teardown(
-            a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source, start, stop),
+            a_returned_slot_wakes_waiters_for_its_key_and_for_its_source, start, stop),
         cmocka_unit_test(a_source_has_a_limit_of_waiting_requests),
         cmocka_unit_test(a_single_worker_still_runs_requests),
         cmocka_unit_test(every_client_has_half_of_the_threads),

@@ -105,7 +105,7 @@ static void a_very_long_path_still_gets_a_document(void **state)
     json_decref(json);
 }
 
-static void asks_for_credentials(void **state)
+static void a_401_requests_credentials(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -125,7 +125,7 @@ int main(void)
         cmocka_unit_test(contains_the_reason_and_the_time_to_retry),
         cmocka_unit_test(internal_errors_are_logged_only),
         cmocka_unit_test(a_very_long_path_still_gets_a_document),
-        cmocka_unit_test(asks_for_credentials),
+        cmocka_unit_test(a_401_requests_credentials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

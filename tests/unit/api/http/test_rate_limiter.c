@@ -268,7 +268,7 @@ static void *enter_and_leave(void *context)
     return NULL;
 }
 
-/* Returns when the visit waits for a place or has ended. */
+/* Returns when the visit waits for a slot or has ended. */
 static void visit_from(struct visit *visit, struct rate_limiter *rate_limiter, const char *source,
                        atomic_int *order)
 {
@@ -315,16 +315,16 @@ static void slots_limit_concurrent_requests(void **state)
     leave(rate_limiter, "192.0.2.1");
 }
 
-static void a_source_has_one_place_and_one_that_waits(void **state)
+static void a_source_has_one_slot_and_one_waiting_request(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
     struct visit own, other;
     atomic_int order = 0;
     assert_int_equal(enter(rate_limiter, "2001:db8::1"), ERR_NONE);
-    visit_from(&own, rate_limiter, "2001:db8::2", &order); /* waits, though a place is free */
+    visit_from(&own, rate_limiter, "2001:db8::2", &order); /* waits, though a slot is free */
     assert_int_equal(order, 0);
     assert_int_equal(enter(rate_limiter, "2001:db8::3"), ERR_BUSY);
-    visit_from(&other, rate_limiter, "192.0.2.1", &order); /* gets the free place at once */
+    visit_from(&other, rate_limiter, "192.0.2.1", &order); /* gets the free slot at once */
     pthread_join(other.thread, NULL);
     assert_int_equal(other.number, 1);
     leave(rate_limiter, "2001:db8::1");
@@ -350,7 +350,7 @@ int main(void)
         TEST(a_network_prefix_has_a_name),
         TEST(a_full_table_forgets_the_oldest_and_stays_usable),
         TEST(slots_limit_concurrent_requests),
-        TEST(a_source_has_one_place_and_one_that_waits),
+        TEST(a_source_has_one_slot_and_one_waiting_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

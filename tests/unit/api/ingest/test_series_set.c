@@ -26,7 +26,7 @@ static void accepts_series_up_to_the_limit(void **state)
     series_set_fini(&set);
 }
 
-static void inactive_series_make_room(void **state)
+static void inactive_series_free_space(void **state)
 {
     (void)state;
     struct series_set set = {0};
@@ -92,7 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_series_up_to_the_limit),
-        cmocka_unit_test(inactive_series_make_room),
+        cmocka_unit_test(inactive_series_free_space),
         cmocka_unit_test(a_released_series_frees_its_slot),
         cmocka_unit_test(a_series_that_another_request_stored_stays_counted),
         cmocka_unit_test(a_limit_of_zero_refuses_all),

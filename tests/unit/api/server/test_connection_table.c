@@ -120,14 +120,14 @@ static void reserved_slots_stay_free_for_their_use(void **state)
         connection_table_begin(*state, &entries[i]);
     }
     for (; i < TOTAL; i++) {
-        assert_int_equal(add(*state, (uint64_t)i, i).verdict, CONNECTION_ON_RESERVED_PLACE);
+        assert_int_equal(add(*state, (uint64_t)i, i).verdict, CONNECTION_ADMITTED_RESERVED);
         connection_table_begin(*state, &entries[i]);
         connection_table_authenticate(*state, &entries[i]);
     }
     assert_int_equal(add(*state, 100, i).verdict, CONNECTION_REFUSED_BY_TOTAL);
     connection_table_end(*state, &entries[OPEN]);
     struct connection_decision decision = add(*state, 100, i);
-    assert_int_equal(decision.verdict, CONNECTION_ON_RESERVED_PLACE);
+    assert_int_equal(decision.verdict, CONNECTION_ADMITTED_RESERVED);
     assert_int_equal(decision.evicted_owner, OPEN);
     remove_all(*state, 0, TOTAL + 1);
 }
