@@ -48,50 +48,50 @@ class Handler(socketserver.StreamRequestHandler):
         stub = self.server.stub
         with stub.lock:
             stub.seen.append((path, fields))
-            turn = sum(1 for seen, _ in stub.seen if seen == path)
+            attempt = sum(1 for seen, _ in stub.seen if seen == path)
         behaviour = path.split("/")[1]
-        getattr(self, behaviour, self.missing)(turn, path)
+        getattr(self, behaviour, self.missing)(attempt, path)
 
     def send(self, data):
         self.wfile.write(data)
 
-    def missing(self, turn, path):
+    def missing(self, attempt, path):
         self.send(head("404 Not Found", "Content-Length: 9") + b"not found")
 
-    def good(self, turn, path):
+    def good(self, attempt, path):
         self.send(
             head("200 OK", f"Content-Length: {len(ELF)}", f"X-DEBUGINFOD-SIZE: {len(ELF)}") + ELF
         )
 
-    def content(self, turn, path):
+    def content(self, attempt, path):
         """Sends stub.content, a real program set by the test."""
         body = self.server.stub.content
         self.send(
             head("200 OK", f"Content-Length: {len(body)}", f"X-DEBUGINFOD-SIZE: {len(body)}") + body
         )
 
-    def by_id(self, turn, path):
+    def by_id(self, attempt, path):
         """Sends the debug file of stub.files with the build id of the path; needs a moment to find
         that it has none."""
         _, _, build_id, kind = path.strip("/").split("/")
         body = self.server.stub.files.get(build_id) if kind == "debuginfo" else None
         if body is None:
             time.sleep(0.05)
-            return self.missing(turn, path)
+            return self.missing(attempt, path)
         return self.send(head("200 OK", f"Content-Length: {len(body)}") + body)
 
-    def held(self, turn, path):
+    def held(self, attempt, path):
         """Sends a part of stub.content, and the rest once the test sets stub.go."""
         body = self.server.stub.content
         self.send(head("200 OK", f"Content-Length: {len(body)}") + body[:1000])
         self.server.stub.go.wait(60)
         self.send(body[1000:])
 
-    def slow_good(self, turn, path):
+    def slow_good(self, attempt, path):
         time.sleep(0.5)
-        self.good(turn, path)
+        self.good(attempt, path)
 
-    def squeezed(self, turn, path):
+    def squeezed(self, attempt, path):
         packed = gzip.compress(ELF)
         self.send(
             head(
@@ -103,96 +103,96 @@ class Handler(socketserver.StreamRequestHandler):
             + b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
         )
 
-    def bomb(self, turn, path):
+    def bomb(self, attempt, path):
         self.send(head("200 OK", "Content-Encoding: gzip") + self.server.stub.bomb)
 
-    def lying_bomb(self, turn, path):
+    def lying_bomb(self, attempt, path):
         self.send(
             head("200 OK", "Content-Encoding: gzip", "X-DEBUGINFOD-SIZE: 1000")
             + self.server.stub.bomb
         )
 
-    def twice_squeezed(self, turn, path):
+    def twice_squeezed(self, attempt, path):
         packed = ELF
         for _ in range(30):
             packed = gzip.compress(packed)
         self.send(head("200 OK", "Content-Encoding: " + ", ".join(["gzip"] * 30)) + packed)
 
-    def drip(self, turn, path):
+    def drip(self, attempt, path):
         self.send(head("200 OK", f"Content-Length: {len(ELF)}"))
         for byte in ELF:
             self.send(bytes([byte]))
             time.sleep(DRIP_SECONDS)
 
-    def drip_header(self, turn, path):
+    def drip_header(self, attempt, path):
         for byte in head("200 OK", "X-A: " + "a" * 10000):
             self.send(bytes([byte]))
             time.sleep(DRIP_SECONDS)
 
-    def silent(self, turn, path):
+    def silent(self, attempt, path):
         self.server.stub.over.wait(30)
 
-    def endless_header(self, turn, path):
+    def endless_header(self, attempt, path):
         self.send(b"HTTP/1.1 200 OK\r\n")
         while True:
             self.send(b"X-More: " + b"m" * 1000 + b"\r\n")
 
-    def one_endless_line(self, turn, path):
+    def one_endless_line(self, attempt, path):
         self.send(b"HTTP/1.1 200 OK\r\nX-More: ")
         while True:
             self.send(b"m" * 65536)
 
-    def endless_interim(self, turn, path):
+    def endless_interim(self, attempt, path):
         while True:
             self.send(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 100)
 
-    def endless_body(self, turn, path):
+    def endless_body(self, attempt, path):
         self.send(head("200 OK") + b"\177ELF")
         while True:
             self.send(bytes(65536))
 
-    def endless_error(self, turn, path):
+    def endless_error(self, attempt, path):
         self.send(head("404 Not Found"))
         while True:
             self.send(bytes(65536))
 
-    def announces_much(self, turn, path):
+    def announces_much(self, attempt, path):
         self.send(head("200 OK", f"X-DEBUGINFOD-SIZE: {1 << 60}") + ELF)
 
-    def announces_little(self, turn, path):
+    def announces_little(self, attempt, path):
         self.send(head("200 OK", "X-DEBUGINFOD-SIZE: 100") + ELF)
 
-    def announces_more(self, turn, path):
+    def announces_more(self, attempt, path):
         self.send(head("200 OK", f"X-DEBUGINFOD-SIZE: {len(ELF) + 1}") + ELF)
 
-    def truncated(self, turn, path):
+    def truncated(self, attempt, path):
         self.send(head("200 OK", f"Content-Length: {len(ELF)}") + ELF[:-100])
 
-    def broken_chunks(self, turn, path):
+    def broken_chunks(self, attempt, path):
         self.send(head("200 OK", "Transfer-Encoding: chunked") + b"fffffffffffffffff\r\n" + ELF)
 
-    def not_elf(self, turn, path):
+    def not_elf(self, attempt, path):
         self.send(head("200 OK", "Content-Length: 6") + b"<html>")
 
-    def not_http(self, turn, path):
+    def not_http(self, attempt, path):
         self.send(b"\x00\x01\x02SSH-2.0-nothing\r\n\r\n")
 
-    def failing(self, turn, path):
+    def failing(self, attempt, path):
         self.send(head("503 Service Unavailable", "Content-Length: 0"))
 
-    def later(self, turn, path):
+    def later(self, attempt, path):
         self.send(head("503 Service Unavailable", "Content-Length: 0", "Retry-After: 7200"))
 
-    def too_many(self, turn, path):
+    def too_many(self, attempt, path):
         self.send(head("429 Too Many Requests", "Content-Length: 0", "Retry-After: 120"))
 
-    def flaky(self, turn, path):
-        if turn < 3:
-            self.failing(turn, path)
+    def flaky(self, attempt, path):
+        if attempt < 3:
+            self.failing(attempt, path)
         else:
-            self.good(turn, path)
+            self.good(attempt, path)
 
-    def closed(self, turn, path):
+    def closed(self, attempt, path):
         self.send(head("403 Forbidden", "Content-Length: 0", "Set-Cookie: a=b"))
 
     def to(self, target):
@@ -200,25 +200,25 @@ class Handler(socketserver.StreamRequestHandler):
             head("302 Found", f"Location: {target}", "Set-Cookie: tracked=1", "Content-Length: 0")
         )
 
-    def leads(self, turn, path):
+    def leads(self, attempt, path):
         self.to(self.server.stub.leads_to + path[len("/leads") :])
 
-    def leads_plainly(self, turn, path):
+    def leads_plainly(self, attempt, path):
         self.to(self.server.stub.leads_to)
 
-    def around(self, turn, path):
+    def around(self, attempt, path):
         self.to(path)
 
-    def thrice(self, turn, path):
+    def thrice(self, attempt, path):
         self.to("/twice" + path[len("/thrice") :])
 
-    def twice(self, turn, path):
+    def twice(self, attempt, path):
         self.to("/once" + path[len("/twice") :])
 
-    def once(self, turn, path):
+    def once(self, attempt, path):
         self.to("/good" + path[len("/once") :])
 
-    def four_times(self, turn, path):
+    def four_times(self, attempt, path):
         self.to("/thrice" + path[len("/four_times") :])
 
 

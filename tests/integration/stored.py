@@ -100,7 +100,7 @@ class Bucket:
         )
         return fields
 
-    def ask(self, method, key=None, query=None, data=b""):
+    def request(self, method, key=None, query=None, data=b""):
         host = self.endpoint.partition("://")[2]
         path = urllib.parse.quote(f"/{self.bucket}" + (f"/{self.prefix}/{key}" if key else ""))
         query = "&".join(
@@ -123,7 +123,7 @@ class Bucket:
         """{key: time of its last modification}"""
         found, query = {}, {"list-type": "2", "prefix": f"{self.prefix}/{prefix}"}
         while True:
-            status, body = self.ask("GET", query=query)
+            status, body = self.request("GET", query=query)
             assert status == 200, body
             tree = xml.etree.ElementTree.fromstring(re.sub(rb' xmlns="[^"]*"', b"", body))
             for entry in tree.iter("Contents"):
@@ -145,12 +145,12 @@ class Bucket:
         return key in self.keys(key)
 
     def read(self, key):
-        status, body = self.ask("GET", key)
+        status, body = self.request("GET", key)
         assert status == 200, body
         return body
 
     def write(self, key, data):
-        status, body = self.ask("PUT", key, data=data)
+        status, body = self.request("PUT", key, data=data)
         assert status == 200, body
 
 

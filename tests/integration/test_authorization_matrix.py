@@ -255,8 +255,8 @@ class World:
 
 
 class Row:
-    """One request: ask(world) returns its path and options; `may` lists the callers that get a 2xx
-    or 3xx.
+    """One request: make_request(world) returns its path and options; `may` lists the callers that
+    get a 2xx or 3xx.
 
     Other callers get: anonymous 401, home 403, foreign callers the statuses in `foreign` (404 if
     the object belongs to home, 403 if only the permission is missing)."""
@@ -266,7 +266,7 @@ class Row:
         method,
         pattern,
         may,
-        ask=None,
+        make_request=None,
         variant="",
         home=(403,),
         foreign=(403,),
@@ -276,7 +276,7 @@ class Row:
     ):
         self.method, self.pattern, self.variant = method, pattern, variant
         self.may = set(may)
-        self.ask = ask or (lambda world: (pattern, {}))
+        self.make_request = make_request or (lambda world: (pattern, {}))
         self.denied = {"home": home, "foreign": foreign, "anonymous": anonymous}
         self.is_fresh = is_fresh  # sent by an account created for this request
         self.is_theirs = is_theirs  # callers get data of their own tenant, which must not hold MARK
@@ -370,8 +370,8 @@ def page(pattern, path=None, may=EVERYBODY):
     return Row("GET", pattern, may, lambda world: (path(world) if path else pattern, {}))
 
 
-def admin_route(method, pattern, ask=None, **options):
-    return Row(method, pattern, ["operator"], ask, **options)
+def admin_route(method, pattern, make_request=None, **options):
+    return Row(method, pattern, ["operator"], make_request, **options)
 
 
 def new_tenant_options():
@@ -395,7 +395,7 @@ ROWS = [
         "/api/v1/session",
         EVERYBODY,
         is_fresh=True,  # it ends the session whose cookie is sent
-        ask=lambda world: ("/api/v1/session", {"json": {"code": world.new_login_code()}}),
+        make_request=lambda world: ("/api/v1/session", {"json": {"code": world.new_login_code()}}),
     ),
     Row("DELETE", "/api/v1/session", EVERYBODY, is_fresh=True),
     Row(
@@ -403,7 +403,7 @@ ROWS = [
         "/api/v1/password",
         USERS,
         is_fresh=True,
-        ask=lambda world: ("/api/v1/password", {"json": {"new": "a new password"}}),
+        make_request=lambda world: ("/api/v1/password", {"json": {"new": "a new password"}}),
     ),
     Row("GET", "/api/v1/failed-sign-ins", USERS),
     Row(
@@ -424,7 +424,7 @@ ROWS = [
         ADMINS,
         home=(404,),
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/tokens/{world.new_token()}", {}),
+        make_request=lambda world: (f"/api/v1/tokens/{world.new_token()}", {}),
     ),
     Row("GET", "/api/v1/users", ADMINS + FOREIGN, is_theirs=True),
     Row(
@@ -432,14 +432,17 @@ ROWS = [
         "/api/v1/users/{id}",
         ["owner", "token:all"],
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {"json": {"role": "viewer"}}),
+        make_request=lambda world: (
+            f"/api/v1/users/{world.new_user()}",
+            {"json": {"role": "viewer"}},
+        ),
     ),
     Row(
         "DELETE",
         "/api/v1/users/{id}",
         ADMINS,
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {}),
+        make_request=lambda world: (f"/api/v1/users/{world.new_user()}", {}),
     ),
     Row("GET", "/api/v1/invitations", ADMINS + FOREIGN, is_theirs=True),
     Row(
@@ -462,7 +465,7 @@ ROWS = [
         "/api/v1/invitations/accept",
         EVERYBODY,
         is_fresh=True,
-        ask=lambda world: (
+        make_request=lambda world: (
             "/api/v1/invitations/accept",
             {
                 "json": {
@@ -477,7 +480,7 @@ ROWS = [
         "/api/v1/invitations/{id}",
         ADMINS,
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/invitations/{world.new_invitation()}", {}),
+        make_request=lambda world: (f"/api/v1/invitations/{world.new_invitation()}", {}),
     ),
     Row("GET", "/api/v1/tenant", HOME + FOREIGN, is_theirs=True),
     Row(
@@ -485,7 +488,7 @@ ROWS = [
         "/api/v1/tenant",
         ADMINS + ["foreign owner", "foreign token"],
         is_theirs=True,
-        ask=lambda world: ("/api/v1/tenant", new_tenant_options()),
+        make_request=lambda world: ("/api/v1/tenant", new_tenant_options()),
         variant="not the operator's",
     ),
     Row(
@@ -662,7 +665,7 @@ ROWS = [
         "/api/v1/profiles",
         ADMINS + FOREIGN,
         is_theirs=True,
-        ask=lambda world: (
+        make_request=lambda world: (
             "/api/v1/profiles?query=" + urllib.parse.quote('{nobody="has this"}'),
             {},
         ),
@@ -672,70 +675,70 @@ ROWS = [
         "/api/v1/deletions",
         ADMINS + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/deletions", {}),
+        make_request=lambda world: ("/api/v1/deletions", {}),
     ),
     Row(
         "GET",
         "/api/v1/retention",
         ADMINS + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/retention", {}),
+        make_request=lambda world: ("/api/v1/retention", {}),
     ),
     Row(
         "POST",
         "/api/v1/retention",
         ADMINS + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/retention", {"json": RULE}),
+        make_request=lambda world: ("/api/v1/retention", {"json": RULE}),
     ),
     Row(
         "DELETE",
         "/api/v1/retention/{id}",
         ADMINS,
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/retention/{world.new_rule()}", {}),
+        make_request=lambda world: (f"/api/v1/retention/{world.new_rule()}", {}),
     ),
     Row(
         "GET",
         "/api/v1/source-links",
         ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/source-links", {}),
+        make_request=lambda world: ("/api/v1/source-links", {}),
     ),
     Row(
         "POST",
         "/api/v1/source-links",
         ADMINS + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/source-links", {"json": SOURCE_LINK}),
+        make_request=lambda world: ("/api/v1/source-links", {"json": SOURCE_LINK}),
     ),
     Row(
         "DELETE",
         "/api/v1/source-links/{id}",
         ADMINS,
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/source-links/{world.new_source_link()}", {}),
+        make_request=lambda world: (f"/api/v1/source-links/{world.new_source_link()}", {}),
     ),
     Row(
         "GET",
         "/api/v1/debuginfo/upstreams",
         ADMINS + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/debuginfo/upstreams", {}),
+        make_request=lambda world: ("/api/v1/debuginfo/upstreams", {}),
     ),
     Row(
         "PUT",
         "/api/v1/debuginfo/upstreams",
         ADMINS + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/debuginfo/upstreams", {"json": {"mode": "public"}}),
+        make_request=lambda world: ("/api/v1/debuginfo/upstreams", {"json": {"mode": "public"}}),
     ),
     Row(
         "POST",
         "/api/v1/debuginfo/retry",
         ["member", "owner", "token:debuginfo", "token:all"] + FOREIGN,
         is_theirs=True,
-        ask=lambda world: ("/api/v1/debuginfo/retry", {"json": {}}),
+        make_request=lambda world: ("/api/v1/debuginfo/retry", {"json": {}}),
     ),
     Row(
         "GET",
@@ -886,7 +889,10 @@ ROWS = [
         EDITORS,
         home=(403,),
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/shares/{world.share('public')}", {"json": {"title": MARK}}),
+        make_request=lambda world: (
+            f"/api/v1/shares/{world.share('public')}",
+            {"json": {"title": MARK}},
+        ),
     ),
     Row(
         "DELETE",
@@ -894,14 +900,14 @@ ROWS = [
         EDITORS,
         home=(403,),
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/shares/{world.new_share('public')}", {}),
+        make_request=lambda world: (f"/api/v1/shares/{world.new_share('public')}", {}),
     ),
     Row(
         "POST",
         "/api/v1/shares/{id}/unlock",
         EVERYBODY,
         variant="with the password",
-        ask=lambda world: (
+        make_request=lambda world: (
             f"/api/v1/shares/{world.share('password')}/unlock",
             {"json": {"password": SHARE_PASSWORD}},
         ),
@@ -911,7 +917,7 @@ ROWS = [
         "/api/v1/shares/{id}/reports",
         EVERYBODY,
         variant="public",
-        ask=lambda world: (
+        make_request=lambda world: (
             f"/api/v1/shares/{world.share('public')}/reports",
             {"json": {"reason": "matrix"}},
         ),
@@ -935,14 +941,14 @@ ROWS = [
         "/api/v1/shares/{id}/comments/{n}",
         ["member"],
         variant="the member's own",
-        ask=lambda world: (world.new_comment(), {"json": {"text": "matrix"}}),
+        make_request=lambda world: (world.new_comment(), {"json": {"text": "matrix"}}),
     ),
     Row(
         "DELETE",
         "/api/v1/shares/{id}/comments/{n}",
         ["member", "owner"],
         variant="the member's own",
-        ask=lambda world: (world.new_comment(), {}),
+        make_request=lambda world: (world.new_comment(), {}),
     ),
     Row(
         "GET",
@@ -959,7 +965,7 @@ ROWS = [
         "/api/v1/debuginfo/{id}",
         DEBUGGERS,
         foreign=(404,),
-        ask=lambda world: (world.symbol_table(), ("/api/v1/debuginfo/aa5a", {}))[1],
+        make_request=lambda world: (world.symbol_table(), ("/api/v1/debuginfo/aa5a", {}))[1],
     ),
     debuginfo_row("POST", "/table", World.symbol_table, body=lambda table: table),
     debuginfo_row("POST", "/debuginfo", lambda _: None, body=lambda _: unique("x").encode()),
@@ -977,21 +983,21 @@ ROWS = [
         "/api/v1/debuginfo/uploads/{id}",
         DEBUGGERS,
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {}),
+        make_request=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {}),
     ),
     Row(
         "DELETE",
         "/api/v1/debuginfo/uploads/{id}",
         DEBUGGERS,
         foreign=(404,),
-        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {}),
+        make_request=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {}),
     ),
     Row(
         "PUT",
         "/api/v1/debuginfo/uploads/{id}/parts/{n}",
         DEBUGGERS,
         foreign=(404,),
-        ask=lambda world: (
+        make_request=lambda world: (
             f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}/parts/0",
             {"body": PROFILE},
         ),
@@ -1008,7 +1014,7 @@ ROWS = [
         SHARERS,
         foreign=(404,),
         anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {}),
+        make_request=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {}),
     ),
     Row(
         "DELETE",
@@ -1016,7 +1022,7 @@ ROWS = [
         SHARERS,
         foreign=(404,),
         anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {}),
+        make_request=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {}),
     ),
     Row(
         "PUT",
@@ -1024,7 +1030,10 @@ ROWS = [
         SHARERS,
         foreign=(404,),
         anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}/parts/0", {"body": PROFILE}),
+        make_request=lambda world: (
+            f"/api/v1/uploads/{world.new_upload()}/parts/0",
+            {"body": PROFILE},
+        ),
     ),
     Row(
         "POST",
@@ -1032,7 +1041,7 @@ ROWS = [
         SHARERS,
         foreign=(404,),
         anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload(True)}/complete", {}),
+        make_request=lambda world: (f"/api/v1/uploads/{world.new_upload(True)}/complete", {}),
     ),
     # ---- pages and health ----
     page("/"),
@@ -1100,7 +1109,7 @@ def test_only_permitted_callers_may_use_a_route(world, row):
         if caller == "operator" and (row.method, row.pattern) in OPERATOR_TOO:
             continue
         client = world.client(caller, row.is_fresh)
-        path, options = row.ask(world)
+        path, options = row.make_request(world)
         response = client.request(row.method, path, **options)
         world.keep_connection(caller, client)
         if response.status not in row.expected(caller):
@@ -1139,7 +1148,7 @@ def test_a_session_without_its_csrf_token_changes_nothing(world):
             continue
         client = world.client("owner", False)
         client.csrf_token = None
-        path, options = row.ask(world)
+        path, options = row.make_request(world)
         response = client.request(row.method, path, **options)
         world.keep_connection("owner", client)
         assert response.status == 403, (row, response)

@@ -36,7 +36,7 @@ class Held:
         self.release()
 
 
-def ask(server, sql, *values):
+def query_row(server, sql, *values):
     """Returns one row. The query runs as the database owner, who sees all sessions in
     pg_stat_activity."""
     connection = server.database("perfolio_cluster")
@@ -50,7 +50,7 @@ def ask(server, sql, *values):
 
 def waiting(server, statement, user="%"):
     """Returns the process ID of a session whose statement waits for a lock, or None."""
-    row = ask(
+    row = query_row(
         server,
         "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         " AND query LIKE %s AND usename LIKE %s",
@@ -112,7 +112,7 @@ def test_the_sweep_holds_its_own_lock(shared_server):
     server = shared_server("--jobs-interval", "1s")
     with Held(server, "LOCK TABLE upload IN ACCESS EXCLUSIVE MODE"):
         wait_for(lambda: waiting(server, "%upload%"))
-        holder = ask(
+        holder = query_row(
             server,
             "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
             " AND objid = %s::bigint",
@@ -132,7 +132,7 @@ def test_a_backup_that_loses_its_lock_fails_and_leaves_no_files(shared_server):
             text=True,
         )
         wait_for(lambda: waiting(server, "LOCK TABLE %share%"))
-        assert ask(
+        assert query_row(
             server,
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
             " WHERE locktype = 'advisory' AND granted AND objid = %s::bigint",
@@ -257,7 +257,7 @@ def test_view_counts_are_written_while_a_tenant_is_deleted(shared_server):
         )
         deletion.start()
         wait_for(lambda: waiting(server, "DELETE FROM tenant%"))
-        blockers = ask(
+        blockers = query_row(
             server,
             "SELECT count(*) FROM pg_stat_activity w, unnest(pg_blocking_pids("
             "w.pid)) b JOIN pg_stat_activity v ON v.pid = b WHERE w.query LIKE"
@@ -297,7 +297,7 @@ def test_a_large_backlog_is_deleted_within_two_minutes(start_server):
             " SELECT 'part/' || md5(n::text) FROM generate_series(1, 7000) AS n"
         )
     wait_for(
-        lambda: ask(
+        lambda: query_row(
             server,
             "SELECT (SELECT count(*) FROM share WHERE state <> 'gone'),"
             " (SELECT count(*) FROM object_trash),"

@@ -250,7 +250,7 @@ def decode_costs(server, body):
 
 
 @pytest.mark.long
-def test_what_profiles_of_a_request_share_is_read_once(small_server):
+def test_data_shared_by_the_profiles_of_a_request_is_read_once(small_server):
     """Requests of some 100 KB, in which one long part belongs to many short ones: each took from 8
     to 120 s and up to 1.9 GB."""
     empty_profiles = block(2, block(2, b"")) * 20000

@@ -1,5 +1,5 @@
-"""What the store reads and merges for a request is bounded by its budgets, however small the
-requests were that brought it."""
+"""The budgets of the store bound the data that it reads and merges, even if small requests brought
+that data."""
 
 import gzip
 import random

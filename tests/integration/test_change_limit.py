@@ -5,7 +5,7 @@ import time
 import sample_profiles as samples
 from conftest import Api
 from people import PASSWORD, Tenant, come_from, unique
-from test_background_locks import ask
+from test_background_locks import query_row
 from test_http_raw import wait_until
 from test_shares import new_tenant
 
@@ -37,7 +37,7 @@ def edit_until_refused(client, share, burst=BURST, headers=None):
 
 
 def audit_rows(server, share):
-    return ask(
+    return query_row(
         server,
         "SELECT count(*) FROM audit_log WHERE action = 'share.edit' AND target = %s",
         share,
@@ -193,6 +193,6 @@ def test_the_oldest_rows_of_a_long_audit_log_are_deleted(start_server):
             )
     server.restart()
     rows = "SELECT count(*), min(target::integer) FROM audit_log WHERE tenant_id = %s"
-    assert wait_until(lambda: ask(server, rows, long) == (MAX_ROWS, 501))
-    assert wait_until(lambda: ask(server, rows, quiet) == (MAX_ROWS, 301))
-    assert ask(server, rows, short) == (MAX_ROWS, 1)
+    assert wait_until(lambda: query_row(server, rows, long) == (MAX_ROWS, 501))
+    assert wait_until(lambda: query_row(server, rows, quiet) == (MAX_ROWS, 301))
+    assert query_row(server, rows, short) == (MAX_ROWS, 1)

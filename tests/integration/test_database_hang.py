@@ -15,7 +15,7 @@ import pytest
 
 import sample_profiles as samples
 from people import PASSWORD, Browser, Tenant
-from test_background_locks import Held, ask, waiting
+from test_background_locks import Held, query_row, waiting
 from test_shares import wait_for
 
 # The documented limit is 2 s; the rest is for a busy host. Without deadlines a request would wait
@@ -49,7 +49,7 @@ def stopped(pids):
         send_signal(pids, signal.SIGCONT)
 
 
-class Asking(threading.Thread):
+class PendingRequest(threading.Thread):
     """A request on its own connection; stores its seconds and response (None without one)."""
 
     def __init__(self, name, client, method, path, timeout=MOST_SECONDS, **options):
@@ -84,7 +84,7 @@ def requests_of_all_kinds(server, share, user, timeout=MOST_SECONDS):
         ("readyz", "GET", "/readyz", {}),
     ]
     return [
-        Asking(
+        PendingRequest(
             name,
             Browser(server) if name == "sign-in" else server.api(),
             method,
@@ -124,7 +124,7 @@ def test_requests_get_503_while_the_database_hangs_and_work_afterwards(
     with stopped(postgres_pids(server)):
         requests = requests_of_all_kinds(server, share, user)
         others = [
-            Asking(path, server.anonymous(), "GET", path)
+            PendingRequest(path, server.anonymous(), "GET", path)
             for path in ("/healthz", "/login", "/api/openapi.yaml")
         ]
         for request in [*requests, *others]:
@@ -176,16 +176,16 @@ def test_a_commit_without_reply_is_not_acknowledged_and_is_retried_once(start_se
             sending.join(MOST_SECONDS)
             assert responses and responses[0].status == 503, responses
         held.release()
-    wait_for(lambda: ask(server, "SELECT count(*) FROM segment")[0] == 1)
+    wait_for(lambda: query_row(server, "SELECT count(*) FROM segment")[0] == 1)
     wait_for(lambda: responses.append(send()) or responses[-1].status == 200)
     assert responses[-1].json()["duplicate"] is True, responses
-    assert ask(server, "SELECT count(*) FROM segment")[0] == 1
+    assert query_row(server, "SELECT count(*) FROM segment")[0] == 1
 
 
 def test_a_statement_that_waits_for_a_lock_is_not_a_database_hang(start_server):
     server = start_server()
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE") as held:
-        request = Asking(
+        request = PendingRequest(
             "share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED
         )
         wait_for(lambda: waiting(server, "%", "perfolio_server"))
@@ -198,7 +198,7 @@ def test_a_statement_that_waits_for_a_lock_is_not_a_database_hang(start_server):
 
 
 def assert_busy(request):
-    """Checks that the response says what to do and when; PostgreSQL's message is only logged."""
+    """Checks that the response states what to do and when; PostgreSQL's message is only logged."""
     response = request.response
     assert response.status == 503 and int(response.headers["retry-after"]) > 0, (
         request.kind,
@@ -226,7 +226,7 @@ def test_requests_for_locked_tables_do_not_wait_for_each_other(start_server):
             for _ in range(2)
             for request in requests_of_all_kinds(server, share, user, LOCKED_SECONDS)
         ]
-        ready = Asking("readyz with a token", server.api(), "GET", "/readyz")
+        ready = PendingRequest("readyz with a token", server.api(), "GET", "/readyz")
         for request in [*requests, ready]:
             request.join()
         print_seconds([*requests, ready])
@@ -265,7 +265,9 @@ def test_requests_that_need_a_new_connection_do_not_wait_for_it(start_server):
     with Held(server, "SELECT 1") as held:
         with stopped([server.postgres_pid()]):
             held.connection.cursor().execute(terminated)
-            requests = [Asking("shares", server.api(), "GET", "/api/v1/shares") for _ in range(30)]
+            requests = [
+                PendingRequest("shares", server.api(), "GET", "/api/v1/shares") for _ in range(30)
+            ]
             for request in requests:
                 request.join()
             print_seconds(requests)
@@ -279,7 +281,7 @@ def test_the_server_stops_while_the_database_hangs(start_server):
     share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
     pids = postgres_pids(server)
     with stopped(pids):
-        request = Asking(
+        request = PendingRequest(
             "share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED
         )
         assert server.stop(120) == 0

@@ -241,7 +241,7 @@ def test_many_unknown_binaries_do_not_delay_the_latest(start_server, stub, tmp_p
     ).json()["id"]
     client.get(f"/api/v1/shares/{share_of_many}/top")
     # The upload and the first view note 128 each, apart from hash collisions, and those of the view
-    # are written at once. What is written together with the later one may come before it.
+    # are written at once. Needs written together with the later one may come before it.
     wait_for(lambda: server.rows("SELECT count(*) FROM symbol_need")[0][0] > 200)
     waiting = "SELECT count(*) FROM symbol_need WHERE try_count = 0"
     later = client.post("/api/v1/shares", mapped_profile([build_id_of(program)])).json()["id"]

@@ -199,7 +199,7 @@ def test_unpacked_tables_stay_when_others_are_refused(server, disk, tmp_path):
     for number in range(4):
         response = api.get(f"/api/v1/shares/{links[1]}/top", query={"limit": 10 + number})
         assert not response.json()["symbolization"]["complete"], response
-        # An answer of its own for each request, so that the table is looked for.
+        # A response of its own for each request, so that the table is looked up.
         query = {"limit": 10 + number}
         response = api.get(f"/api/v1/shares/{links[0]}/top", query=query)
         assert response.json()["symbolization"]["complete"], response

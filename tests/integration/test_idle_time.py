@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT, rest_long
 from people import Tenant
 from test_ingest_wire import PUSH, push_protobuf
-from test_query_range import BEGIN, MINUTE, OTLP_CPU, PERIOD, SECOND, ask, near, one_series
+from test_query_range import BEGIN, MINUTE, OTLP_CPU, PERIOD, SECOND, query_range, near, one_series
 from test_store import CPU, compact, folded, make_profile
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -96,7 +96,7 @@ def test_idle_time_counts_in_averages(shared_server, push):
 
     def check():
         for step in (None, "1s", "10s", "1m", "1h"):
-            response = ask(
+            response = query_range(
                 client,
                 BEGIN - MINUTE,
                 END + MINUTE,
@@ -111,14 +111,17 @@ def test_idle_time_counts_in_averages(shared_server, push):
             )
             assert "notes" not in response
         points = dict(
-            map(tuple, one_series(ask(client, BEGIN, END, query=query, step="10s"))["points"])
+            map(
+                tuple,
+                one_series(query_range(client, BEGIN, END, query=query, step="10s"))["points"],
+            )
         )
         assert {(ms * 10**6 - BEGIN) // WINDOW: value for ms, value in points.items()} == {
             i: 0.1 if i in BUSY else 0 for i in range(COUNT)
         }
         # A window in which nothing ran has points at 0.
         series = one_series(
-            ask(client, BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE, query=query, step="10s")
+            query_range(client, BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE, query=query, step="10s")
         )
         assert {value for _, value in series["points"]} == {0} and len(series["points"]) == 8
         assert series["covered_ms"] == 80_000 and series["average"] == 0 and series["total"] == 0
@@ -152,7 +155,7 @@ def test_sample_types_with_only_zero_values_count_as_idle(shared_server):
     def check():
         for name, average in (("cpu", 0.1), ("lock_wait", 0.005), ("never", 0)):
             series = one_series(
-                ask(client, BEGIN, BEGIN + 20 * WINDOW, query="process_cpu:" + name)
+                query_range(client, BEGIN, BEGIN + 20 * WINDOW, query="process_cpu:" + name)
             )
             assert series["covered_ms"] == 200_000 and near(series["average"], average), (
                 name,
@@ -183,7 +186,7 @@ def test_groups_by_a_sample_label_are_zero_while_their_series_is_idle(shared_ser
 
     def check():
         for step in ("1s", "10s", "1m"):
-            response = ask(
+            response = query_range(
                 client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, group_by="thread", step=step
             )
             groups = {series["labels"]["thread"]: series for series in response["series"]}
@@ -195,28 +198,35 @@ def test_groups_by_a_sample_label_are_zero_while_their_series_is_idle(shared_ser
             assert near(groups["a"]["average"], 0.01) and near(groups["b"]["average"], 0.005)
             assert {len(series["points"]) for series in groups.values()} == {
                 len(
-                    one_series(ask(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, step=step))[
-                        "points"
-                    ]
+                    one_series(
+                        query_range(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, step=step)
+                    )["points"]
                 )
             }
         only = one_series(
-            ask(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, label="thread=b", step="10s")
+            query_range(
+                client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, label="thread=b", step="10s"
+            )
         )
         assert only["covered_ms"] == 200_000 and near(only["average"], 0.005)
         # A window without samples has no thread names, so it has one series at 0.
         idle = BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE
-        series = one_series(ask(client, *idle, query=PPROF_CPU, group_by="thread", step="10s"))
+        series = one_series(
+            query_range(client, *idle, query=PPROF_CPU, group_by="thread", step="10s")
+        )
         assert (
             series["labels"] == {"thread": ""}
             and series["covered_ms"] == 80_000
             and series["total"] == 0
         )
         series = one_series(
-            ask(client, *idle, query=PPROF_CPU, group_by="service_name", step="10s")
+            query_range(client, *idle, query=PPROF_CPU, group_by="service_name", step="10s")
         )
         assert series["labels"] == {"service_name": "api"} and series["covered_ms"] == 80_000
-        assert ask(client, *idle, query=PPROF_CPU, label="thread=b", step="10s")["series"] == []
+        assert (
+            query_range(client, *idle, query=PPROF_CPU, label="thread=b", step="10s")["series"]
+            == []
+        )
 
     check_again_merged_and_restarted(server, check)
 
@@ -230,7 +240,7 @@ def test_an_empty_body_without_a_time_range_adds_no_data(server):
     ):
         response = client.post("/ingest", query={"name": "api.cpu", **query}, body=b"")
         assert response.status == 200, response
-    assert ask(client, BEGIN - MINUTE, "now", query=PPROF_CPU)["series"] == []
+    assert query_range(client, BEGIN - MINUTE, "now", query=PPROF_CPU)["series"] == []
 
 
 def test_limits_apply_to_profiles_without_samples(start_server):

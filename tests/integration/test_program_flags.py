@@ -37,7 +37,7 @@ from test_http_raw import Wire, metric
 from test_limits import send
 from test_shares import problem
 from test_store import BEGIN
-from test_store_mending import pause_merging
+from test_store_repair import pause_merging
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 from pprof_maker import Maker  # noqa: E402

@@ -45,7 +45,7 @@ def steady(begin, end, duration, cores, late=0):
     return [(at, duration, round(cores * duration)) for at in range(begin, end, duration + late)]
 
 
-def ask(client, start, end, query=OTLP_CPU, **more):
+def query_range(client, start, end, query=OTLP_CPU, **more):
     response = client.get(
         "/api/v1/query_range",
         query={"query": query, "start": start, "end": end, "rate": "auto", **more},
@@ -79,7 +79,9 @@ def test_a_steady_load_has_the_same_rate_for_all_windows_and_steps(shared_server
             for step in (None, "1s", "7s", "15s", "61s", "1h", "5h"):
                 if step == "1s" and length > HOUR or step == "7s" and length > 6 * HOUR:
                     continue
-                response = ask(client, end - length, end, **({"step": step} if step else {}))
+                response = query_range(
+                    client, end - length, end, **({"step": step} if step else {})
+                )
                 assert all(near(value, 1.95) for value in values(response)), (length, step)
                 series = one_series(response)
                 assert near(series["average"], 1.95, 0.001) and "notes" not in response
@@ -87,7 +89,7 @@ def test_a_steady_load_has_the_same_rate_for_all_windows_and_steps(shared_server
                 assert near(series["total"], 1.95 * length, 0.001)
                 assert len(series["points"]) >= length // (response["step_ms"] * 10**6)
         # Steps of an hour or more read one value per hour if the block reports no gaps in it.
-        response = ask(client, BEGIN - 30 * DAY, BEGIN + 2 * DAY)
+        response = query_range(client, BEGIN - 30 * DAY, BEGIN + 2 * DAY)
         assert response["step_ms"] >= HOUR // 10**6
         assert all(near(value, 1.95) for value in values(response))
         assert near(one_series(response)["total"], 1.95 * 25 * HOUR, 0.001)
@@ -107,7 +109,7 @@ def test_gaps_are_kept_in_steps_of_hours_and_days(shared_server):
 
     def check():
         for step in ("1m", "1h", "1d", "7d"):
-            series = one_series(ask(client, BEGIN, BEGIN + 7 * DAY, step=step))
+            series = one_series(query_range(client, BEGIN, BEGIN + 7 * DAY, step=step))
             assert near(series["average"], 2, 0.001) and near(
                 series["covered_ms"], 24 * 25 * 60_000, 0.001
             ), (step, series)
@@ -134,12 +136,12 @@ def test_a_profile_across_two_steps_is_divided_between_them(shared_server):
 
     def check():
         for step in ("150s", "5m", "30m", "1h"):
-            response = ask(client, BEGIN, BEGIN + HOUR, step=step)
+            response = query_range(client, BEGIN, BEGIN + HOUR, step=step)
             assert near(one_series(response)["total"], (8 * 300 + 0.1 * 3300) * SECOND, 1e-6), (
                 step,
                 response,
             )
-        response = ask(client, BEGIN, BEGIN + 2 * HOUR, step="1h")
+        response = query_range(client, BEGIN, BEGIN + 2 * HOUR, step="1h")
         assert all(near(value, 2730 / 3600, 1e-6) for value in values(response)), response
 
     check()
@@ -156,18 +158,20 @@ def test_long_profiles_are_found_next_to_short_ones_of_another_series(shared_ser
     def check():
         for begin in (10, 15, 35, 50):
             start = BEGIN + begin * MINUTE
-            response = ask(client, start, start + 5 * MINUTE)
+            response = query_range(client, start, start + 5 * MINUTE)
             assert near(one_series(response)["average"], 3, 1e-6), (begin, response)
             pods = {
                 one["labels"]["pod"]
-                for one in ask(client, start, start + 5 * MINUTE, group_by="pod")["series"]
+                for one in query_range(client, start, start + 5 * MINUTE, group_by="pod")["series"]
             }
             assert pods == {"web", "job"}
         parts = [
-            one_series(ask(client, BEGIN + i * 5 * MINUTE, BEGIN + (i + 1) * 5 * MINUTE))["total"]
+            one_series(query_range(client, BEGIN + i * 5 * MINUTE, BEGIN + (i + 1) * 5 * MINUTE))[
+                "total"
+            ]
             for i in range(12)
         ]
-        assert near(sum(parts), one_series(ask(client, BEGIN, BEGIN + HOUR))["total"], 1e-6)
+        assert near(sum(parts), one_series(query_range(client, BEGIN, BEGIN + HOUR))["total"], 1e-6)
 
     check()
     compact(server)
@@ -185,15 +189,15 @@ def test_the_rate_of_several_series_is_the_sum_of_their_rates(server):
     for step in (None, "10s", "1m", "20m", "3h"):
         more = {"step": step} if step else {}
         for pod, cores in (("a", 2), ("b", 1), ("c", 4)):
-            response = ask(client, *window, query=f'{OTLP_CPU}{{pod="{pod}"}}', **more)
+            response = query_range(client, *window, query=f'{OTLP_CPU}{{pod="{pod}"}}', **more)
             assert (
                 all(near(value, cores) for value in values(response))
                 and one_series(response)["average"] == cores
             )
-        response = ask(client, *window, **more)
+        response = query_range(client, *window, **more)
         assert near(one_series(response)["average"], (2 * 30 + 1 * 10 + 4 * 10) / (30 + 10))
         assert one_series(response)["covered_ms"] == 40 * 60_000
-    points = dict(map(tuple, one_series(ask(client, *window, step="1m"))["points"]))
+    points = dict(map(tuple, one_series(query_range(client, *window, step="1m"))["points"]))
     at = {(ms * 10**6 - BEGIN) // MINUTE: value for ms, value in points.items()}
     assert set(at) == set(range(30)) | set(range(50, 60))
     assert near(at[5], 3) and near(at[20], 2) and near(at[55], 4)
@@ -207,16 +211,16 @@ def test_profiles_longer_than_the_window_count_proportionally(server):
         (BEGIN + 40 * MINUTE, MINUTE),
         (BEGIN - MINUTE, HOUR),
     ):
-        response = ask(client, start, start + length)
+        response = query_range(client, start, start + length)
         assert (
             all(near(value, 2) for value in values(response))
             and one_series(response)["average"] == 2
         )
         assert one_series(response)["total"] == 2 * min(length, 50 * MINUTE)
-    assert ask(client, BEGIN + 50 * MINUTE, BEGIN + HOUR)["series"] == []
+    assert query_range(client, BEGIN + 50 * MINUTE, BEGIN + HOUR)["series"] == []
     # Also next to short profiles, for which alone the query would not search so far back.
     push(client, [(BEGIN + i * 10 * MINUTE, 10 * MINUTE, 10 * MINUTE) for i in range(10)], pod="b")
-    response = ask(client, BEGIN + 77 * MINUTE, BEGIN + 78 * MINUTE)
+    response = query_range(client, BEGIN + 77 * MINUTE, BEGIN + 78 * MINUTE)
     assert all(near(value, 1) for value in values(response)), response
 
 
@@ -237,20 +241,28 @@ def test_profiles_of_hours_are_found_next_to_short_ones_of_their_series(shared_s
                 2 * HOUR,
                 3 * HOUR - 5 * MINUTE,
             ):  # after the start of the long profile
-                response = ask(client, begin + at, begin + at + 5 * MINUTE, step="1m")
+                response = query_range(client, begin + at, begin + at + 5 * MINUTE, step="1m")
                 assert (
                     values(response) == 5 * [3] and one_series(response)["total"] == 15 * MINUTE
                 ), (
                     at,
                     response,
                 )
-            response = ask(client, begin + 3 * HOUR, begin + 3 * HOUR + 5 * MINUTE, step="1m")
+            response = query_range(
+                client, begin + 3 * HOUR, begin + 3 * HOUR + 5 * MINUTE, step="1m"
+            )
             assert values(response) == 5 * [1], response
         parts = [
-            one_series(ask(client, BEGIN + i * 30 * MINUTE, BEGIN + (i + 1) * 30 * MINUTE))["total"]
+            one_series(query_range(client, BEGIN + i * 30 * MINUTE, BEGIN + (i + 1) * 30 * MINUTE))[
+                "total"
+            ]
             for i in range(18)
         ]
-        assert sum(parts) == one_series(ask(client, BEGIN, BEGIN + 9 * HOUR))["total"] == 21 * HOUR
+        assert (
+            sum(parts)
+            == one_series(query_range(client, BEGIN, BEGIN + 9 * HOUR))["total"]
+            == 21 * HOUR
+        )
 
     check()
     compact(server)
@@ -263,7 +275,7 @@ def test_profiles_of_hours_are_found_next_to_short_ones_of_their_series(shared_s
 def test_the_step_is_at_least_the_interval_of_profiles_without_duration(server, step, wanted_ms):
     client = Tenant(server).api("ingest", "read")
     push(client, [(BEGIN + i * MINUTE, 0, 90 * SECOND) for i in range(60) if not 20 <= i < 40])
-    response = ask(client, BEGIN, BEGIN + HOUR, **({"step": step} if step else {}))
+    response = query_range(client, BEGIN, BEGIN + HOUR, **({"step": step} if step else {}))
     assert response["step_ms"] == wanted_ms
     (note,) = response["notes"]
     assert note.startswith("40 profiles have no duration") and "usual interval of 60 s" in note
@@ -272,13 +284,13 @@ def test_the_step_is_at_least_the_interval_of_profiles_without_duration(server, 
     assert one_series(response)["total"] == 40 * 90 * SECOND and near(
         one_series(response)["average"], 1.5
     )
-    alone = ask(client, BEGIN + 19 * MINUTE, BEGIN + 20 * MINUTE, rate="false")
+    alone = query_range(client, BEGIN + 19 * MINUTE, BEGIN + 20 * MINUTE, rate="false")
     assert sum(values(alone)) == one_series(alone)["total"] == 90 * SECOND
     assert "no duration" in alone["notes"][0] and "raised from 1 s to 60 s" in alone["notes"][0]
     # A window between two profiles has a part of one. A window in the gap has nothing.
-    part = ask(client, BEGIN + 5 * MINUTE + 10 * SECOND, BEGIN + 5 * MINUTE + 40 * SECOND)
+    part = query_range(client, BEGIN + 5 * MINUTE + 10 * SECOND, BEGIN + 5 * MINUTE + 40 * SECOND)
     assert one_series(part)["total"] == 45 * SECOND and one_series(part)["average"] == 1.5
-    assert ask(client, BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE)["series"] == []
+    assert query_range(client, BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE)["series"] == []
 
 
 @pytest.mark.parametrize("alternates", [False, True])
@@ -298,7 +310,7 @@ def test_a_change_of_the_interval_without_durations_keeps_the_average(server, al
         (BEGIN + 17 * MINUTE, BEGIN + 25 * MINUTE),
     ):
         for step in (None, "2m", "1h"):
-            series = one_series(ask(client, start, end, **({"step": step} if step else {})))
+            series = one_series(query_range(client, start, end, **({"step": step} if step else {})))
             assert near(series["average"], 0.5) and all(
                 near(value, 0.5) for _, value in series["points"]
             ), (start, step, series)
@@ -325,7 +337,7 @@ def test_focused_stacks_are_0_where_their_series_has_other_data(server):
     )
     assert response.status == 200, response
     wanted = {i: 1.0 if i == 3 else 0.0 for i in range(12) if i != 7}
-    response = ask(client, BEGIN, BEGIN + 2 * MINUTE, focus="gc", step="10s")
+    response = query_range(client, BEGIN, BEGIN + 2 * MINUTE, focus="gc", step="10s")
     assert {
         (ms * 10**6 - BEGIN) // 10**10: value for ms, value in one_series(response)["points"]
     } == wanted
@@ -346,7 +358,9 @@ def test_counter_deltas_are_spread_between_snapshots(server):
         )
         assert client.post("/api/v1/profiles", body=body).status == 200
     for step in ("5s", "20s", "17m"):
-        response = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step=step)
+        response = query_range(
+            client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step=step
+        )
         assert all(near(value, 10) for value in values(response)), (step, response)
         series = one_series(response)
         assert (
@@ -354,7 +368,9 @@ def test_counter_deltas_are_spread_between_snapshots(server):
             and series["covered_ms"] == 300_000
             and near(series["average"], 10)
         )
-    response = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step="20s")
+    response = query_range(
+        client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step="20s"
+    )
     steps = {(ms - BEGIN // 10**6) // 20_000 for ms, _ in one_series(response)["points"]}
     assert steps == set(range(9)) | set(range(42, 48))
 
@@ -401,7 +417,7 @@ def test_a_window_of_a_counter_has_a_proportional_part_of_each_delta(shared_serv
     memory = "memory:alloc_space:bytes:space:bytes"
 
     def total(start, end):
-        response = ask(client, start, end, query=memory)
+        response = query_range(client, start, end, query=memory)
         assert all(near(value, 100) for value in values(response)), response
         series = one_series(response)
         assert near(series["average"], 100) and series["covered_ms"] == (end - start) / 10**6
@@ -480,7 +496,7 @@ def test_counters_of_programs_that_run_for_weeks_can_be_queried(server):
     for minutes in (1, 30, 59):
         window = {"start": BEGIN, "end": BEGIN + minutes * MINUTE}
         total = 2 * minutes * 4 * gained
-        response = ask(client, **window, query="delay", step=f"{minutes}m")
+        response = query_range(client, **window, query="delay", step=f"{minutes}m")
         assert one_series(response)["total"] == total
         assert folded(client, "delay", window["start"], window["end"])[1] == {("main",): total}
     for i, value in ((250, 2**61), (251, 0), (252, 2**61), (253, 0), (254, 2**62 - 1)):
@@ -509,7 +525,7 @@ def test_counters_of_programs_that_run_for_weeks_can_be_merged(start_server):
         for minutes in (1, 30, 59, 119):
             window = {"start": BEGIN, "end": BEGIN + minutes * MINUTE}
             total = minutes * 4 * gained
-            response = ask(client, **window, query="delay", step=f"{minutes}m")
+            response = query_range(client, **window, query="delay", step=f"{minutes}m")
             assert one_series(response)["total"] == total
             assert folded(client, "delay", *window.values())[1] == {("main",): total}
 
@@ -529,7 +545,7 @@ def test_infrequent_counters_have_values_in_short_windows(server, interval):
         {"a": [(BEGIN + i * interval, 100 * i * interval // SECOND) for i in range(16)]},
     )
     for start, length in ((11, 1), (99, 2), (25, 10), (61, 35), (49, 100)):
-        response = ask(
+        response = query_range(
             client,
             BEGIN + start * MINUTE,
             BEGIN + (start + length) * MINUTE,
@@ -560,7 +576,7 @@ def test_a_gauge_keeps_its_value_until_the_next_snapshot(shared_server):
     def check():
         for length in (30 * SECOND, 15 * MINUTE, HOUR, 150 * MINUTE):
             for step in (None, "7s", "2m", "1h"):
-                response = ask(
+                response = query_range(
                     client,
                     BEGIN + 10 * MINUTE,
                     BEGIN + 10 * MINUTE + length,
@@ -577,7 +593,7 @@ def test_a_gauge_keeps_its_value_until_the_next_snapshot(shared_server):
             assert folded(client, "inuse_space", BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length)[
                 1
             ] == {("main",): 4000}
-        response = ask(
+        response = query_range(
             client, BEGIN + 10 * MINUTE, BEGIN + HOUR, query="inuse_space", group_by="pod"
         )
         assert all(value == 1000 for series in response["series"] for _, value in series["points"])
@@ -593,11 +609,13 @@ def test_averages_of_small_gauges_are_not_rounded(shared_server):
     push_snapshots(client, "gauge", {"a": [(BEGIN + i * MINUTE, 13 + i % 2) for i in range(20)]})
     window = {"start": BEGIN, "end": BEGIN + 20 * MINUTE, "query": "inuse_space"}
     for step in ("2m", "20m"):
-        series = one_series(ask(client, **window, step=step))
+        series = one_series(query_range(client, **window, step=step))
         assert {value for _, value in series["points"]} == {13.5} and series["average"] == 13.5
     pods = [(BEGIN + i * MINUTE, 1 if i % 5 < 2 else 0) for i in range(20)]
     push_snapshots(client, "gauge", {"b": pods}, "rare")
-    series = one_series(ask(client, **{**window, "query": 'inuse_space{pod="b"}'}, step="5m"))
+    series = one_series(
+        query_range(client, **{**window, "query": 'inuse_space{pod="b"}'}, step="5m")
+    )
     assert {value for _, value in series["points"]} == {0.4} and series["average"] == 0.4
 
 
@@ -643,8 +661,8 @@ def send_declared_pprof(client, at, value):
     ],
 )
 def test_a_gauge_that_only_its_sender_declares_is_averaged(shared_server, send, name):
-    """Its names say nothing, so the kind is stored with the series, also by compaction, and is
-    part of the type's name: other senders may send counters or deltas of the same names."""
+    """Its names do not show the kind, so the kind is stored with the series, also by compaction,
+    and is part of the type's name: other senders may send counters or deltas of the same names."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(20):
@@ -656,7 +674,9 @@ def test_a_gauge_that_only_its_sender_declares_is_averaged(shared_server, send, 
         (stored,) = client.get("/api/v1/profile_types", query=window).json()["data"]
         assert (stored["type"], stored["rule"], stored["delta"]) == (name, "mean", False)
         for query in (name, name.removesuffix(":gauge")):
-            series = one_series(ask(client, BEGIN, BEGIN + 20 * MINUTE, query=query, step="20m"))
+            series = one_series(
+                query_range(client, BEGIN, BEGIN + 20 * MINUTE, query=query, step="20m")
+            )
             assert series["average"] == 1050 * unit and "total" not in series
             _, rows = folded(client, query, BEGIN, BEGIN + 20 * MINUTE)
             assert rows == {("main",): 1050 * unit}
@@ -710,7 +730,9 @@ def test_a_step_of_centuries_does_not_overflow(server):
         body = make_profile([("cpu", "nanoseconds")], 0, {("main",): [7]}, ("", ""))
         response = client.post("/api/v1/profiles", body=body, query={"time": at})
         assert response.status == 200, response
-    response = ask(client, first, "2007-01-07T00:00:00Z", query="cpu", step=str(106_500 * 86400))
+    response = query_range(
+        client, first, "2007-01-07T00:00:00Z", query="cpu", step=str(106_500 * 86400)
+    )
     assert response["step_ms"] > 106_500 * 86_400_000
     assert all("-" not in note for note in response["notes"])
     assert one_series(response)["total"] == 7  # the second one covers the next 291 years
@@ -727,12 +749,15 @@ def test_types_of_equal_names_and_different_kinds_are_queried_apart(shared_serve
         for i in range(11):
             send_pprof(client, BEGIN + i * MINUTE, 100 + 10 * i, config)
         if config == gauge:
-            assert one_series(ask(client, **window, query="depth:depth:count::"))["average"] == 145
+            assert (
+                one_series(query_range(client, **window, query="depth:depth:count::"))["average"]
+                == 145
+            )
     types = client.get("/api/v1/profile_types", query={"start": BEGIN, "end": BEGIN + HOUR}).json()
     names = [one["type"] for one in types["data"]]
     assert names == ["depth:depth:count::", "depth:depth:count:::gauge"]
-    assert one_series(ask(client, **window, query=names[0]))["total"] == 100
-    assert one_series(ask(client, **window, query=names[1]))["average"] == 145
+    assert one_series(query_range(client, **window, query=names[0]))["total"] == 100
+    assert one_series(query_range(client, **window, query=names[1]))["average"] == 145
     _, rows = folded(client, names[0], window["start"], window["end"])
     assert rows == {("main",): 100}
     del window["step"]
@@ -762,7 +787,7 @@ def test_otlp_counters_without_a_duration_are_not_added_up(shared_server):
         headers={"Content-Type": "application/x-protobuf"},
     )
     assert response.status == 200, response
-    response = ask(client, BEGIN, BEGIN + 10 * MINUTE, query="alloc_space", step="1m")
+    response = query_range(client, BEGIN, BEGIN + 10 * MINUTE, query="alloc_space", step="1m")
     assert response["rule"] == "difference" and one_series(response)["total"] == 600
 
 
@@ -805,16 +830,20 @@ def test_an_empty_snapshot_sets_all_groups_of_its_series_to_0(shared_server):
             {"query": 'inuse_space{service_name!="empty"}', "label": "thread="},
             {"query": 'inuse_space{service_name!="empty",thread=""}'},
         ):
-            series = one_series(ask(client, **window, **more))
+            series = one_series(query_range(client, **window, **more))
             assert series["average"] == 100 and series["covered_ms"] == 600_000, (more, series)
         series = one_series(
-            ask(client, **window, query='inuse_space{service_name="labelled"}', group_by="thread")
+            query_range(
+                client, **window, query='inuse_space{service_name="labelled"}', group_by="thread"
+            )
         )
         assert series["labels"] == {"thread": "t1"} and near(
             series["average"], 100 * 29 / 30, 0.0001
         )
         series = one_series(
-            ask(client, **window, query='inuse_space{service_name="empty"}', group_by="thread")
+            query_range(
+                client, **window, query='inuse_space{service_name="empty"}', group_by="thread"
+            )
         )
         assert series["average"] == 0 and series["covered_ms"] == 120_000
 
@@ -844,7 +873,7 @@ def test_mixed_durations_in_a_series_give_equal_values_in_all_windows(
         )
 
     def read(start, end):
-        response = ask(
+        response = query_range(
             client,
             BEGIN + start * SECOND,
             BEGIN + end * SECOND,
@@ -882,12 +911,12 @@ def test_a_series_without_durations_is_found_in_short_windows(shared_server):
     def check():
         for start, end in ((1790, 1870), (1810, 1870), (0, 3300), (2110, 2399)):
             window = BEGIN + start * SECOND, BEGIN + end * SECOND
-            by_service = ask(client, *window, group_by="service_name")["series"]
+            by_service = query_range(client, *window, group_by="service_name")["series"]
             averages = {
                 series["labels"]["service_name"]: series["average"] for series in by_service
             }
             assert near(averages["cron"], 2) and near(averages["sdk"], 1), (start, end, averages)
-            assert near(one_series(ask(client, *window))["average"], 3), (start, end)
+            assert near(one_series(query_range(client, *window))["average"], 3), (start, end)
 
     check()
     compact(server)
@@ -914,7 +943,7 @@ def test_integer_values_of_groups_add_up_in_short_steps(server):
         )
 
     def read(service, step, **more):
-        return ask(
+        return query_range(
             client,
             BEGIN,
             BEGIN + HOUR,
@@ -961,10 +990,15 @@ def test_a_gap_of_an_infrequent_gauge_stays_a_gap_in_short_windows(server):
         },
     )
     wide = one_series(
-        ask(client, BEGIN - 20 * MINUTE, BEGIN + 20 * MINUTE, query="inuse_space", step="10s")
+        query_range(
+            client, BEGIN - 20 * MINUTE, BEGIN + 20 * MINUTE, query="inuse_space", step="10s"
+        )
     )
     assert max(at for at, _ in wide["points"]) < BEGIN // 10**6
-    assert ask(client, BEGIN, BEGIN + 61 * SECOND, query="inuse_space", step="10s")["series"] == []
+    assert (
+        query_range(client, BEGIN, BEGIN + 61 * SECOND, query="inuse_space", step="10s")["series"]
+        == []
+    )
 
 
 def test_an_infrequent_gauge_keeps_its_value_next_to_frequent_ones(shared_server):
@@ -987,7 +1021,7 @@ def test_an_infrequent_gauge_keeps_its_value_next_to_frequent_ones(shared_server
             (BEGIN + 2 * HOUR, 15 * MINUTE),
         ):
             for step in (None, "2m", "1h"):
-                response = ask(
+                response = query_range(
                     client,
                     begin,
                     begin + length,
@@ -1011,9 +1045,13 @@ def test_deleted_snapshots_do_not_extend_into_a_window(server):
     response = client.delete("/api/v1/profiles", query={"query": '{service_name="api"}', **ends})
     assert response.status in (200, 202), response
     for start in (310, 320, 345):
-        response = ask(client, BEGIN + start * SECOND, BEGIN + 500 * SECOND, query="inuse_space")
+        response = query_range(
+            client, BEGIN + start * SECOND, BEGIN + 500 * SECOND, query="inuse_space"
+        )
         assert response["series"] == [], response
-    series = one_series(ask(client, BEGIN + 270 * SECOND, BEGIN + HOUR, query="inuse_space"))
+    series = one_series(
+        query_range(client, BEGIN + 270 * SECOND, BEGIN + HOUR, query="inuse_space")
+    )
     assert series["average"] == 1000 and series["covered_ms"] == (300 - 270 + 615 - 525) * 1000
 
 
@@ -1040,7 +1078,7 @@ def test_gauges_of_successive_pods_are_not_added_up(shared_server):
             for step in (None, "1m", "10m", "1h", "3h", "1d"):
                 if step == "1m" and length == DAY:
                     continue
-                response = ask(
+                response = query_range(
                     client,
                     start,
                     start + length,
@@ -1056,7 +1094,7 @@ def test_gauges_of_successive_pods_are_not_added_up(shared_server):
             assert len(averages) == 1, (start, averages)
             _, rows = folded(client, "inuse_space", start, start + length)
             assert near(rows["main",], *averages, 0.001), (start, rows, averages)
-        series = one_series(ask(client, BEGIN, BEGIN + DAY, query="inuse_space", step="1d"))
+        series = one_series(query_range(client, BEGIN, BEGIN + DAY, query="inuse_space", step="1d"))
         assert series["covered_ms"] == 23 * 3_600_000 and near(series["average"], 1005, 0.0001)
         assert series["partial"] == [[BEGIN // 10**6, 23 * 3_600_000]]
 
@@ -1078,7 +1116,7 @@ def test_an_infrequent_series_does_not_set_the_step_of_the_others(server):
         ("api", "7s", 63_000, 5.5),
         ("web", "20s", 20_000, 7),
     ):
-        response = ask(
+        response = query_range(
             client,
             BEGIN,
             BEGIN + 4 * HOUR,
@@ -1111,8 +1149,8 @@ def test_statistics_count_groups_that_are_read_twice_once(shared_server):
     compact(server)
     window = BEGIN, BEGIN + 10_000 * SECOND
     for focus in ({}, {"focus": "main"}):
-        all_groups = ask(client, *window, step="1s", group_by="pod", limit=200, **focus)
-        largest = ask(client, *window, step="1s", group_by="pod", limit=1, **focus)
+        all_groups = query_range(client, *window, step="1s", group_by="pod", limit=200, **focus)
+        largest = query_range(client, *window, step="1s", group_by="pod", limit=1, **focus)
         assert largest["group_count"] == 150 and largest["series"][0]["labels"] == {"pod": "p149"}
         for name in ("profiles", "rows", "granules", "bytes"):
             assert largest["statistics"][name] == all_groups["statistics"][name], name
@@ -1126,7 +1164,7 @@ def test_a_profile_without_a_time_ends_at_its_arrival(server, endpoint):
     else:
         body = make_profile(CPU, 0, {("main",): [1, 25 * SECOND]}, PERIOD, 10 * SECOND)
         assert client.post("/api/v1/profiles", body=body).status == 200
-    response = ask(client, "now-1m", "now", query="process_cpu:cpu:nanoseconds", step="1s")
+    response = query_range(client, "now-1m", "now", query="process_cpu:cpu:nanoseconds", step="1s")
     series = one_series(response)
     assert (
         series["total"] == 25 * SECOND
@@ -1167,11 +1205,11 @@ def test_the_sum_over_all_steps_equals_the_total(shared_server, seed):
         for _ in range(12):
             step = rng.choice([rng.randrange(7000, 7_000_000) / 1000, 10, 60, 3600, 7200])
             start = BEGIN - rng.randrange(1, HOUR)
-            response = ask(
+            response = query_range(
                 client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", rate="false"
             )
             assert sum(values(response)) == one_series(response)["total"] == total, step
-            response = ask(
+            response = query_range(
                 client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", group_by="pod"
             )
             for series in response["series"]:
@@ -1182,9 +1220,9 @@ def test_the_sum_over_all_steps_equals_the_total(shared_server, seed):
                 )
                 assert near(series["average"], cores)
             averages.append(
-                one_series(ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}"))[
-                    "average"
-                ]
+                one_series(
+                    query_range(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}")
+                )["average"]
             )
         assert near(min(averages), max(averages), 0.005)
 

@@ -12,7 +12,7 @@ import pytest
 import sample_profiles as samples
 from s3_stub import BucketServer, Handler, serve
 from s3_stub import server as server  # the fixture
-from test_database_hang import Asking, assert_refused, print_seconds
+from test_database_hang import PendingRequest, assert_refused, print_seconds
 from test_shares import wait_for
 
 pytestmark = pytest.mark.long
@@ -41,7 +41,7 @@ def test_requests_get_503_while_the_bucket_hangs_and_work_afterwards(server, buc
             ("raw share", "GET", f"/p/{share}/raw", {}),
         ]
         requests = [
-            Asking(name, server.api(), method, path, **options)
+            PendingRequest(name, server.api(), method, path, **options)
             for _ in range(8)
             for name, method, path, options in kinds
         ]
@@ -51,7 +51,7 @@ def test_requests_get_503_while_the_bucket_hangs_and_work_afterwards(server, buc
         for request in requests:
             assert_refused(request)
         others = [
-            Asking(path, server.api(), "GET", path)
+            PendingRequest(path, server.api(), "GET", path)
             for path in ("/healthz", "/login", "/api/v1/shares")
         ]
         for other in others:
@@ -70,7 +70,7 @@ def test_requests_get_503_while_the_bucket_hangs_and_work_afterwards(server, buc
 def test_the_server_stops_while_the_bucket_hangs(server, bucket):
     assert server.api().post("/api/v1/shares", samples.FOLDED).status == 201
     with bucket.hanging():
-        request = Asking(
+        request = PendingRequest(
             "share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED
         )
         assert server.stop(120) == 0
@@ -124,7 +124,7 @@ def push(server):
 
 def refused_after(server):
     """Seconds until a push gets status 503 while the bucket hangs."""
-    request = Asking(
+    request = PendingRequest(
         "ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"}
     )
     request.join()
@@ -139,7 +139,7 @@ def test_the_hang_timeout_adapts_to_a_slow_bucket(server, bucket):
         bucket.delay = delay
         wait_for(lambda: push(server).status == 200, 60)
         pushes = [
-            Asking(
+            PendingRequest(
                 str(number),
                 server.api(),
                 "POST",
@@ -156,7 +156,7 @@ def test_the_hang_timeout_adapts_to_a_slow_bucket(server, bucket):
         wait_for(lambda: server.anonymous().get("/readyz").status == 200, 60)
     bucket.delay = 8  # the check takes 8 s; until then the response is the last result
     time.sleep(3.1)
-    checks = [Asking("readyz", server.anonymous(), "GET", "/readyz") for _ in range(4)]
+    checks = [PendingRequest("readyz", server.anonymous(), "GET", "/readyz") for _ in range(4)]
     for one in checks:
         one.join()
     assert [one.response and one.response.status for one in checks] == [200] * 4, checks

@@ -17,7 +17,7 @@ from conftest import rest_long
 from people import Tenant
 from s3_stub import BucketServer, Handler, serve
 from s3_stub import server as server  # the fixture
-from test_database_hang import Asking, assert_refused
+from test_database_hang import PendingRequest, assert_refused
 from test_debuginfo import wait_built
 from test_integrity import metric
 from test_shares import share, wait_for
@@ -257,7 +257,8 @@ def test_a_trickling_s3_response_does_not_block_requests(server, bucket, part, m
         kinds.append(("GET", f"/p/{share}/raw", {}))
     with bucket.spoiled(trickle(part, *methods)):
         requests = [
-            Asking(path, server.api(), method, path, **options) for method, path, options in kinds
+            PendingRequest(path, server.api(), method, path, **options)
+            for method, path, options in kinds
         ]
         for request in requests:
             request.join()
@@ -335,8 +336,10 @@ def test_a_server_without_its_bucket_is_not_ready_and_hides_the_details(
     ]
     with bucket.spoiled(fail_with(status, code, *methods)):
         requests = [
-            Asking("share", server.anonymous(), "POST", "/api/v1/shares", body=samples.FOLDED),
-            Asking(
+            PendingRequest(
+                "share", server.anonymous(), "POST", "/api/v1/shares", body=samples.FOLDED
+            ),
+            PendingRequest(
                 "ingest",
                 server.api(),
                 "POST",
@@ -346,7 +349,9 @@ def test_a_server_without_its_bucket_is_not_ready_and_hides_the_details(
             ),
         ]
         if "GET" in methods:
-            requests.append(Asking("raw", server.anonymous(), "GET", f"/api/v1/shares/{share}/raw"))
+            requests.append(
+                PendingRequest("raw", server.anonymous(), "GET", f"/api/v1/shares/{share}/raw")
+            )
         for request in requests:
             request.join()
             is_unavailable = (
@@ -452,7 +457,8 @@ def test_an_endless_response_of_s3_is_not_reported_as_a_client_error(server, buc
     ]
     with bucket.spoiled(endless(length, "PUT", "POST", "GET")):
         requests = [
-            Asking(path, server.api(), method, path, **options) for method, path, options in kinds
+            PendingRequest(path, server.api(), method, path, **options)
+            for method, path, options in kinds
         ]
         for request in requests:
             request.join()

@@ -249,7 +249,7 @@ def test_a_backup_is_restored_from_bucket_to_folder_and_back(start, folder):
     assert result.returncode == 1 and "contains profiles already" in result.stderr
     assert not (folder / "over").exists() and responses(server, shares) == expected
     # An incomplete backup is refused.
-    objects.ask("DELETE", f"share/{shares[1]}")
+    objects.request("DELETE", f"share/{shares[1]}")
     result = run(
         "backup",
         *objects.flags(),
@@ -273,7 +273,7 @@ def test_verify_backup_and_scrub_find_damaged_objects_of_a_bucket(start, folder)
     for key in (damaged, segment):
         data = objects.read(key)
         objects.write(key, data[:-1] + bytes([data[-1] ^ 1]))
-    objects.ask("DELETE", lost)
+    objects.request("DELETE", lost)
     assert api.get(f"/p/{shares[0]}/raw").json()["type"] == "/problems/damaged"
     assert api.get(f"/p/{shares[1]}/raw").json()["type"] == "/problems/lost"
     for command in (
@@ -598,7 +598,7 @@ def test_failing_and_stalled_s3_requests_lose_no_batches(start, external_databas
             for lasting in ("503", "hang", "reset-after"):
                 proxy.plan(always=lasting)
                 wait_for_refusals(senders, 5)
-                # The server still answers other requests: not all workers wait for the bucket.
+                # The server still responds to other requests: not all workers wait for the bucket.
                 assert server.api(token).get("/api/v1/session").status == 200
                 proxy.plan()
                 wait_for_progress(senders, 10)

@@ -611,7 +611,7 @@ def test_a_database_belongs_to_one_data_folder(start_server, external_database):
     assert database("SELECT count(*) FROM token") == (1,), "the refused server must not add rows"
     assert server.anonymous().get(raw).body == FOLDED
     assert server.stop() == 0
-    # The message says how to adopt a folder that holds the objects.
+    # The message states how to adopt a folder that contains the objects.
     file.unlink()
     log = refusal_log(server)
     assert f"write {pair} into objects/.database-id" in log, log

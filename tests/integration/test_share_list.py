@@ -8,7 +8,7 @@ import pytest
 
 import sample_profiles as samples
 from conftest import Api
-from test_background_locks import Held, ask
+from test_background_locks import Held, query_row
 from test_http_raw import metric, wait_until
 from test_shares import new_tenant
 
@@ -121,4 +121,4 @@ def test_a_page_does_not_parse_summaries(server, team):
     (listed,) = api.get("/api/v1/shares").json()["shares"]
     assert shown["sample_types"] and shown["sample_count"]
     assert {name: listed[name] for name in members} == {name: shown[name] for name in members}
-    assert ask(server, "SELECT list_summary::text FROM share WHERE id = %s", share)
+    assert query_row(server, "SELECT list_summary::text FROM share WHERE id = %s", share)

@@ -288,8 +288,8 @@ def test_results_equal_a_plain_recomputation(shared_server, seed):
 
 @pytest.mark.parametrize("types", [("goroutine", "count"), ("contentions", "count")])
 def test_many_small_values_add_up_to_the_whole(shared_server, types):
-    """Of 100 stacks, each of ten snapshots has others: each mean is 0.1. Of a counter that gains 1
-    per stack in a minute, a tenth of a minute has 0.1 each."""
+    """Each of ten snapshots has ten of 100 stacks, so that each mean is 0.1. The increase of a
+    counter is 1 per stack in a minute, and 0.1 in a tenth of a minute."""
     client = Tenant(shared_server()).api("ingest", "read")
     is_counter = types[0] == "contentions"
     for snapshot in range(10):

@@ -267,7 +267,7 @@ def test_orphans_of_an_old_writer_are_deleted(start_server, swept):
     "arguments, wanted",
     [
         (["store"], "needs verify|stats"),
-        (["store", "mend"], "verify or stats"),
+        (["store", "repair"], "verify or stats"),
     ],
 )
 def test_invalid_arguments_are_reported(arguments, wanted):

@@ -8,7 +8,7 @@ from people import Tenant
 from test_bounded_memory import OTLP, TYPE, block, number, otlp_dictionary, varint
 from test_store import BEGIN, CPU_NAMES, HOUR, rows_of, until
 from test_store_deletion import ALL, delete, is_aged, push
-from test_store_mending import execute, pause_merging, resume_merging, push_together
+from test_store_repair import execute, pause_merging, resume_merging, push_together
 
 HOSTILE = "a" * 60 + "!"
 EXPONENTIAL = '{pod=~"(a|a)+"}'

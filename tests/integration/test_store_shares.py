@@ -1,4 +1,4 @@
-"""Frozen queries (shares of a query result): they equal a plain recomputation
+"""Shares of query results: they equal a plain recomputation
 (tests/oracle/store_oracle.py), state their origin, and follow the rules of all shares."""
 
 import gzip
@@ -55,7 +55,7 @@ def filled(server):
     return Filled(server)
 
 
-def freeze(client, **options):
+def share_query(client, **options):
     headers = options.pop("headers", {})
     body = options.pop("body", None)
     return client.post("/api/v1/shares", query=options, headers=headers, body=body)
@@ -70,13 +70,13 @@ def folded(client, share):
 
 
 @pytest.mark.parametrize("name", CPU_NAMES + HEAP_NAMES)
-def test_a_frozen_query_has_the_values_of_its_window(filled, name):
+def test_a_shared_query_has_the_values_of_its_window(filled, name):
     for start, end in (
         (BEGIN, BEGIN + HOUR),
         (BEGIN + HOUR, BEGIN + 9 * HOUR),
         (BEGIN, BEGIN + 4 * HOUR),
     ):
-        response = freeze(filled.client, query=name + '{pod=~"p."}', start=start, end=end)
+        response = share_query(filled.client, query=name + '{pod=~"p."}', start=start, end=end)
         wanted = filled.merge(name, start, end)
         assert response.status == (201 if wanted else 400), response
         if not wanted:  # counters: one snapshot per series gives no delta
@@ -86,9 +86,9 @@ def test_a_frozen_query_has_the_values_of_its_window(filled, name):
         assert folded(filled.client, response.json()["id"]) == wanted
 
 
-def test_a_frozen_query_states_its_origin(filled):
+def test_a_shared_query_states_its_origin(filled):
     selector = CPU_NAMES[1] + '{pod="p1"}'
-    made = freeze(
+    made = share_query(
         filled.client, query=selector, visibility="team", label="why=test", expires="2d", **WINDOW
     ).json()
     assert set(made) == {
@@ -109,7 +109,7 @@ def test_a_frozen_query_states_its_origin(filled):
         " UTC"
     ), share["title"]
     assert share["title"].removesuffix(" UTC").endswith(window[1][-5:])
-    later = freeze(filled.client, query=selector, start=BEGIN, end=BEGIN + 2 * HOUR).json()
+    later = share_query(filled.client, query=selector, start=BEGIN, end=BEGIN + 2 * HOUR).json()
     assert (
         filled.client.get(f"/api/v1/shares/{later['id']}").json()["title"] != share["title"]
     ), "titles of different windows must differ"
@@ -124,26 +124,26 @@ def test_a_frozen_query_states_its_origin(filled):
         "rule: sum",
     ):
         assert part in text, part
-    titled = freeze(
+    titled = share_query(
         filled.client, query=selector, title="mine", filename="a.pb.gz", **WINDOW
     ).json()
     share = filled.client.get(f"/api/v1/shares/{titled['id']}").json()
     assert (share["title"], share["filename"]) == ("mine", "a.pb.gz")
 
 
-def test_a_repeated_request_freezes_the_query_once(filled):
-    options = {"query": CPU_NAMES[0], "headers": {"Idempotency-Key": "freeze-once"}}
-    made = [freeze(filled.client, **options, **WINDOW).json() for _ in range(2)]
+def test_a_repeated_request_shares_the_query_once(filled):
+    options = {"query": CPU_NAMES[0], "headers": {"Idempotency-Key": "share-once"}}
+    made = [share_query(filled.client, **options, **WINDOW).json() for _ in range(2)]
     assert made[0] == made[1]
-    other = freeze(filled.client, query=CPU_NAMES[1], headers=options["headers"], **WINDOW)
+    other = share_query(filled.client, query=CPU_NAMES[1], headers=options["headers"], **WINDOW)
     assert other.status == 409, other
 
 
-def test_the_upload_quota_applies_to_frozen_queries(server):
+def test_the_upload_quota_applies_to_shared_queries(server):
     tenant = Tenant(server, uploads_per_minute=2)
     client = tenant.api("ingest", "read", "share")
     fill(client, store_oracle.Oracle(), "a", BEGIN, {("main",): [1, 10]})
-    statuses = [freeze(client, query=CPU_NAMES[0], **WINDOW).status for _ in range(3)]
+    statuses = [share_query(client, query=CPU_NAMES[0], **WINDOW).status for _ in range(3)]
     assert statuses == [201, 201, 429]
 
 
@@ -161,16 +161,16 @@ def test_the_upload_quota_applies_to_frozen_queries(server):
         ({"query": CPU_NAMES[0], "body": b"main 1\n"}, 400, "leave out the body"),
     ],
 )
-def test_invalid_requests_to_freeze_are_refused(filled, options, status, wanted):
-    response = freeze(filled.client, **{**WINDOW, **options})
+def test_invalid_requests_to_share_a_query_are_refused(filled, options, status, wanted):
+    response = share_query(filled.client, **{**WINDOW, **options})
     assert response.status == status and wanted in response.json()["detail"], response
 
 
-def test_freezing_a_query_requires_both_scopes(filled, server):
+def test_sharing_a_query_requires_both_scopes(filled, server):
     for scopes in (["read"], ["share"], ["ingest", "share"]):
-        response = freeze(filled.tenant.api(*scopes), query=CPU_NAMES[0], **WINDOW)
+        response = share_query(filled.tenant.api(*scopes), query=CPU_NAMES[0], **WINDOW)
         assert response.status == 403 and "scope" in response.json()["detail"], (scopes, response)
-    response = freeze(server.anonymous(), query=CPU_NAMES[0], **WINDOW)
+    response = share_query(server.anonymous(), query=CPU_NAMES[0], **WINDOW)
     assert response.status == 401, response
 
 
@@ -228,7 +228,7 @@ def test_a_side_without_a_window_uses_that_of_the_other(filled):
 
 def test_a_query_is_compared_with_a_share(filled):
     name = CPU_NAMES[1]
-    share = freeze(filled.client, query=name, start=FIRST[0], end=FIRST[1]).json()["id"]
+    share = share_query(filled.client, query=name, start=FIRST[0], end=FIRST[1]).json()["id"]
     first, second = filled.merge(name, *FIRST), filled.merge(name, *SECOND_HOUR)
     assert diff_top(filled.client, a=share, **side("b", name, SECOND_HOUR)) == compared(
         first, second

@@ -6,7 +6,7 @@ import threading
 
 import sample_profiles as samples
 from conftest import Api
-from test_background_locks import Held, ask
+from test_background_locks import Held, query_row
 from test_http_raw import metric, wait_until
 from test_shares import new_tenant
 
@@ -36,7 +36,7 @@ class Requests:
 
 
 def sessions_that_wait(server):
-    return ask(
+    return query_row(
         server,
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         " AND usename = 'perfolio_server'",

@@ -70,7 +70,7 @@ TEXTS = (
 
 
 def expected_bytes(server, tenant_id):
-    """What a tenant's live shares add to its stored bytes: their objects, texts and links."""
+    """The bytes that a tenant's live shares add to its stored bytes: objects, texts and links."""
     return query_one(
         server,
         f"SELECT coalesce(sum(raw_bytes + {TEXTS}), 0)::bigint FROM share"

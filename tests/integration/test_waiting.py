@@ -13,7 +13,7 @@ import pytest
 
 import sample_profiles as samples
 from conftest import make_folder
-from test_background_locks import Held, ask
+from test_background_locks import Held, query_row
 from test_http_raw import Wire, get, metric, post, wait_until
 from test_shares import new_tenant
 
@@ -217,7 +217,7 @@ def all_workers_busy(server, count):
 
 
 def count_waiting_sessions(server):
-    return ask(
+    return query_row(
         server,
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         " AND usename = 'perfolio_server'",
@@ -228,14 +228,14 @@ def test_a_queued_request_of_a_disconnected_client_is_dropped(shared_server):
     server = shared_server("--worker-threads", "4")
     gone = 'perfolio_http_connections_cut_total{reason="gone"}'
     count_shares = "SELECT count(*) FROM share"
-    gone_before, shares_before = metric(server, gone), ask(server, count_shares)[0]
+    gone_before, shares_before = metric(server, gone), query_row(server, count_shares)[0]
     with all_workers_busy(server, 4):
         wire = Wire(server).send(post(len(samples.FOLDED)) + samples.FOLDED)
         assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 1)
         wire.socket.close()
         assert wait_until(lambda: metric(server, gone) == gone_before + 1)
     assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 0)
-    assert ask(server, count_shares)[0] == shares_before
+    assert query_row(server, count_shares)[0] == shares_before
 
 
 def test_a_busy_server_is_ready(start_server):

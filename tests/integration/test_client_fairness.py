@@ -1,4 +1,4 @@
-"""What one client may have of the workers' queue, and of the memory for requests that wait."""
+"""Limits of one client in the workers' queue, and in the memory for requests that wait."""
 
 import contextlib
 import random
