@@ -170,10 +170,10 @@ static void create_parts(struct agent *agent)
         .form = agent->options.form,
         .frequency_hz = agent->options.frequency_hz,
         .event = agent->options.event,
-        .off_cpu = agent->options.is_wall             ? WINDOW_OFF_CPU_AS_WALL
-                   : agent->options.off_cpu_share > 0 ? WINDOW_OFF_CPU_SEPARATE
-                                                      : WINDOW_OFF_CPU_NONE,
-        .off_cpu_share = agent->options.off_cpu_share,
+        .off_cpu = agent->options.is_wall                ? WINDOW_OFF_CPU_AS_WALL
+                   : agent->options.off_cpu_fraction > 0 ? WINDOW_OFF_CPU_SEPARATE
+                                                         : WINDOW_OFF_CPU_NONE,
+        .off_cpu_fraction = agent->options.off_cpu_fraction,
         .binaries = agent->binaries,
         .processes = agent->processes,
         .kernel_symbols = agent->kernel_symbols,
@@ -186,7 +186,7 @@ static void create_parts(struct agent *agent)
     agent->window = window_create(&window);
     if (agent->options.has_live_window)
         agent->live = window_create(&window);
-    if (agent->options.off_cpu_share > 0)
+    if (agent->options.off_cpu_fraction > 0)
         agent->off_cpu = off_cpu_create(agent->options.off_cpu_min_ns, agent_input_off_cpu, agent);
     agent->failures = unwind_failures_create();
 }
@@ -248,7 +248,7 @@ static enum err_code open_privileged(struct agent *agent, struct err *err)
     const struct kernel_program_options program = {
         .frequency_hz = agent->options.frequency_hz,
         .event = agent->options.event,
-        .off_cpu_share = agent->options.off_cpu_share,
+        .off_cpu_fraction = agent->options.off_cpu_fraction,
         .has_targets = agent->options.has_targets,
         .has_no_tables = agent->options.has_no_tables,
         .has_bounded_loops = agent->options.has_bounded_loops,

@@ -38,7 +38,7 @@ struct agent_binary {
 };
 
 enum { AGENT_FREQUENCY_MAX_HZ = 10000 };
-#define AGENT_OFF_CPU_SHARE_MIN 0.0001
+#define AGENT_OFF_CPU_FRACTION_MIN 0.0001
 
 struct agent_options {
     enum window_form form;
@@ -46,8 +46,8 @@ struct agent_options {
     enum event_kind event; /* with WINDOW_FOR_OTLP: EVENT_CPU */
     /* The fraction of thread switches, from 0 (none) to 1, for which the off-CPU interval and its
      * stack are recorded. Values are scaled up to all switches. */
-    double off_cpu_share;
-    int64_t off_cpu_min_ns; /* shorter intervals are left out */
+    double off_cpu_fraction;
+    int64_t off_cpu_min_ns; /* shorter off-CPU intervals are left out */
     bool is_wall; /* WINDOW_FOR_PEOPLE: processor time and off-CPU time are one sample type */
     bool has_live_window;   /* agent_take_live is called */
     bool has_targets;       /* only agent_add_target's processes and their children */
@@ -103,7 +103,7 @@ struct agent_counts {
     uint64_t refused; /* sum of the following, which had no room or no memory */
     uint64_t refused_processes;
     uint64_t refused_mappings;
-    uint64_t refused_waits;
+    uint64_t refused_off_cpu;
     uint64_t refused_tables; /* unwind tables of binaries, and mappings of processes */
     uint64_t refused_names;  /* processes not all of whose JIT names are kept */
     uint64_t left_out_names; /* owners whose names did not all fit a window, by window */

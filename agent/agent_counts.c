@@ -49,7 +49,7 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     counts.refused_mappings = processes.refused_mappings;
     counts.refused_names = agent->jit_budget.refused;
     if (agent->off_cpu)
-        counts.refused_waits = counters.refused_waits + off_cpu_refused(agent->off_cpu);
+        counts.refused_off_cpu = counters.refused_off_cpu + off_cpu_refused(agent->off_cpu);
     if (agent->publisher) {
         struct unwind_publisher_counts publisher;
         unwind_publisher_count(agent->publisher, &publisher);
@@ -59,7 +59,7 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
         counts.refused_tables = publisher.refused + publisher.refused_tables;
     }
     counts.refused = counts.refused_processes + counts.refused_mappings + counts.refused_names +
-                     counts.refused_waits + counts.refused_tables;
+                     counts.refused_off_cpu + counts.refused_tables;
     counts.unwanted = window_unwanted(agent->window);
     counts.memory_bytes = agent->memory_bytes;
     counts.is_short_of_memory = agent->is_short_of_memory;

@@ -5,9 +5,9 @@
  *
  *   perf rings  -> agent_input_event  -> processes_apply
  *   ring buffer -> agent_input_sample -> perf_sideband_read_until(time of the sample)
- *                    TICK     add_tick:     [defer] [unwind] -> window_add
- *                    WAIT     begin_off_cpu:        [unwind] -> off_cpu_begin
- *                    RESUME   off_cpu_end -> agent_input_off_cpu -> window_add_off_cpu
+ *                    TICK        add_tick:     [defer] [unwind] -> window_add
+ *                    SWITCH_OUT  begin_off_cpu:        [unwind] -> off_cpu_begin
+ *                    SWITCH_IN   off_cpu_end -> agent_input_off_cpu -> window_add_off_cpu
  *
  * Without privileges, samples are in the perf rings too: agent_input_unprivileged_sample.
  */
@@ -178,7 +178,7 @@ void agent_input_sample(void *context, const struct sample_event *event)
     perf_sideband_read_until(agent->sideband, (int64_t)event->time_ns);
     if (event->kind == SAMPLE_TICK)
         add_tick(agent, event);
-    else if (event->kind == SAMPLE_WAIT)
+    else if (event->kind == SAMPLE_SWITCH_OUT)
         begin_off_cpu(agent, event);
     else
         off_cpu_end(agent->off_cpu, event);

@@ -161,7 +161,7 @@ static void report_refusals(const struct agent_counts *counts)
                   "processes=%" PRIu64 " mappings=%" PRIu64 " names_of_code=%" PRIu64
                   " waits=%" PRIu64 " unwind_tables=%" PRIu64,
                   counts->refused_processes, counts->refused_mappings, counts->refused_names,
-                  counts->refused_waits, counts->refused_tables);
+                  counts->refused_off_cpu, counts->refused_tables);
 }
 
 struct counts {
@@ -357,8 +357,8 @@ static enum err_code open_service(struct service *service,
     const bool has_symbols = !settings->is_offline && settings->symbols != SYMBOL_POLICY_OFF;
     const struct agent_options of_agent = {.form = WINDOW_FOR_OTLP,
                                            .frequency_hz = settings->frequency_hz,
-                                           .off_cpu_share = settings->off_cpu_share,
-                                           .off_cpu_min_ns = settings->min_wait_ns,
+                                           .off_cpu_fraction = settings->off_cpu_fraction,
+                                           .off_cpu_min_ns = settings->min_off_cpu_ns,
                                            .has_no_tables = settings->has_no_tables,
                                            .has_bounded_loops = settings->has_bounded_loops,
                                            .has_tallies = settings->has_tallies,

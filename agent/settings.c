@@ -27,7 +27,7 @@ enum {
     MEMORY_LIMIT_MIN_MB = 8,
     MEMORY_MAX_MB = 1 << 20,
     HZ_MAX = 10000,
-    MIN_WAIT_MAX_US = 1000000000,
+    MIN_OFF_CPU_MAX_US = 1000000000,
     INTERVAL_MAX_S = 3600,
     SPOOL_MAX_MB = 1 << 20,
     USAGE_STATUS = 2,
@@ -61,7 +61,7 @@ enum {
     OPTION_PODS_TOKEN_FILE,
     OPTION_HOST_ROOT,
     OPTION_OFF_CPU,
-    OPTION_MIN_WAIT,
+    OPTION_MIN_OFF_CPU,
 };
 
 static const struct argp_option options[] = {
@@ -72,10 +72,14 @@ static const struct argp_option options[] = {
     {"proxy", OPTION_PROXY, "URL", 0, "Send through this proxy, in place of the environment's", 0},
     {"frequency", 'F', "HZ", 0, "Samples per second of each busy CPU (19)", 1},
     {"interval", OPTION_INTERVAL, "SECONDS", 0, "Send a batch every SECONDS (10)", 1},
-    {"off-cpu", OPTION_OFF_CPU, "SHARE", 0,
-     "Also profile where threads wait, this fraction of their waits, 0.0001 to 1; 0 for none (0)",
+    {"off-cpu", OPTION_OFF_CPU, "FRACTION", 0,
+     "Also profile where threads wait: this fraction of their off-CPU intervals, 0.0001 to 1; 0 "
+     "for none (0)",
      1},
-    {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Leave shorter waits out (0)", 1},
+    {"min-off-cpu", OPTION_MIN_OFF_CPU, "MICROSECONDS", 0,
+     "Leave shorter off-CPU intervals out (0)", 1},
+    {"min-wait", OPTION_MIN_OFF_CPU, "MICROSECONDS", OPTION_HIDDEN, "Former name of --min-off-cpu",
+     1},
     {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
      "Unwind stacks by frame pointers only, without unwind tables", 1},
     {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
@@ -148,7 +152,7 @@ static enum err_code read_share(const char *text, double *ret_share, struct err 
     char *end;
     *ret_share = strtod(text, &end);
     if (end == text || *end || !(*ret_share >= 0 && *ret_share <= 1) ||
-        (*ret_share > 0 && *ret_share < AGENT_OFF_CPU_SHARE_MIN))
+        (*ret_share > 0 && *ret_share < AGENT_OFF_CPU_FRACTION_MIN))
         return err_set(err, ERR_INVALID, "off-cpu must be 0 or a fraction from 0.0001 to 1, not %s",
                        text);
     return ERR_NONE;
@@ -254,8 +258,8 @@ static const struct simple_option simple_options[] = {
     {'F', VALUE_U32, offsetof(struct settings, frequency_hz), "frequency", 1, HZ_MAX, 1},
     {OPTION_INTERVAL, VALUE_U32, offsetof(struct settings, interval_s), "interval", 1,
      INTERVAL_MAX_S, 1},
-    {OPTION_MIN_WAIT, VALUE_I64, offsetof(struct settings, min_wait_ns), "min-wait", 0,
-     MIN_WAIT_MAX_US, NS_PER_US},
+    {OPTION_MIN_OFF_CPU, VALUE_I64, offsetof(struct settings, min_off_cpu_ns), "min-off-cpu", 0,
+     MIN_OFF_CPU_MAX_US, NS_PER_US},
     {OPTION_SPOOL_MAX, VALUE_U64, offsetof(struct settings, spool_max_bytes), "spool-max", 1,
      SPOOL_MAX_MB, MIB},
     {OPTION_SYMBOLS_MEMORY, VALUE_U64, offsetof(struct settings, symbols_memory_bytes),
@@ -323,7 +327,7 @@ static enum err_code apply_special(struct reader *reader, int key, const char *t
         reader->spool_dir = text;
         return ERR_NONE;
     case OPTION_OFF_CPU:
-        return read_share(text, &settings->off_cpu_share, err);
+        return read_share(text, &settings->off_cpu_fraction, err);
     case OPTION_LABEL:
         return read_label(reader, span_text(text), err);
     case OPTION_AGGREGATE:
@@ -528,9 +532,9 @@ static enum err_code check_together(const struct reader *reader, struct err *err
             err, ERR_INVALID,
             "server, token-file, ca-file and proxy are for sending, but with offline-dir "
             "nothing is sent: leave either out");
-    if (settings->min_wait_ns && settings->off_cpu_share == 0)
+    if (settings->min_off_cpu_ns && settings->off_cpu_fraction == 0)
         return err_set(err, ERR_INVALID,
-                       "min-wait applies to waits, which are not profiled: add off-cpu");
+                       "min-off-cpu has no effect without off-CPU profiling: add off-cpu");
     if (reader->has_hidden_label && !settings->relabel_file)
         return err_set(
             err, ERR_INVALID,

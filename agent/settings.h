@@ -34,8 +34,8 @@ struct settings {
     const char *metrics;      /* address of /metrics; NULL: not served */
     uint32_t frequency_hz;
     uint32_t interval_s;
-    double off_cpu_share; /* 0: off-CPU profiling is off */
-    int64_t min_wait_ns;
+    double off_cpu_fraction; /* 0: off-CPU profiling is off */
+    int64_t min_off_cpu_ns;
     enum symbol_policy symbols;
     bool may_send_debug_files;
     uint64_t symbols_memory_bytes;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * off_cpu: records off-CPU intervals. At a switch the outgoing thread is unwound, because its
- * memory is readable then and does not change. Its return is a record of its own, and the agent
+ * memory is readable then and does not change. A second record reports its return, and the agent
  * joins the two:
  *
- *   switch from A to B, A was selected: waits[A] = now; record WAIT of A with its stack
- *   switch from X to A: record RESUME of A with the time in waits[A]; waits[A] is deleted
+ *   switch from A to B, A was selected: open_intervals[A] = now; SWITCH_OUT of A with its stack
+ *   switch from X to A: SWITCH_IN of A with the time in open_intervals[A], which is deleted
  *
  * A random selection of the switches is recorded. If the second switch was missed, the next
- * selected switch from A ends the old interval first (end_missed_wait).
+ * selected switch from A ends the old interval first (end_missed_interval).
  *
  * Part of cpu.bpf.c. It runs with interrupts off and has its own scratch memory, because a
  * non-maskable interrupt may take a sample meanwhile.
@@ -17,10 +17,10 @@
 #define BPF_OFF_CPU_BPF_H
 
 /* A switch is selected if a random number of 32 bits is not above it. */
-const volatile __u32 wait_threshold = 0;
+const volatile __u32 off_cpu_threshold = 0;
 
-/* The open interval of a thread; the key is the kernel's own thread number. */
-struct wait_begun {
+/* The begin of a thread's open interval; the key is the kernel's own thread number. */
+struct off_cpu_start {
     __u64 since_ns;
     __u64 ran_ns;   /* CPU time of the thread at since_ns */
     __u64 switches; /* number of its switches before this one */
@@ -28,24 +28,24 @@ struct wait_begun {
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1); /* SAMPLE_WAITS_MAX if off-CPU profiling is on */
+    __uint(max_entries, 1); /* SAMPLE_INTERVALS_MAX if off-CPU profiling is on */
     __type(key, __u32);
-    __type(value, struct wait_begun);
-} waits SEC(".maps");
+    __type(value, struct off_cpu_start);
+} open_intervals SEC(".maps");
 
 enum { TASK_IS_EXITING = 4 }; /* PF_EXITING: the thread will not run again */
 
-static void end_wait(__u32 number, __u64 since_ns, __u64 until_ns, struct task_struct *task,
-                     struct scratch *made)
+static void end_interval(__u32 number, __u64 since_ns, __u64 until_ns, struct task_struct *task,
+                         struct scratch *made)
 {
     struct sample_event *event = &made->event;
-    event->kind = SAMPLE_RESUME;
+    event->kind = SAMPLE_SWITCH_IN;
     event->amount = since_ns;
     event->time_ns = until_ns;
     event->thread_id = thread_number(task);
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     event->key = 0;
-    bpf_map_delete_elem(&waits, &number);
+    bpf_map_delete_elem(&open_intervals, &number);
     send(made);
 }
 
@@ -54,20 +54,20 @@ static void end_wait(__u32 number, __u64 since_ns, __u64 until_ns, struct task_s
  * seen. If the thread has not left its CPU in between, it has run without a pause since its return:
  * the CPU time that it has used since gives the time of the return. Otherwise the time is unknown,
  * and the interval is counted as lost. */
-static void end_missed_wait(__u32 number, const struct wait_begun *now, struct task_struct *task,
-                            struct scratch *made)
+static void end_missed_interval(__u32 number, const struct off_cpu_start *now,
+                                struct task_struct *task, struct scratch *made)
 {
-    const struct wait_begun *missed = bpf_map_lookup_elem(&waits, &number);
+    const struct off_cpu_start *missed = bpf_map_lookup_elem(&open_intervals, &number);
     if (!missed)
         return;
     const __u64 since_ns = missed->since_ns, ran_ns = now->ran_ns - missed->ran_ns;
     if (now->switches - missed->switches == 1 && now->since_ns - since_ns > ran_ns)
-        end_wait(number, since_ns, now->since_ns - ran_ns, task, made);
+        end_interval(number, since_ns, now->since_ns - ran_ns, task, made);
     else
         COUNT(lost);
 }
 
-static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *made)
+static void begin_interval(struct bpf_raw_tracepoint_args *context, struct scratch *made)
 {
     const __u32 slot = SCRATCH_SWITCH;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -78,22 +78,22 @@ static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *
     event->process_id = process_number(task);
     if (!is_wanted(event->process_id))
         return;
-    struct wait_begun begun = {.since_ns = bpf_ktime_get_ns(),
-                               .ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime),
-                               .switches =
-                                   BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw)};
-    end_missed_wait(number, &begun, task, made);
-    event->kind = SAMPLE_WAIT;
+    struct off_cpu_start begun = {.since_ns = bpf_ktime_get_ns(),
+                                  .ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime),
+                                  .switches =
+                                      BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw)};
+    end_missed_interval(number, &begun, task, made);
+    event->kind = SAMPLE_SWITCH_OUT;
     event->amount = 0;
     fill(slot, (void *)0, context, made);
     begun.since_ns = event->time_ns;
-    if (bpf_map_update_elem(&waits, &number, &begun, BPF_ANY)) {
-        COUNT(refused_waits);
+    if (bpf_map_update_elem(&open_intervals, &number, &begun, BPF_ANY)) {
+        COUNT(refused_off_cpu);
         return;
     }
-    COUNT(waits);
+    COUNT(off_cpu);
     if (!send(made))
-        bpf_map_delete_elem(&waits, &number);
+        bpf_map_delete_elem(&open_intervals, &number);
 }
 
 /* A switch that is not selected, to a thread without an open interval, costs a look-up and a random
@@ -104,17 +104,17 @@ int note_switch(struct bpf_raw_tracepoint_args *context)
     const __u32 slot = SCRATCH_SWITCH;
     struct task_struct *next = (struct task_struct *)context->args[2];
     const __u32 number = (__u32)BPF_CORE_READ(next, pid);
-    const struct wait_begun *begun = number ? bpf_map_lookup_elem(&waits, &number) : 0;
-    const _Bool is_chosen = bpf_get_prandom_u32() <= wait_threshold;
+    const struct off_cpu_start *begun = number ? bpf_map_lookup_elem(&open_intervals, &number) : 0;
+    const _Bool is_chosen = bpf_get_prandom_u32() <= off_cpu_threshold;
     if (!begun && !is_chosen)
         return 0;
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
     if (!made)
         return 0;
     if (begun)
-        end_wait(number, begun->since_ns, bpf_ktime_get_ns(), next, made);
+        end_interval(number, begun->since_ns, bpf_ktime_get_ns(), next, made);
     if (is_chosen)
-        begin_wait(context, made);
+        begin_interval(context, made);
     return 0;
 }
 

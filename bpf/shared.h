@@ -18,14 +18,14 @@ enum {
     SAMPLE_COMM_BYTES = 16,
     SAMPLE_TARGETS_MAX = 65536, /* targets */
     SAMPLE_PROCESSES_MAX = 65536,
-    SAMPLE_WAITS_MAX = 32768,   /* open off-CPU intervals */
-    SAMPLE_TALLIES_MAX = 16384, /* different stacks that one turn counts in the kernel */
+    SAMPLE_INTERVALS_MAX = 32768, /* open off-CPU intervals */
+    SAMPLE_TALLIES_MAX = 16384,   /* different stacks that one turn counts in the kernel */
 };
 
 enum sample_kind {
-    SAMPLE_TICK,   /* a tick of a perf event */
-    SAMPLE_WAIT,   /* a thread leaves its CPU */
-    SAMPLE_RESUME, /* it runs again: a head only, with thread_id and amount */
+    SAMPLE_TICK,       /* a tick of a perf event */
+    SAMPLE_SWITCH_OUT, /* a thread leaves its CPU: begin of an off-CPU interval */
+    SAMPLE_SWITCH_IN,  /* it runs again: only the head, with thread_id and amount */
 };
 
 /* A record, as long as its frames need: user addresses, kernel addresses, interpreted frames
@@ -37,7 +37,8 @@ struct sample_event {
     __u64 time_ns; /* CLOCK_MONOTONIC */
     /* Start of the process since boot: distinguishes it from a later one with the same number. */
     __u64 started_ns;
-    /* TICK: the event's count since the last tick of this CPU; RESUME: time_ns of the WAIT. */
+    /* TICK: the event's count since the last tick of this CPU; SWITCH_IN: time_ns of the
+     * SWITCH_OUT. */
     __u64 amount;
     __u64 key;        /* TICK: equal samples are counted under this key; 0: each is sent */
     __u32 process_id; /* in the agent's PID namespace; 0: it is outside */
@@ -110,12 +111,12 @@ struct sample_process {
 
 /* Counts that no record carries; per CPU, since the start. */
 struct sample_counters {
-    __u64 tallied;       /* ticks that were counted in the kernel */
-    __u64 lost_ticks;    /* the ring buffer was full */
-    __u64 lost;          /* lost_ticks and lost waits */
-    __u64 waits;         /* selected off-CPU intervals */
-    __u64 refused_waits; /* no room in the map of open intervals */
-    __u64 foreign;       /* samples, not waits, of processes outside of the agent's PID namespace */
+    __u64 tallied;         /* ticks that were counted in the kernel */
+    __u64 lost_ticks;      /* the ring buffer was full */
+    __u64 lost;            /* lost_ticks and lost off-CPU records */
+    __u64 off_cpu;         /* selected off-CPU intervals */
+    __u64 refused_off_cpu; /* no room in the map of open intervals */
+    __u64 foreign;         /* ticks of processes outside of the agent's PID namespace */
 };
 
 #endif

@@ -34,14 +34,14 @@ static const struct argp argp = {
            "For example in ~/.bashrc: source <(perfolio completion bash)",
 };
 
-/* Calls visit for every named option of argp and its children, and for --help. */
+/* Calls visit for every named option of argp and its children, except former names. */
 static void each_option(const struct argp *argp_of,
                         void (*visit)(const struct command *, const struct argp_option *),
                         const struct command *command)
 {
     for (const struct argp_option *option = argp_of->options;
          option && (option->name || option->doc); option++) {
-        if (option->name)
+        if (option->name && !(option->flags & OPTION_HIDDEN))
             visit(command, option);
     }
     for (const struct argp_child *child = argp_of->children; child && child->argp; child++)

@@ -111,7 +111,7 @@ static uint32_t choose_ring_bytes(const struct kernel_program *program)
 {
     const struct kernel_program_options *options = &program->options;
     const uint64_t records =
-        options->frequency_hz + (uint64_t)(options->off_cpu_share * SWITCHES_PER_S);
+        options->frequency_hz + (uint64_t)(options->off_cpu_fraction * SWITCHES_PER_S);
     const uint64_t wanted = options->ring_bytes ? options->ring_bytes
                                                 : (uint64_t)program->cpu_count * records *
                                                       SAMPLE_BYTES_EXPECTED * RING_SECONDS;
@@ -181,7 +181,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
      * Each CPU counts twice, for ticks and for thread switches, so the ring is at most half full.
      */
     const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
-    const uint32_t wait_threshold = (uint32_t)(program->options.off_cpu_share * UINT32_MAX);
+    const uint32_t off_cpu_threshold = (uint32_t)(program->options.off_cpu_fraction * UINT32_MAX);
     const uint32_t thin_hz =
         event_kind_is_thinned(program->options.event) ? program->options.frequency_hz : 0;
     const uint64_t stack_bytes = kernel_stack_bytes();
@@ -194,7 +194,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
         {"has_targets", &has_targets, sizeof(has_targets)},
         {"walk_options", &walk_options, sizeof(walk_options)},
         {"thin_hz", &thin_hz, sizeof(thin_hz)},
-        {"wait_threshold", &wait_threshold, sizeof(wait_threshold)},
+        {"off_cpu_threshold", &off_cpu_threshold, sizeof(off_cpu_threshold)},
         {"has_tallies", &has_tallies, sizeof(has_tallies)},
         {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},
         /* must be the last row: only the bounded program has this constant */
@@ -238,13 +238,13 @@ static int preallocate_maps(const struct kernel_program *program)
 /* Loads the program for thread switches only if off-CPU profiling is on. */
 static int prepare_off_cpu(const struct kernel_program *program)
 {
-    const bool has_off_cpu = program->options.off_cpu_share > 0;
+    const bool has_off_cpu = program->options.off_cpu_fraction > 0;
     struct bpf_program *part = bpf_object__find_program_by_name(program->object, switch_program);
-    struct bpf_map *off_cpu = bpf_object__find_map_by_name(program->object, "waits");
+    struct bpf_map *off_cpu = bpf_object__find_map_by_name(program->object, "open_intervals");
     if (!part || !off_cpu)
         return -ENOENT;
     const int error = bpf_program__set_autoload(part, has_off_cpu);
-    return error || !has_off_cpu ? error : bpf_map__set_max_entries(off_cpu, SAMPLE_WAITS_MAX);
+    return error || !has_off_cpu ? error : bpf_map__set_max_entries(off_cpu, SAMPLE_INTERVALS_MAX);
 }
 
 static int prepare_tallies(const struct kernel_program *program)
@@ -719,7 +719,7 @@ enum err_code kernel_program_start(struct kernel_program *program, struct err *e
     enum err_code code = ERR_NONE;
     for (size_t i = 0; !code && i < PROCESS_PROGRAM_COUNT; i++)
         code = attach_everywhere(program, process_programs[i], err);
-    if (!code && program->options.off_cpu_share > 0)
+    if (!code && program->options.off_cpu_fraction > 0)
         code = attach_everywhere(program, switch_program, err);
     if (!code)
         code = start_cpus(program, err);
@@ -778,8 +778,8 @@ void kernel_program_count(const struct kernel_program *program,
         ret_counts->samples += each[i].tallied + each[i].lost_ticks;
         ret_counts->tallied += each[i].tallied;
         ret_counts->lost += each[i].lost;
-        ret_counts->off_cpu += each[i].waits;
-        ret_counts->refused_waits += each[i].refused_waits;
+        ret_counts->off_cpu += each[i].off_cpu;
+        ret_counts->refused_off_cpu += each[i].refused_off_cpu;
         ret_counts->foreign += each[i].foreign;
     }
 }

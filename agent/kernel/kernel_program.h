@@ -25,8 +25,9 @@ struct kernel_program_options {
     uint32_t frequency_hz; /* samples per second on each CPU */
     enum event_kind event;
     bool has_targets; /* sample only processes of kernel_program_add_target and their children */
-    /* The fraction of thread switches, from 0 to 1, that is recorded as SAMPLE_WAIT; 0: none. */
-    double off_cpu_share;
+    /* The fraction of thread switches, from 0 to 1, that is recorded as SAMPLE_SWITCH_OUT; 0: none.
+     */
+    double off_cpu_fraction;
     bool has_no_tables;     /* unwind by frame pointers only */
     bool has_bounded_loops; /* use the program without bpf_loop, for kernels before 5.17, even if
                                this kernel has bpf_loop */
@@ -110,7 +111,7 @@ struct kernel_program_counts {
     uint64_t tallied; /* ticks that were counted in the kernel */
     uint64_t lost;    /* ticks and off-CPU intervals for which the ring buffer had no room */
     uint64_t off_cpu; /* off-CPU intervals that were selected for recording */
-    uint64_t refused_waits;
+    uint64_t refused_off_cpu;
     uint64_t foreign;     /* samples of processes outside of our PID namespace */
     uint64_t user_frames; /* this and the next two: frames of the records passed to on_sample */
     uint64_t kernel_frames;

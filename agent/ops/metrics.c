@@ -53,7 +53,8 @@ static void append_interpreters(const struct interpreter_counts *counts, struct 
 static void append_agent(const struct agent_counts *agent, struct buf *text)
 {
     append_count(text, "samples_total", "Samples taken.", agent->samples);
-    append_count(text, "waits_total", "Waits of threads that were followed.", agent->off_cpu);
+    append_count(text, "waits_total", "Off-CPU intervals of threads that were recorded.",
+                 agent->off_cpu);
     append_count(text, "tallied_samples_total",
                  "Samples counted in the kernel (--aggregate=kernel).", agent->tallied);
     append_count(text, "lost_samples_total", "Samples lost, as the ring was full.",
@@ -70,7 +71,8 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
     append_count(text, "unwanted_samples_total", "Samples left out by rules.", agent->unwanted);
     append_count(
         text, "refused_total",
-        "Processes, mappings, waits, unwind tables and processes' names of code that did not fit.",
+        "Processes, mappings, off-CPU intervals, unwind tables and processes' names of code that "
+        "did not fit.",
         agent->refused);
     append_count(text, "left_out_names_total",
                  "Users, and processes of root, of whom not all names fit a batch, for each batch.",

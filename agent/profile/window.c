@@ -298,11 +298,12 @@ void window_add_tally(struct window *window, uint64_t key, const struct sample_t
     window->sample_count += tally->samples;
 }
 
-/* Only the fraction off_cpu_share of all switches is recorded: an interval stands for 1 / share. */
+/* Only the fraction off_cpu_fraction of all switches is recorded, so an interval stands for 1 /
+ * off_cpu_fraction intervals. */
 void window_add_off_cpu(struct window *window, struct process *process,
                         const struct sample_event *event, int64_t duration_ns)
 {
-    const double share = window->options.off_cpu_share;
+    const double share = window->options.off_cpu_fraction;
     const int64_t scaled_ns = (int64_t)((double)duration_ns / share);
     const int64_t count = (int64_t)(1 / share + 0.5);
     if (is_for_otlp(window))

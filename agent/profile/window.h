@@ -8,8 +8,9 @@
  * on other hosts. JIT code without a name is looked up once more when the window is taken.
  *
  * Sample types: samples and, for people, the event: cpu in nanoseconds, or the counted events since
- * the last sample. Off-CPU intervals have the type off_cpu, in nanoseconds, and for people also a
- * count, waits. As wall time they are added to processor time, and both are called wall.
+ * the last sample. Off-CPU intervals have the type off_cpu, in nanoseconds, and for people also
+ * their number, the type waits. As wall time they are added to processor time, and both are called
+ * wall.
  *
  * Labels of a sample: thread, process (names) and pid for people; thread.name and the number of the
  * process's label set for OTLP. Names that processes chose are cut after 512 bytes. For OTLP, the
@@ -61,7 +62,8 @@ struct window_options {
     uint32_t frequency_hz;
     enum event_kind event;
     enum window_off_cpu off_cpu;
-    double off_cpu_share; /* recorded fraction of intervals: each stands for 1 / share */
+    double off_cpu_fraction; /* recorded fraction of the intervals: each stands for 1 /
+                                off_cpu_fraction */
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;

@@ -130,7 +130,7 @@ static uint32_t add_kernel_frames(struct window_stack *stack, const struct sampl
 {
     uint32_t depth = 0;
     const __u64 *kernel = event->addresses + event->user_count;
-    const uint32_t first = event->kind == SAMPLE_WAIT ? find_switch(stack, event) : 0;
+    const uint32_t first = event->kind == SAMPLE_SWITCH_OUT ? find_switch(stack, event) : 0;
     for (uint32_t i = first; i < event->kernel_count && depth < FRAMES_MAX; i++) {
         /* All but the leaf are return addresses, which follow the call. */
         const uint64_t address = kernel[i] - (i > 0);

@@ -49,7 +49,7 @@ enum {
     OPTION_EVENT,
     OPTION_OFF_CPU,
     OPTION_WALL,
-    OPTION_MIN_WAIT,
+    OPTION_MIN_OFF_CPU,
     OPTION_TOP,
 };
 enum {
@@ -74,8 +74,8 @@ struct record {
     double seconds;       /* 0: until the command ends, or the default */
     uint32_t frequency_hz;
     enum event_kind event;
-    double off_cpu_share; /* 0: off-CPU time is not recorded */
-    int64_t min_wait_ns;
+    double off_cpu_fraction; /* 0: off-CPU time is not recorded */
+    int64_t min_off_cpu_ns;
     const char *output; /* NULL: no --output */
     bool is_all;
     bool is_shared;
@@ -100,17 +100,22 @@ struct record {
 
 static const struct argp_option options[] = {
     {"pid", 'p', "PID", 0, "Record this process and its children; may be repeated", 0},
-    {"all", 'a', NULL, 0, "Record all processes of this machine", 0},
+    {"all", 'a', NULL, 0, "Record all processes of this host", 0},
     {"duration", 'd', "SECONDS", 0, "Stop after this time (10, or when COMMAND ends)", 0},
     {"frequency", 'F', "HZ", 0, "Samples per second on each busy processor (99)", 0},
     {"event", OPTION_EVENT, "EVENT", 0,
-     "Sample by cycles, instructions, cache-misses, page-faults or context-switches (processor "
-     "time, by a timer that, unlike cycles, does not tick while interrupts are off)",
+     "Event to sample by: cycles, instructions, cache-misses, page-faults or context-switches "
+     "(CPU time, by a timer, which does not fire while interrupts are off)",
      0},
-    {"off-cpu", OPTION_OFF_CPU, "SHARE", OPTION_ARG_OPTIONAL,
-     "Record also where and how long threads wait: all waits, or this share of them (1)", 0},
-    {"wall", OPTION_WALL, NULL, 0, "Record processor time and waits as one type, wall", 0},
-    {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Ignore shorter waits (0)", 0},
+    {"off-cpu", OPTION_OFF_CPU, "FRACTION", OPTION_ARG_OPTIONAL,
+     "Also record where and how long threads wait: all off-CPU intervals, or this fraction of "
+     "them (1)",
+     0},
+    {"wall", OPTION_WALL, NULL, 0, "Record CPU time and off-CPU time as one type, wall", 0},
+    {"min-off-cpu", OPTION_MIN_OFF_CPU, "MICROSECONDS", 0, "Ignore shorter off-CPU intervals (0)",
+     0},
+    {"min-wait", OPTION_MIN_OFF_CPU, "MICROSECONDS", OPTION_HIDDEN, "Former name of --min-off-cpu",
+     0},
     {"top", OPTION_TOP, NULL, 0,
      "Show the most expensive functions once per second until q is typed; the profile is written "
      "only with -o or --share",
@@ -174,21 +179,21 @@ static void parse_event(struct record *record, const char *text, struct argp_sta
                    text);
 }
 
-static void parse_share(struct record *record, const char *text, struct argp_state *state)
+static void parse_off_cpu(struct record *record, const char *text, struct argp_state *state)
 {
     char *end;
-    record->off_cpu_share = text ? strtod(text, &end) : 1;
-    if (text && (end == text || *end || !(record->off_cpu_share >= AGENT_OFF_CPU_SHARE_MIN) ||
-                 record->off_cpu_share > 1))
+    record->off_cpu_fraction = text ? strtod(text, &end) : 1;
+    if (text && (end == text || *end || !(record->off_cpu_fraction >= AGENT_OFF_CPU_FRACTION_MIN) ||
+                 record->off_cpu_fraction > 1))
         argp_error(state, "--off-cpu takes a number from 0.0001 to 1, not %s", text);
 }
 
-static void parse_min_wait(struct record *record, const char *text, struct argp_state *state)
+static void parse_min_off_cpu(struct record *record, const char *text, struct argp_state *state)
 {
     uint64_t us;
     if (!span_parse_u64(span_text(text), &us) || us > (uint64_t)MAX_SECONDS * 1000000)
-        argp_error(state, "--min-wait takes microseconds, not %s", text);
-    record->min_wait_ns = (int64_t)us * 1000;
+        argp_error(state, "--min-off-cpu takes microseconds, not %s", text);
+    record->min_off_cpu_ns = (int64_t)us * 1000;
 }
 
 static void parse_visibility(struct record *record, const char *text, struct argp_state *state)
@@ -233,10 +238,10 @@ static void check_arguments(struct record *record, struct argp_state *state)
     if (record->is_wall && !event_kind_is_time(record->event))
         argp_error(state, "--wall cannot be combined with --event=%s",
                    event_facts(record->event)->name);
-    if (record->is_wall && record->off_cpu_share == 0)
-        record->off_cpu_share = 1;
-    if (record->min_wait_ns && record->off_cpu_share == 0)
-        argp_error(state, "--min-wait needs --off-cpu or --wall");
+    if (record->is_wall && record->off_cpu_fraction == 0)
+        record->off_cpu_fraction = 1;
+    if (record->min_off_cpu_ns && record->off_cpu_fraction == 0)
+        argp_error(state, "--min-off-cpu needs --off-cpu or --wall");
     if (record->output && !record->output[0])
         argp_error(state, "-o takes the name of a file, or - for standard output");
     if (record->is_live && record->output && strcmp(record->output, "-") == 0)
@@ -273,7 +278,7 @@ static error_t parse_record_option(int key, char *text, struct argp_state *state
         parse_event(record, text, state);
         return 0;
     case OPTION_OFF_CPU:
-        parse_share(record, text, state);
+        parse_off_cpu(record, text, state);
         return 0;
     case OPTION_TOP:
         record->is_live = true;
@@ -281,8 +286,8 @@ static error_t parse_record_option(int key, char *text, struct argp_state *state
     case OPTION_WALL:
         record->is_wall = true;
         return 0;
-    case OPTION_MIN_WAIT:
-        parse_min_wait(record, text, state);
+    case OPTION_MIN_OFF_CPU:
+        parse_min_off_cpu(record, text, state);
         return 0;
     case 'o':
         record->output = text;
@@ -510,7 +515,7 @@ static void print_summary(struct record *record, const struct agent *agent)
     record_summary_print(&record->cli->terminal,
                          &(struct record_summary){.counts = &counts,
                                                   .frequency_hz = record->frequency_hz,
-                                                  .has_waits = record->off_cpu_share > 0,
+                                                  .has_off_cpu = record->off_cpu_fraction > 0,
                                                   .is_full = agent_is_full(agent)});
 }
 
@@ -567,7 +572,8 @@ static bool keep_file(void *context, const struct agent *agent, const struct age
 /* Whether the kernel allows this recording to a user without privileges. */
 static bool may_be_unprivileged(const struct record *record)
 {
-    return !record->is_all && record->off_cpu_share == 0 && !event_kind_is_thinned(record->event);
+    return !record->is_all && record->off_cpu_fraction == 0 &&
+           !event_kind_is_thinned(record->event);
 }
 
 static enum err_code take_profile(struct record *record, struct window_result *ret_result,
@@ -576,8 +582,8 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     struct agent_options of_agent = {.form = WINDOW_FOR_PEOPLE,
                                      .frequency_hz = record->frequency_hz,
                                      .event = record->event,
-                                     .off_cpu_share = record->off_cpu_share,
-                                     .off_cpu_min_ns = record->min_wait_ns,
+                                     .off_cpu_fraction = record->off_cpu_fraction,
+                                     .off_cpu_min_ns = record->min_off_cpu_ns,
                                      .is_wall = record->is_wall,
                                      .has_live_window = record->is_live && is_kept(record),
                                      .has_targets = !record->is_all,

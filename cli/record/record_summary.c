@@ -64,7 +64,8 @@ static void warn_of_losses(struct terminal *terminal, const struct agent_counts 
             "too many, and left out");
     warn_of(terminal, counts->refused_mappings, "mapping was", "mappings were",
             "too many: code in the mappings left out has no names");
-    warn_of(terminal, counts->refused_waits, "wait was", "waits were", "too many, and left out");
+    warn_of(terminal, counts->refused_off_cpu, "off-CPU interval was", "off-CPU intervals were",
+            "too many, and left out");
     warn_of(terminal, counts->refused_tables, "unwind table", "unwind tables",
             "did not fit into memory: some stacks end early");
     warn_of(terminal, counts->refused_names, "process has", "processes have",
@@ -87,9 +88,10 @@ void record_summary_print(struct terminal *terminal, const struct record_summary
             "stacks are cut off; run as root for complete stacks, or once: "
             "setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perfolio, which lets every "
             "user of this machine sample the programs of all users");
-    if (summary->has_waits)
-        terminal_note(terminal, "%s",
-                      value_counted(counts->off_cpu, "wait of a thread", "waits of threads", text));
+    if (summary->has_off_cpu)
+        terminal_note(
+            terminal, "%s",
+            value_counted(counts->off_cpu, "off-CPU interval", "off-CPU intervals", text));
     print_unwinding(terminal, counts);
     warn_of_interpreters(terminal, counts);
     warn_of_losses(terminal, counts);

@@ -13,8 +13,8 @@ struct terminal;
 struct record_summary {
     const struct agent_counts *counts;
     uint32_t frequency_hz;
-    bool has_waits; /* waits were recorded (--off-cpu or --wall) */
-    bool is_full;   /* the recording ended early: the profile reached its maximum size */
+    bool has_off_cpu; /* off-CPU intervals were recorded (--off-cpu or --wall) */
+    bool is_full;     /* the recording ended early: the profile reached its maximum size */
 };
 
 void record_summary_print(struct terminal *terminal, const struct record_summary *summary);

@@ -27,6 +27,6 @@ _perfolio_agent()
         return
         ;;
     esac
-    mapfile -t COMPREPLY < <(compgen -W '--server --token-file --ca-file --proxy --frequency --interval --off-cpu --min-wait --frame-pointers --bounded-loops --aggregate --label --environment --relabel-file --pods --pods-ca-file --pods-token-file --host-root --spool-dir --spool-max --offline-dir --symbols --symbols-files --symbols-memory --memory-limit --metrics --config --json --force --version --help doctor show-unwind' -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W '--server --token-file --ca-file --proxy --frequency --interval --off-cpu --min-off-cpu --frame-pointers --bounded-loops --aggregate --label --environment --relabel-file --pods --pods-ca-file --pods-token-file --host-root --spool-dir --spool-max --offline-dir --symbols --symbols-files --symbols-memory --memory-limit --metrics --config --json --force --version --help doctor show-unwind' -- "$word")
 }
 complete -F _perfolio_agent perfolio-agent

@@ -28,7 +28,7 @@ _perfolio()
     esac
     case ${COMP_WORDS[1]} in
     record)
-        options='--help --pid --all --duration --frequency --event --off-cpu --wall --min-wait --top --output --no-names --share --title --description --expires --visibility --json --open --quiet --progress --frame-pointers --bounded-loops --force'
+        options='--help --pid --all --duration --frequency --event --off-cpu --wall --min-off-cpu --top --output --no-names --share --title --description --expires --visibility --json --open --quiet --progress --frame-pointers --bounded-loops --force'
         words=''
         files=yes
         ;;

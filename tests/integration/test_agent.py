@@ -1134,7 +1134,7 @@ def test_show_unwind_accepts_regular_files_only(tmp_path):
         (["--server=https://localhost:1/base?q=1"], "must not have a query"),
         (["--server=localhost:1"], "must have the form https://HOST:PORT"),
         (["--server=https://x", "--offline-dir=/nonexistent/folder"], "name one of them"),
-        (["--server=https://x", "--min-wait=100"], "add off-cpu"),
+        (["--server=https://x", "--min-off-cpu=100"], "add off-cpu"),
         (["--server=https://x", "--label=__team=x"], "begin with __"),
         (
             ["--server=https://x", "--host-root=/nonexistent"],
@@ -1146,7 +1146,7 @@ def test_show_unwind_accepts_regular_files_only(tmp_path):
             ["--server=https://x", "--off-cpu=1.5"],
             "off-cpu must be 0 or a fraction from 0.0001 to 1",
         ),
-        (["--server=https://x", "--min-wait=long"], "min-wait must be a number"),
+        (["--server=https://x", "--min-wait=long"], "min-off-cpu must be a number"),
         (["--server=https://x", "--label=x"], "NAME=VALUE"),
         (["--server=https://x", "--metrics=0.0.0.0:9100"], "127.0.0.1:PORT"),
         (["--server=https://x", "--symbols=some"], "off, missing or all"),

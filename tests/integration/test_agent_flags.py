@@ -208,15 +208,15 @@ def off_cpu_ns(client, begin, name):
     return response.json()["total"] if response.status == 200 else 0
 
 
-def test_off_cpu_samples_waits_of_at_least_min_wait(
+def test_off_cpu_records_intervals_of_at_least_min_off_cpu(
     start_agent, server, tenant, napping
 ):  # noqa: F811
     name, _ = napping
     client = server.api(tenant.make_token("read")["token"])
     begin = now()
     agent = start_agent(
-        "--off-cpu=1", "--min-wait=50000000", "--symbols=off"
-    )  # waits of 50 s and more
+        "--off-cpu=1", "--min-off-cpu=50000000", "--symbols=off"
+    )  # intervals of 50 s and more
     wait_for(lambda: has_series(client, begin, "{}"), agent)  # a window was sent
     agent.stop()
     assert off_cpu_ns(client, begin, name) == 0, agent.log()

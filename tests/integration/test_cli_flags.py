@@ -298,7 +298,7 @@ RECORDINGS = [
         [0],
         "record",
         "--off-cpu",
-        "--min-wait",
+        "--min-off-cpu",
         "1",
         "--duration",
         "1",

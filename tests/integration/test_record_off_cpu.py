@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 SECOND = 10**9
-# The program measures its own waits, because all waits are longer on a busy host.
+# The program measures how long it waits, because a thread waits longer on a busy host.
 SOURCE = r"""
 #include <pthread.h>
 #include <signal.h>
@@ -121,7 +121,7 @@ NAME = f"off-cpu-{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("waits")
+    folder = tmp_path_factory.mktemp("off_cpu")
     (folder / "work.c").write_text(SOURCE)
     subprocess.run(
         ["gcc", "-g", "-O1", "-pthread", "-Wl,--build-id", folder / "work.c", "-o", folder / NAME],
@@ -171,11 +171,11 @@ def top(folder, *arguments):
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_waits_are_recorded_with_their_function_and_duration(work, tmp_path, options):
+def test_off_cpu_intervals_are_recorded_with_their_function_and_duration(work, tmp_path, options):
     log, (slept, often, locked, _, ready) = record(
         tmp_path, "--off-cpu", "-F", 997, *options, "--", work, 100, 200
     )
-    assert "waits of threads" in log
+    assert "off-CPU intervals" in log
     profile = pprof_reader.load(tmp_path / "profile.pb.gz")
     assert profile.sample_types == [
         ("samples", "count"),
@@ -185,16 +185,16 @@ def test_waits_are_recorded_with_their_function_and_duration(work, tmp_path, opt
     ]
     response, rows = top(tmp_path)
     assert (response["sample_type"], response["unit"]) == ("off_cpu", "nanoseconds")
-    for name, waited_ns, least_ns in (
+    for name, off_cpu_ns, least_ns in (
         ("sleep_long", slept, slept),
         ("sleep_often", often, often - ready),
         ("wait_for_lock", locked, locked),
     ):
-        assert 0.9 * least_ns < rows[name]["cum"] <= waited_ns, (name, waited_ns, least_ns)
+        assert 0.9 * least_ns < rows[name]["cum"] <= off_cpu_ns, (name, off_cpu_ns, least_ns)
     # Functions of the BPF program must not appear in stacks.
     assert not [name for name in rows if name.startswith("bpf_")]
     _, counts = top(tmp_path, "--sample-type", "waits")
-    # A sleep that ends before the thread has left its CPU is not a wait.
+    # A sleep that ends before the thread has left its CPU is no off-CPU interval.
     assert 100 <= counts["sleep_often"]["cum"] < 400
     _, used = top(tmp_path, "--sample-type", "cpu")
     # At most one sampling tick may hit the begin or end of a sleep.
@@ -203,7 +203,7 @@ def test_waits_are_recorded_with_their_function_and_duration(work, tmp_path, opt
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_a_wait_that_begins_before_record_reads_the_maps_has_its_stack(work, tmp_path, options):
+def test_an_interval_that_begins_before_record_reads_the_maps_has_its_stack(work, tmp_path, options):
     recorder = subprocess.Popen(
         [
             PERFOLIO,
@@ -243,7 +243,7 @@ def test_a_wait_that_begins_before_record_reads_the_maps_has_its_stack(work, tmp
     ), (log, output, rows)
 
 
-def test_sampled_waits_are_scaled_to_all_waits(work, tmp_path):
+def test_selected_intervals_are_scaled_to_all_intervals(work, tmp_path):
     _, (_, often, *_) = record(tmp_path, "--off-cpu=0.5", "--", work, 10, 1500)
     _, rows = top(tmp_path)
     _, counts = top(tmp_path, "--sample-type", "waits")
@@ -251,21 +251,21 @@ def test_sampled_waits_are_scaled_to_all_waits(work, tmp_path):
     assert 750 < counts["sleep_often"]["cum"] < 2500 and counts["sleep_often"]["cum"] % 2 == 0
 
 
-def test_waits_shorter_than_min_wait_are_omitted(work, tmp_path):
-    log, _ = record(tmp_path, "--off-cpu", "--min-wait", 900000, "--", work, 10, 20)
+def test_intervals_shorter_than_min_off_cpu_are_omitted(work, tmp_path):
+    log, _ = record(tmp_path, "--off-cpu", "--min-off-cpu", 900000, "--", work, 10, 20)
     _, rows = top(tmp_path)
     assert (
         rows.get("sleep_long", {"cum": 0})["cum"] >= 0.9 * SECOND and "sleep_often" not in rows
     ), (log, rows)
 
 
-def test_no_wait_is_lost(work, tmp_path):
-    """Checks several thousand waits. A kernel that hides processes of its sandbox does not report
+def test_no_off_cpu_interval_is_lost(work, tmp_path):
+    """Checks several thousand intervals. A kernel that hides processes of its sandbox does not report
     the end of a few of them."""
     log, (_, often, _, _, ready) = record(tmp_path, "--off-cpu", "--", work, 10, 5000)
     _, rows = top(tmp_path)
     response, _ = top(tmp_path, "--sample-type", "waits")
-    begun = int(re.search(r"^([\d,]+) waits of threads$", log, re.M)[1].replace(",", ""))
+    begun = int(re.search(r"^([\d,]+) off-CPU intervals$", log, re.M)[1].replace(",", ""))
     assert response["total"] == begun > 4000 and "lost" not in log, log
     assert 0.9 * (often - ready) < rows["sleep_often"]["cum"] <= often
 
@@ -279,8 +279,8 @@ def test_wall_time_equals_the_measured_time(work, tmp_path):
         ("wall", "nanoseconds"),
     ]
     _, rows = top(tmp_path)
-    for name, waited_ns in (("sleep_long", slept), ("wait_for_lock", locked), ("burn", burnt)):
-        assert 0.85 * waited_ns < rows[name]["cum"] < 1.1 * waited_ns, name
+    for name, off_cpu_ns in (("sleep_long", slept), ("wait_for_lock", locked), ("burn", burnt)):
+        assert 0.85 * off_cpu_ns < rows[name]["cum"] < 1.1 * off_cpu_ns, name
 
 
 SCRIPT = """
@@ -296,11 +296,11 @@ sleep_long()
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_waits_of_a_script_have_its_functions(tmp_path, options):
+def test_off_cpu_intervals_of_a_script_have_its_functions(tmp_path, options):
     (tmp_path / "script.py").write_text(SCRIPT)
     record(tmp_path, "--off-cpu", *options, "--", "/usr/bin/python3", "script.py")
     _, rows = top(tmp_path)
-    # record does not know the script's functions during its first waits.
+    # record does not know the script's functions during its first off-CPU intervals.
     assert rows["nap"]["cum"] > 0.5 * SECOND and rows["sleep_long"]["cum"] > 0.45 * SECOND, rows
 
 
@@ -325,7 +325,8 @@ def test_an_unfinished_wait_counts_until_the_end_of_the_recording(work, tmp_path
     [
         (["--off-cpu=0"], "from 0.0001 to 1"),
         (["--off-cpu=2"], "from 0.0001 to 1"),
-        (["--min-wait=5"], "needs --off-cpu or --wall"),
+        (["--min-off-cpu=5"], "needs --off-cpu or --wall"),
+        (["--min-wait=5"], "--min-off-cpu needs --off-cpu or --wall"),  # the former name
         (["--wall", "--event=page-faults"], "--wall cannot be combined with"),
     ],
 )
@@ -340,7 +341,7 @@ def test_invalid_options_are_reported(arguments, words, tmp_path):
     assert done.returncode == 2 and words in done.stderr
 
 
-def test_the_agent_sends_waits_as_a_separate_profile_type(
+def test_the_agent_sends_off_cpu_time_as_a_separate_profile_type(
     start_agent, server, tenant, work
 ):  # noqa: F811
     begin = now()
@@ -364,9 +365,9 @@ def test_the_agent_sends_waits_as_a_separate_profile_type(
     assert 0.1 * SECOND < sum(used.values()) < 0.6 * SECOND
 
 
-def test_waits_outside_the_pid_namespace_are_not_lost_samples(tmp_path):
+def test_off_cpu_intervals_outside_the_pid_namespace_are_not_lost_samples(tmp_path):
     """record runs in a PID namespace. Most waiting threads are outside of it; record does not
-    report their waits as lost."""
+    report their off-CPU intervals as lost."""
     done = subprocess.run(
         [
             "unshare",

@@ -8,22 +8,22 @@ enum { GIVEN_MAX = 8 };
 struct given {
     uint32_t count;
     uint64_t addresses[GIVEN_MAX];
-    int64_t waited_ns[GIVEN_MAX];
+    int64_t off_cpu_ns[GIVEN_MAX];
 };
 
-static void note(void *context, const struct sample_event *event, int64_t waited_ns)
+static void note(void *context, const struct sample_event *event, int64_t off_cpu_ns)
 {
     struct given *given = context;
     assert_true(given->count < GIVEN_MAX);
     assert_int_equal(event->user_count, 1);
     given->addresses[given->count] = event->addresses[0];
-    given->waited_ns[given->count++] = waited_ns;
+    given->off_cpu_ns[given->count++] = off_cpu_ns;
 }
 
 static void begin(struct off_cpu *off_cpu, uint32_t thread_id, uint64_t time_ns, uint64_t address)
 {
     static struct sample_event event;
-    event = (struct sample_event){.kind = SAMPLE_WAIT,
+    event = (struct sample_event){.kind = SAMPLE_SWITCH_OUT,
                                   .thread_id = thread_id,
                                   .time_ns = time_ns,
                                   .user_count = 1,
@@ -35,7 +35,7 @@ static void end(struct off_cpu *off_cpu, uint32_t thread_id, uint64_t since_ns, 
 {
     static struct sample_event event;
     event = (struct sample_event){
-        .kind = SAMPLE_RESUME, .thread_id = thread_id, .amount = since_ns, .time_ns = time_ns};
+        .kind = SAMPLE_SWITCH_IN, .thread_id = thread_id, .amount = since_ns, .time_ns = time_ns};
     off_cpu_end(off_cpu, &event);
 }
 
@@ -51,9 +51,9 @@ static void an_interval_is_reported_with_its_stack_when_it_ends(void **state)
     end(off_cpu, 1 + (1 << 14), 200, 700);
     assert_int_equal(given.count, 2);
     assert_int_equal(given.addresses[0], 0xa);
-    assert_int_equal(given.waited_ns[0], 1000);
+    assert_int_equal(given.off_cpu_ns[0], 1000);
     assert_int_equal(given.addresses[1], 0xb);
-    assert_int_equal(given.waited_ns[1], 500);
+    assert_int_equal(given.off_cpu_ns[1], 500);
     off_cpu_destroy(off_cpu);
 }
 
@@ -69,7 +69,7 @@ static void a_lost_end_causes_no_long_interval(void **state)
     end(off_cpu, 1, 5000, 6000);
     assert_int_equal(given.count, 1);
     assert_int_equal(given.addresses[0], 0xb);
-    assert_int_equal(given.waited_ns[0], 1000);
+    assert_int_equal(given.off_cpu_ns[0], 1000);
     off_cpu_destroy(off_cpu);
 }
 
@@ -83,8 +83,8 @@ static void a_long_interval_is_divided_among_windows(void **state)
     off_cpu_cut(off_cpu, 4000);
     end(off_cpu, 1, 1000, 4500);
     assert_int_equal(given.count, 2);
-    assert_int_equal(given.waited_ns[0], 3000);
-    assert_int_equal(given.waited_ns[1], 500);
+    assert_int_equal(given.off_cpu_ns[0], 3000);
+    assert_int_equal(given.off_cpu_ns[1], 500);
     off_cpu_destroy(off_cpu);
 }
 
@@ -102,9 +102,9 @@ static void short_intervals_are_omitted_and_long_ones_complete(void **state)
     off_cpu_cut(off_cpu, 1200);
     end(off_cpu, 3, 0, 1300); /* the rest of an interval that was cut */
     assert_int_equal(given.count, 3);
-    assert_int_equal(given.waited_ns[0], 1500);
-    assert_int_equal(given.waited_ns[1], 1200);
-    assert_int_equal(given.waited_ns[2], 100);
+    assert_int_equal(given.off_cpu_ns[0], 1500);
+    assert_int_equal(given.off_cpu_ns[1], 1200);
+    assert_int_equal(given.off_cpu_ns[2], 100);
     off_cpu_destroy(off_cpu);
 }
 

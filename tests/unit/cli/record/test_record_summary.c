@@ -18,7 +18,7 @@ static void summarise(const struct agent_counts *counts, char output[OUTPUT_BYTE
     const int saved = dup(STDERR_FILENO);
     assert_true(saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
     record_summary_print(&terminal, &(struct record_summary){
-                                        .counts = counts, .frequency_hz = 99, .has_waits = true});
+                                        .counts = counts, .frequency_hz = 99, .has_off_cpu = true});
     fflush(stderr);
     assert_true(dup2(saved, STDERR_FILENO) >= 0);
     close(saved);
@@ -63,13 +63,13 @@ static void singular_and_plural_are_used(void **state)
                                      .refused_names = 1},
               output);
     assert_output(output, "1 sample at 99 Hz");
-    assert_output(output, "1 wait of a thread\n");
+    assert_output(output, "1 off-CPU interval\n");
     assert_output(output, "1 sample was lost");
     assert_output(output, "1 process was too many");
     assert_output(output, "1 process has more names");
     summarise(&(struct agent_counts){.samples = 2, .off_cpu = 0}, output);
     assert_output(output, "2 samples at 99 Hz");
-    assert_output(output, "0 waits of threads\n");
+    assert_output(output, "0 off-CPU intervals\n");
 }
 
 int main(void)
