@@ -38,7 +38,7 @@
 #define GATHER_NS (2 * CLOCK_NS_PER_MS)
 enum {
     GATHER_MS = 1,
-    TURN_MS = 1, /* how long a BPF program that has begun may take to finish */
+    TALLY_END_MS = 1, /* how long a BPF program may still write to the map of an ended phase */
     NICE = -10,
     SLICE_NS = 100000,
 };
@@ -135,7 +135,7 @@ int agent_open_binary(const struct agent *agent, const struct agent_binary *bina
                          mapping->limit);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static enum err_code check_kernel(const struct agent_options *options, struct err *err)
 {
@@ -395,7 +395,7 @@ enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct 
 }
 
 /* Publishes queued processes and builds tables, for at most most_ns: other programs may cause such
- * work without end, while samples, windows and a stop wait. If something is left, the next
+ * work without end, which would delay samples, windows and a stop. If work is left, the next
  * agent_poll does not wait. */
 static void publish(struct agent *agent, int64_t most_ns)
 {
@@ -444,7 +444,7 @@ enum err_code agent_start(struct agent *agent, struct err *err)
     agent_memory_limit_tables(agent);
     publish(agent, START_MAX_NS);
     raise_priority();
-    /* Publishing the running processes took a while, in which nothing was sampled. */
+    /* Nothing was sampled while the running processes were published. */
     window_begin_time(agent->window);
     if (agent->live)
         window_begin_time(agent->live);
@@ -479,9 +479,9 @@ void agent_stop(struct agent *agent)
     agent->has_stopped = true;
 }
 
-/* Waits a moment for more process events, if others were read just before: the first events of a
- * new program are published at once, because its samples carry copies of their stacks until then,
- * and the events that follow are published together. */
+/* Waits GATHER_MS for more process events, if others were read just before. The first events of a
+ * new program are published at once, because its samples carry copies of their stacks until then;
+ * the events that follow are published together. */
 static void gather_events(struct agent *agent)
 {
     bool has_events = false;
@@ -543,14 +543,14 @@ static enum err_code take_window(struct agent *agent, struct window *window,
     return window_take(window, main, ret_result, err);
 }
 
-/* Waits a moment for BPF programs that began before the turn and still write to its table. */
+/* Waits TALLY_END_MS for BPF programs that still write to the map of the phase that has ended. */
 static void collect_tallies(struct agent *agent)
 {
-    agent->ended_turn = kernel_program_turn_tallies(agent->program);
+    agent->ended_phase = kernel_program_switch_tallies(agent->program);
     agent->is_collecting = true;
-    clock_sleep_ms(TURN_MS);
+    clock_sleep_ms(TALLY_END_MS);
     kernel_program_read(agent->program);
-    kernel_program_take_tallies(agent->program, agent->ended_turn, agent_input_tally, agent);
+    kernel_program_take_tallies(agent->program, agent->ended_phase, agent_input_tally, agent);
     agent->is_collecting = false;
 }
 

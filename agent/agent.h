@@ -70,12 +70,13 @@ struct agent_options {
      * first sample is read. Called until it returns true, then not again as long as the binary is
      * known. This and the following callbacks may be NULL. */
     bool (*on_binary)(void *context, const struct agent *agent, const struct agent_binary *binary);
-    /* There was no room, or no time, for the whole unwind table of a file; once per file. */
+    /* The whole unwind table of a file did not fit, or building it took too long; called once per
+     * file. */
     void (*on_refusal)(void *context, const char *path);
-    /* Whether the agent is about to be stopped, so that long work should end. */
+    /* Whether the agent is about to be stopped, so that long operations should end. */
     bool (*is_ending)(void *context);
-    /* Names of a process were left out because its owner's quota of a window is used up; once for
-     * each window and owner. */
+    /* Names of a process were left out because its owner's quota of a window is used up. Called
+     * once for each window and owner. */
     void (*on_left_out)(void *context, uint32_t process_id, const char *name);
     /* In the last second, sampling began on `count` CPUs that came online or returned. why: the
      * error for one online CPU on which it could not begin, which is tried again every second;
@@ -122,8 +123,8 @@ struct agent_counts {
     int loop_error; /* errno with which the kernel refused the program with bpf_loop; 0: none */
 };
 
-/* Handles: ERR_FORBIDDEN (the message says what to grant), ERR_UNSUPPORTED (the kernel cannot, or
- * would hang), ERR_CONFLICT (/proc is another PID namespace's), ERR_IO. */
+/* Handles: ERR_FORBIDDEN (the message names the rights to grant), ERR_UNSUPPORTED (the kernel lacks
+ * a feature, or would hang), ERR_CONFLICT (/proc belongs to another PID namespace), ERR_IO. */
 enum err_code agent_open(const struct agent_options *options, struct agent **ret_agent,
                          struct err *err) MUST_USE;
 void agent_close(struct agent *agent); /* NULL is a no-op */
@@ -165,8 +166,8 @@ int agent_open_binary(const struct agent *agent, const struct agent_binary *bina
 /* Appends why stacks ended before their root, "3 frame-pointer, 1 stack-read", the most frequent
  * first. Returns the number of such stacks. */
 uint64_t agent_append_stops(const struct agent_counts *counts, struct buf *text);
-/* Appends in which binaries: "12 frame-pointer /lib/ld.so, 3 register /bin/x", the most frequent,
- * at most limit. */
+/* Appends the binaries in which stacks ended before their root, "12 frame-pointer /lib/ld.so, 3
+ * register /bin/x": the most frequent ones, at most limit. */
 void agent_append_failure_sites(const struct agent *agent, uint32_t limit, struct buf *text);
 
 /* ERR_UNSUPPORTED for Linux 5.19 to 6.0, which BPF programs at perf events can hang. release: as

@@ -1,8 +1,8 @@
 /*
- * When a CPU goes offline, the kernel stops its perf events for ever: when it returns, as all but
- * one do at the end of a suspend, nothing samples it and nothing fails. Once a second the list of
- * online CPUs is compared with that of the sampled ones, and the perf events of CPUs that are only
- * in the first are opened (again).
+ * When a CPU goes offline, the kernel stops its perf events for ever. When the CPU returns, as all
+ * but one do at the end of a suspend, it is not sampled, and no call reports an error. Once a
+ * second the list of online CPUs is compared with that of the sampled ones, and the perf events of
+ * CPUs that are only in the first list are opened (again).
  *
  * The lists do not show a CPU that was offline for less than a second, or while the agent was
  * suspended too. Therefore each CPU is checked after a suspend and once a minute. A check

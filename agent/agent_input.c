@@ -94,7 +94,7 @@ static const struct sample_event *unwind_copy(struct agent *agent, const struct 
         return event;
     unwind_publisher_publish_process(agent->publisher, process);
     unwind_publisher_build_process(agent->publisher, process);
-    if (!process->has_run)
+    if (!process->has_list)
         return event;
     struct stack_copy copy = {
         .pc = stack->pc,
@@ -105,7 +105,7 @@ static const struct sample_event *unwind_copy(struct agent *agent, const struct 
     memcpy(unwound, event, SAMPLE_EVENT_HEAD_BYTES);
     const __u64 *kernel = event->addresses + event->user_count;
     memcpy(unwound->addresses, event->addresses, event->user_count * sizeof(*kernel));
-    user_unwinder_event(agent->unwinder, &process->run, &copy, unwound);
+    user_unwinder_event(agent->unwinder, &process->list, &copy, unwound);
     /* The number of user frames has changed, and kernel frames follow them. */
     memcpy(unwound->addresses + unwound->user_count, kernel, event->kernel_count * sizeof(*kernel));
     unwound->stack_bytes = 0;
@@ -122,11 +122,11 @@ static void add_to_windows(struct agent *agent, struct process *process,
         window_add(agent->live, process, event);
 }
 
-/* While the counts of a turn are collected, first samples of the next turn arrive already. Their
- * counts will be those of the next window, so they are kept for it. */
+/* While the counts of a phase are collected, first samples of the next phase arrive already. They
+ * are kept for the next window, which gets their counts. */
 static bool defer_sample(struct agent *agent, const struct sample_event *event)
 {
-    if (!agent->is_collecting || !event->key || (event->key & 1) == agent->ended_turn)
+    if (!agent->is_collecting || !event->key || (event->key & 1) == agent->ended_phase)
         return false;
     const size_t bytes = sample_event_bytes(event);
     struct deferred_sample *deferred = mem_alloc(sizeof(*deferred) + bytes, 1);
@@ -228,8 +228,8 @@ void agent_input_unprivileged_sample(void *context, struct sample_event *event,
      * sample complete ones. */
     while (agent->publisher && unwind_publisher_publish(agent->publisher))
         ;
-    if (copy && process->has_run)
-        user_unwinder_event(agent->unwinder, &process->run, copy, event);
+    if (copy && process->has_list)
+        user_unwinder_event(agent->unwinder, &process->list, copy, event);
     count_stop(agent, event);
     note_failure(agent, process, event);
     add_to_windows(agent, process, event);

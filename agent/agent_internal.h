@@ -62,7 +62,7 @@ struct agent {
     uint32_t sampled_cpu_count;
     uint32_t sampled_cpu_capacity;
     int64_t cpus_checked_ns; /* when each sampled CPU was last checked */
-    int64_t suspended_ns;    /* how long the machine was suspended since its start */
+    int64_t suspended_ns;    /* how long the host was suspended since its start */
     uint64_t restarted_cpus; /* CPUs on which sampling began after agent_start */
     uint32_t unsampled_cpus; /* online CPUs on which sampling failed to begin, in the last sweep */
 
@@ -70,8 +70,8 @@ struct agent {
     uint32_t reported_count;
 
     /* Samples that the kernel counts (bpf/tally.bpf.h). */
-    bool is_collecting; /* the counts of ended_turn are being collected */
-    uint32_t ended_turn;
+    bool is_collecting; /* the counts of ended_phase are being read */
+    uint32_t ended_phase;
     struct deferred_sample *deferred;
     struct deferred_sample **deferred_end;
 

@@ -313,7 +313,8 @@ static enum err_code read_aggregate(const char *text, bool *ret_has_tallies, str
                : err_set(err, ERR_INVALID, "aggregate must be user or kernel, not %.40s", text);
 }
 
-/* Options with a check or a place of their own. Handles: ERR_NOT_FOUND (there is no such option).
+/* Options that need their own check, or whose value is not stored in one member of struct settings.
+ * Handles: ERR_NOT_FOUND (there is no such option).
  */
 static enum err_code apply_special(struct reader *reader, int key, const char *text,
                                    struct err *err)

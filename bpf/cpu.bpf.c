@@ -321,22 +321,22 @@ walk_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_pr
 {
     struct sample_event *event = &scratch->event;
     struct interpreter_walk *interpreted = 0;
-    const struct unwind_run unknown = {};
-    const struct unwind_run *run = &unknown;
+    const struct unwind_mapping_list unknown = {};
+    const struct unwind_mapping_list *list = &unknown;
     const __u32 process = event->process_id;
     event->stop = find_registers(interrupted, is_in_program, scratch);
     if (event->stop)
         return 0;
     const struct sample_process *known = bpf_map_lookup_elem(&processes, &process);
     if (known && (known->started_ns == 0 || known->started_ns == event->started_ns)) {
-        run = &known->run;
+        list = &known->list;
         if (known->interpreter.layout.groups != INTERPRETER_NONE)
             interpreted = interpreter_walk_all(slot, &known->interpreter, thread_pointer());
     } else {
         known = 0;
     }
     scratch->pc = scratch->state.pc;
-    unwind_begin(&scratch->state, run, walk_options);
+    unwind_begin(&scratch->state, list, walk_options);
     walk_frames(slot, scratch, interpreted);
     scratch->is_early =
         !(walk_options & UNWIND_OPTION_FP_ONLY) && !interpreted && is_early(known, event);
@@ -465,7 +465,7 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
     event->key = 0;
     event->stop = UNWIND_GO_ON;
     made->is_early = 0;
-    made->state.run.generation = 0; /* set by unwind_begin if there is a run */
+    made->state.list.generation = 0; /* set by unwind_begin if the mappings are known */
     if (is_in_program || has_program(task))
         interpreted = walk_program(slot, interrupted, is_in_program, made);
     if (!is_in_program)
@@ -499,7 +499,7 @@ int sample_cpu(struct bpf_perf_event_data *context)
         return 0;
     event->kind = SAMPLE_TICK;
     fill(slot, context, context, made);
-    if (has_tallies && tally(event, sample_event_bytes(event), made->state.run.generation))
+    if (has_tallies && tally(event, sample_event_bytes(event), made->state.list.generation))
         COUNT(tallied);
     else if (!send(made))
         COUNT(lost_ticks);
@@ -524,7 +524,7 @@ int follow_fork(struct bpf_raw_tracepoint_args *context)
     if (known) {
         const struct sample_process copy = {.started_ns = 0,
                                             .published_ns = known->published_ns,
-                                            .run = known->run,
+                                            .list = known->list,
                                             .interpreter = known->interpreter};
         bpf_map_update_elem(&processes, &child, &copy, BPF_ANY);
     } else {

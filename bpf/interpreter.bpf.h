@@ -85,12 +85,13 @@ static __always_inline void interpreter_end_group(struct interpreter_walk *walk,
     }
 }
 
-static __always_inline void interpreter_add(struct interpreter_walk *walk, __u64 code, __u64 place)
+static __always_inline void interpreter_add(struct interpreter_walk *walk, __u64 code,
+                                            __u64 position)
 {
     const __u32 count = walk->count;
     struct interpreted_frame *found = &walk->frames[count & (INTERPRETED_FRAMES_MAX - 1)];
     found->code = code;
-    found->place = place;
+    found->position = position;
     found->check = interpreter_check_of(walk, code);
     found->native = INTERPRETED_NOWHERE;
     found->flags = 0;
@@ -108,14 +109,14 @@ static __always_inline long interpreter_step_stacked(struct interpreter_walk *wa
         !interpreter_read(walk, frame, layout->frame_bytes))
         return 1;
     const __u64 code = interpreter_word(walk, layout->frame_code);
-    const __u64 place = interpreter_word(walk, layout->frame_place);
+    const __u64 position = interpreter_word(walk, layout->frame_position);
     const __u64 environment = interpreter_word(walk, layout->frame_environment);
     walk->frame = frame + layout->frame_previous;
     if (interpreter_pointer(environment, &bits))
         return 1;
     if (code && !(bits & INTERPRETER_C_BITS) &&
         (bits & INTERPRETER_KIND_BITS) != INTERPRETER_KIND_DUMMY)
-        interpreter_add(walk, code, place);
+        interpreter_add(walk, code, position);
     if (bits & INTERPRETER_GROUP_BITS)
         interpreter_end_group(walk, 0);
     return 0;
@@ -134,14 +135,14 @@ static long interpreter_step(__u32 index, void *context)
         !interpreter_read(walk, frame, layout->frame_bytes))
         return 1;
     const __u64 code = interpreter_word(walk, layout->frame_code) & ~7ULL;
-    const __u64 place = interpreter_word(walk, layout->frame_place);
+    const __u64 position = interpreter_word(walk, layout->frame_position);
     const __u8 end = (__u8)interpreter_word(walk, layout->group_end);
     walk->frame = interpreter_word(walk, layout->frame_previous);
     if (layout->groups == INTERPRETER_BY_OWNER && end >= INTERPRETER_FRAME_OF_C) {
         interpreter_end_group(walk, frame);
         return 0;
     }
-    interpreter_add(walk, code, layout->is_place_short ? (__u32)place : place);
+    interpreter_add(walk, code, layout->is_position_short ? (__u32)position : position);
     if (layout->groups == INTERPRETER_EACH_FRAME ||
         (layout->groups == INTERPRETER_BY_FLAG && end)) {
         interpreter_end_group(walk, walk->record);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * interpreter_format: how the frames of an interpreter lie in a process, and the frames that are
- * read.
+ * interpreter_format: where the frames of an interpreter are in the memory of a process, and the
+ * form in which they are sent to user space.
  *
  * An interpreter keeps a chain of its own frames beside the native stack. One call of its C
  * function runs a *group* of them, which replaces that function's frame in the merged stack. If the
@@ -52,7 +52,7 @@ struct interpreter_layout {
     __u8 groups;             /* enum interpreter_groups */
     __u8 has_record;         /* each call of the C function has a record on the native stack */
     __u8 is_frame_in_record; /* the record, not the thread, has the current frame */
-    __u8 is_place_short;
+    __u8 is_position_short;
     __u8 is_state_shared; /* all threads have one state, at the address thread_offset */
     __u8 unused;
     __u16 thread_owner;    /* state: the object that has thread_self; 0: the state itself */
@@ -66,7 +66,7 @@ struct interpreter_layout {
     __u16 frame_previous;  /* the caller's frame; STACKED: the size of a frame instead */
     __u16 frame_environment; /* the environment */
     __u16 frame_code;        /* the code object */
-    __u16 frame_place;       /* the position in the code; 8 bytes, or 4 with is_place_short */
+    __u16 frame_position;    /* the position in the code: 8 bytes, or 4 with is_position_short */
     __u16 group_end;         /* a byte, see enum interpreter_groups */
     __u16 code_body;         /* code object: the body that has the next members; 0: itself */
     __u16 code_start;        /* begin of the part that is read for interpreter_check() */
@@ -85,7 +85,7 @@ struct interpreter_process {
 /* A frame; a list of frames begins with the innermost one. */
 struct interpreted_frame {
     __u64 code;
-    __u64 place;
+    __u64 position;
     __u32 check;  /* interpreter_check() of the code object: shows whether it is still the same */
     __u16 native; /* with INTERPRETED_LAST: the index of the native frame that the group replaces,
                    * or INTERPRETED_NOWHERE */

@@ -19,7 +19,7 @@ enum {
     SAMPLE_TARGETS_MAX = 65536, /* targets */
     SAMPLE_PROCESSES_MAX = 65536,
     SAMPLE_INTERVALS_MAX = 32768, /* open off-CPU intervals */
-    SAMPLE_TALLIES_MAX = 16384,   /* different stacks that one turn counts in the kernel */
+    SAMPLE_TALLIES_MAX = 16384,   /* different stacks that are counted in one phase (tally.bpf.h) */
 };
 
 enum sample_kind {
@@ -28,11 +28,11 @@ enum sample_kind {
     SAMPLE_SWITCH_IN,  /* it runs again: only the head, with thread_id and amount */
 };
 
-/* A record, as long as its frames need: user addresses, kernel addresses, interpreted frames
- * (sample_interpreted), each leaf first. User addresses are inside of the call instruction; kernel
- * addresses, except the leaf, are return addresses. If not all mappings of the process are known
- * yet, the newest part of the stack follows the addresses (struct sample_stack), to be unwound
- * when they are known. */
+/* A record, only as long as its frames require: user addresses, kernel addresses, interpreted
+ * frames (sample_interpreted), each leaf first. User addresses are inside of the call instruction;
+ * kernel addresses, except the leaf, are return addresses. If not all mappings of the process are
+ * known yet, the newest part of the stack follows the addresses (struct sample_stack), and the
+ * agent unwinds it when they are known. */
 struct sample_event {
     __u64 time_ns; /* CLOCK_MONOTONIC */
     /* Start of the process since boot: distinguishes it from a later one with the same number. */
@@ -53,7 +53,7 @@ struct sample_event {
     __u32 stop; /* enum unwind_stop */
     __u64 addresses[SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX];
     struct interpreted_frame
-        room[INTERPRETED_FRAMES_MAX]; /* memory for frames; a record ends with its last frame */
+        reserved[INTERPRETED_FRAMES_MAX]; /* space for frames; a record ends with its last frame */
 };
 
 #define SAMPLE_EVENT_HEAD_BYTES __builtin_offsetof(struct sample_event, addresses)
@@ -105,7 +105,7 @@ enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
 struct sample_process {
     __u64 started_ns;   /* 0: the start time is not known, any is accepted */
     __u64 published_ns; /* CLOCK_MONOTONIC */
-    struct unwind_run run;
+    struct unwind_mapping_list list;
     struct interpreter_process interpreter;
 };
 

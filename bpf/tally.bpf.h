@@ -3,10 +3,11 @@
  * tally: counts samples that equal an earlier one in the kernel instead of sending each.
  *
  * Equal samples have the same process, program (an exec changes it), mappings, thread name, stacks
- * and reason to stop. The first one is sent with a key, and later ones are added under the key,
- * until the agent switches to the other of two tables, reads the first one and empties it. Each
- * turn therefore sends each stack once. Samples without room, deep stacks, and stacks that the
- * agent unwinds are sent one by one.
+ * and reason to stop. The first one is sent with a key, and later ones are counted under the key.
+ * There are two maps: for each window the agent switches to the other one, then reads and empties
+ * the previous one. The time between two switches is a *phase*; its number, 0 or 1, is that of its
+ * map. In each phase each stack is sent once. Samples for which the map has no room, deep stacks,
+ * and stacks that the agent unwinds are sent one by one.
  */
 #ifndef BPF_TALLY_BPF_H
 #define BPF_TALLY_BPF_H
@@ -29,7 +30,7 @@ struct {
     __uint(max_entries, 1);
     __type(key, __u32);
     __type(value, __u32);
-} tally_turn SEC(".maps");
+} tally_phase SEC(".maps");
 
 enum {
     TALLY_FIRST_WORD = __builtin_offsetof(struct sample_event, comm) / 8,
@@ -47,9 +48,9 @@ static __always_inline __u64 program_number(void)
 #endif
 }
 
-/* The key of a sample, whose lowest bit is that of the turn. 0: the sample is sent uncounted. */
+/* The key of a sample; its lowest bit is the phase. 0: the sample is sent uncounted. */
 static __always_inline __u64 tally_key(const struct sample_event *event, __u64 words,
-                                       __u32 generation, __u32 turn)
+                                       __u32 generation, __u32 phase)
 {
     const __u64 prime = 0x9e3779b97f4a7c15ULL;
     const __u64 *word = (const __u64 *)event;
@@ -64,7 +65,7 @@ static __always_inline __u64 tally_key(const struct sample_event *event, __u64 w
         key = (key ^ key >> 32 ^ word[i]) * prime;
     }
     key ^= key >> 29;
-    return (key | 2) - (key & 1) + turn;
+    return (key | 2) - (key & 1) + phase;
 }
 
 static __always_inline _Bool tally_in(void *tallies, struct sample_event *event, __u64 key)
@@ -82,14 +83,14 @@ static __always_inline _Bool tally_in(void *tallies, struct sample_event *event,
 }
 
 /* Counts a sample of the current process. False: it has to be sent; event->key is set if it is the
- * first one of its kind. generation: that of the run by which it was unwound; 0: no run. */
+ * first one of its kind. generation: that of the mapping list by which it was unwound; 0: none. */
 static __always_inline _Bool tally(struct sample_event *event, __u64 bytes, __u32 generation)
 {
     const __u32 zero = 0;
-    const __u32 *turn = bpf_map_lookup_elem(&tally_turn, &zero);
-    if (!turn || event->stack_bytes)
+    const __u32 *phase = bpf_map_lookup_elem(&tally_phase, &zero);
+    if (!phase || event->stack_bytes)
         return 0;
-    const __u32 odd = *turn & 1;
+    const __u32 odd = *phase & 1;
     const __u64 key = tally_key(event, bytes / 8, generation, odd);
     if (!key)
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * unwind.bpf: the maps of tables and runs, and unwinding of a whole stack in BPF.
+ * unwind.bpf: the maps of tables and mapping lists, and unwinding of a whole stack in BPF.
  *
  * Include the kernel's integer types, the map types and bpf_helpers.h before it. Interpreted
  * frames, which are read first, get the number of the native frame that they replace

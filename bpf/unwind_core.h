@@ -42,7 +42,7 @@ enum {
     UNWIND_REGISTER_SP = UNWIND_ARM64 ? 31 : 7,
     UNWIND_FP_FRAME_MAX = 1 << 20, /* one further above the stack pointer is no frame pointer */
     UNWIND_SWITCHES_MAX = 8,       /* changes from one stack to another */
-    UNWIND_RUN_STEPS = 17,         /* of a binary search in UNWIND_RUN_MAX mappings */
+    UNWIND_MAPPING_STEPS = 17,     /* of a binary search in UNWIND_MAPPINGS_MAX mappings */
     UNWIND_BLOCK_STEPS = 8,        /* of a binary search in the rows of a block */
 };
 
@@ -52,7 +52,7 @@ struct unwind_state {
     __u64 fp;
     __u64 pac_mask; /* arm64: the bits of a return address that contain its signature */
     __u64 leaf[UNWIND_LEAF_REGISTERS]; /* by DWARF number; valid in the first frame */
-    struct unwind_run run;
+    struct unwind_mapping_list list;
     /* The rest is the unwinder's own. */
     __u32 options;
     __u8 is_exact;   /* pc is no return address, and all registers are known */
@@ -107,13 +107,13 @@ UNWIND_INLINE int unwind_find_mapping(struct unwind_source *source, struct unwin
 {
     if (unwind_is_in_mapping(state, address))
         return 1;
-    const __u8 *shard = unwind_source_shard(source, state->run.shard);
-    __u64 count = state->run.count;
-    __u64 offset = state->run.offset & ~7u;
-    if (!shard || !count || count > UNWIND_RUN_MAX)
+    const __u8 *shard = unwind_source_shard(source, state->list.shard);
+    __u64 count = state->list.count;
+    __u64 offset = state->list.offset & ~7u;
+    if (!shard || !count || count > UNWIND_MAPPINGS_MAX)
         return 0;
     __u64 at = 0;
-    for (int i = 0; i < UNWIND_RUN_STEPS + 1; i++) {
+    for (int i = 0; i < UNWIND_MAPPING_STEPS + 1; i++) {
         if (count <= 1)
             break;
         __u64 half = count >> 1;
@@ -128,7 +128,7 @@ UNWIND_INLINE int unwind_find_mapping(struct unwind_source *source, struct unwin
     }
     __u64 start_offset = offset + at * 8;
     __u64 mapping_offset =
-        offset + (__u64)state->run.count * 8 + at * sizeof(struct unwind_mapping);
+        offset + (__u64)state->list.count * 8 + at * sizeof(struct unwind_mapping);
     if (start_offset > UNWIND_SHARD_BYTES - 8 ||
         mapping_offset > UNWIND_SHARD_BYTES - sizeof(struct unwind_mapping))
         return 0;
@@ -142,9 +142,9 @@ UNWIND_INLINE int unwind_find_mapping(struct unwind_source *source, struct unwin
 }
 
 /* Reads the number of a rule, which may be unaligned. */
-UNWIND_INLINE __u32 unwind_rule_at(const __u8 *place)
+UNWIND_INLINE __u32 unwind_rule_at(const __u8 *at)
 {
-    return place[0] | (__u32)place[1] << 8;
+    return at[0] | (__u32)at[1] << 8;
 }
 
 /* Finds the rule that holds at the address low in the block at offset in the shard. False: the
@@ -208,7 +208,7 @@ UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct un
 
 UNWIND_INLINE __u64 unwind_memo_key(const struct unwind_state *state, __u64 address)
 {
-    return address ^ state->run.generation * 0x9e3779b97f4a7c15ULL;
+    return address ^ state->list.generation * 0x9e3779b97f4a7c15ULL;
 }
 
 UNWIND_INLINE struct unwind_memo *unwind_memo_of(struct unwind_source *source, __u64 key)
@@ -222,7 +222,7 @@ UNWIND_INLINE int unwind_recall(struct unwind_source *source, struct unwind_stat
                                 __u64 address)
 {
     const __u64 key = unwind_memo_key(state, address);
-    if (!state->run.generation)
+    if (!state->list.generation)
         return 0;
     const struct unwind_memo *memo = unwind_memo_of(source, key);
     if (!memo)
@@ -239,7 +239,7 @@ UNWIND_INLINE void unwind_remember(struct unwind_source *source, const struct un
                                    __u64 address)
 {
     const __u8 kind = state->rule.cfa;
-    if (!state->run.generation || (state->rule.saved >> 4) != UNWIND_RA_DEFAULT ||
+    if (!state->list.generation || (state->rule.saved >> 4) != UNWIND_RA_DEFAULT ||
         (kind > UNWIND_CFA_FP && kind != UNWIND_CFA_LEAF))
         return;
     const __u64 key = unwind_memo_key(state, address);
@@ -303,8 +303,8 @@ UNWIND_INLINE enum unwind_stop unwind_by_frame_pointer(struct unwind_source *sou
     if (state->is_fp_lost)
         return UNWIND_STOP_REGISTER;
     if (!fp) /* the root, unless nothing is known of the process */
-        return state->run.count || (state->options & UNWIND_OPTION_FP_ONLY) ? UNWIND_STOP_ROOT_ZERO
-                                                                            : UNWIND_STOP_UNMAPPED;
+        return state->list.count || (state->options & UNWIND_OPTION_FP_ONLY) ? UNWIND_STOP_ROOT_ZERO
+                                                                             : UNWIND_STOP_UNMAPPED;
     /* Go runs C on another stack, while the frame pointer still points to the goroutine's stack. */
     const __u8 is_far = fp < state->sp || fp - state->sp >= UNWIND_FP_FRAME_MAX;
     if ((fp & 7) || (is_far && (state->is_exact || state->stack_switches >= UNWIND_SWITCHES_MAX)))
@@ -518,12 +518,12 @@ UNWIND_INLINE enum unwind_stop unwind_caller_of(struct unwind_source *source,
 }
 
 /* Prepares unwinding; the registers in the state are filled. */
-UNWIND_INLINE void unwind_begin(struct unwind_state *state, const struct unwind_run *run,
+UNWIND_INLINE void unwind_begin(struct unwind_state *state, const struct unwind_mapping_list *list,
                                 __u32 options)
 {
-    state->run = *run;
+    state->list = *list;
     if (options & UNWIND_OPTION_FP_ONLY)
-        state->run.generation = 0; /* no tables, so no memos */
+        state->list.generation = 0; /* no tables, so no memos */
     state->options = options;
     state->is_recalled = 0;
     state->is_exact = 1;
@@ -553,7 +553,7 @@ UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct 
     state->is_recalled = !is_exact && unwind_recall(source, state, caller.pc - 1);
     /* An address outside of all mappings may be new JIT code, or garbage. It was code if unwinding
      * reaches a mapping afterwards; see unwind_end(). */
-    if (state->is_recalled || !state->run.count ||
+    if (state->is_recalled || !state->list.count ||
         unwind_find_mapping(source, state, caller.pc - !is_exact))
         state->unmapped_count = 0;
     else

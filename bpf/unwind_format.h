@@ -3,9 +3,10 @@
  * unwind_format: the formats that user space writes and the unwinder (unwind_core.h) reads.
  *
  * A *rule* describes how to get from a frame to its caller. A *row* states from which address on a
- * rule holds. A *chunk* is the rows of at most 16 MiB of the addresses of one ELF file. A *run* is
- * the executable mappings of one address space. Rows and runs are in *shards*, byte arrays of 4 MiB
- * that user space maps and fills; rules and chunks are in two arrays of their own.
+ * rule holds. A *chunk* is the rows of at most 16 MiB of the addresses of one ELF file. A *mapping
+ * list* is the executable mappings of one address space. Rows and mapping lists are in *shards*,
+ * byte arrays of 4 MiB that user space maps and fills; rules and chunks are in two arrays of their
+ * own.
  *
  * A row takes 3 bytes: the low 8 bits of the address and the number of the rule. Rows are in blocks
  * of 256 bytes of addresses, so that a search covers the rows of one block. 16 blocks are a group,
@@ -27,7 +28,7 @@
  *   block:  __u16 carry
  *           __u16 rule[row_count],            not aligned
  *           __u8  address_low[row_count]
- *   run:    __u64 start[count],               at 8-aligned offset; ascending
+ *   list:   __u64 start[count],               at 8-aligned offset; ascending
  *           struct unwind_mapping [count],    right after
  *
  * Data is written before anything refers to it, is not changed while anything refers to it, and is
@@ -68,7 +69,7 @@ enum {
 #define UNWIND_GROUP_SHIFT 12u
 #define UNWIND_GROUP_BLOCKS (1u << (UNWIND_GROUP_SHIFT - UNWIND_BLOCK_SHIFT))
 #define UNWIND_GROUP_HEAD_BYTES (2 * (UNWIND_GROUP_BLOCKS + 1))
-#define UNWIND_RUN_MAX                                                                             \
+#define UNWIND_MAPPINGS_MAX                                                                        \
     (UNWIND_SHARD_BYTES / 32u) /* mappings of one address space: those that fill one shard */
 
 /* How the canonical frame address (CFA), the caller's stack pointer, is found. */
@@ -85,7 +86,7 @@ enum unwind_cfa {
     UNWIND_CFA_LEAF,     /* Go: a leaf has no frame; a caller has one, found by its frame pointer */
 };
 
-/* Where the caller's frame pointer is. */
+/* Where the caller's frame pointer is stored. */
 enum unwind_fp {
     UNWIND_FP_SAME,
     UNWIND_FP_AT_CFA,   /* *(CFA + fp_offset) */
@@ -95,7 +96,7 @@ enum unwind_fp {
     UNWIND_FP_REGISTER, /* register fp_offset; in the leaf only */
 };
 
-/* Where the return address is. */
+/* Where the return address is stored. */
 enum unwind_ra {
     UNWIND_RA_DEFAULT,  /* x86-64: *(CFA - 8); arm64: after the frame pointer, as in a frame record
                          */
@@ -105,9 +106,9 @@ enum unwind_ra {
 };
 
 /*
- * Set while an exception unwinder (__builtin_eh_return) leaves for a handler. In the place of the
- * return address is then the handler, an address that does not follow a call. The registers are
- * already those of the handler's frame.
+ * Set while an exception unwinder (__builtin_eh_return) leaves for a handler. The address of the
+ * handler, which does not follow a call, is then stored instead of the return address. The
+ * registers are already those of the handler's frame.
  */
 #define UNWIND_RA_IS_HANDLER 8u
 #define UNWIND_RA_KIND(saved) (((saved) >> 4) & 7)
@@ -160,24 +161,24 @@ struct unwind_mapping {
 };
 
 /* The mappings of one address space; the agent keeps one per process in a map. */
-struct unwind_run {
+struct unwind_mapping_list {
     __u32 shard;
     __u32 offset;
     __u32 count;      /* 0: unknown, frame pointers are followed unchecked */
-    __u32 generation; /* different for each run: part of the key of a memo; 0: no memo is used */
+    __u32 generation; /* different for each list: part of the key of a memo; 0: no memo is used */
 };
 
 /*
- * A remembered rule for the address of a caller in a run. One cache line replaces the reads of the
- * mappings, index, rows and rules that lead to the rule.
+ * A remembered rule for the address of a caller in a mapping list. One cache line replaces the
+ * reads of the mappings, index, rows and rules that lead to the rule.
  *
  * CPUs read and write the two words without a lock. A reader accepts them only if check ^ rule is
- * the key of its run and address; words of two different writers do not match any key, except by a
- * collision of 64 bits.
+ * the key of its mapping list and address; words of two different writers do not match any key,
+ * except by a collision of 64 bits.
  *
- * A memo is never removed, because it stays valid: the mappings and rows of a run do not change
- * once they are there, and "no rows yet" is not remembered. If rows that lacked rules are filled
- * again, the run is published again with another generation afterwards. The memo contains the rule
+ * A memo is never removed, because it stays valid: the mappings and rows of a list do not change
+ * once they are written, and "no rows yet" is not remembered. If rows that lacked rules are filled
+ * again, the list is published again with another generation afterwards. The memo contains the rule
  * itself rather than its number, because the number is reused once no table has the rule.
  */
 struct unwind_memo {

@@ -20,15 +20,15 @@ struct arena *code_budget_shared(struct code_budget *budget)
     return budget->shared = arena_create();
 }
 
-void code_share_set(struct code_share *share, uint64_t bytes)
+void code_quota_set(struct code_quota *quota, uint64_t bytes)
 {
-    struct code_budget *budget = share->budget;
+    struct code_budget *budget = quota->budget;
     const uint32_t now = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
     budget->used_bytes += now;
-    budget->used_bytes -= share->bytes;
-    owner_usage_take(&budget->held, share->owner, share->bytes);
-    owner_usage_add(&budget->held, share->owner, now);
-    share->bytes = now;
+    budget->used_bytes -= quota->bytes;
+    owner_usage_take(&budget->held, quota->owner, quota->bytes);
+    owner_usage_add(&budget->held, quota->owner, now);
+    quota->bytes = now;
 }
 
 /* bytes - taken; 0 if that is negative. */
@@ -37,11 +37,11 @@ static uint64_t remaining(uint64_t bytes, uint64_t taken)
     return bytes > taken ? bytes - taken : 0;
 }
 
-bool code_share_allows(const struct code_share *share, uint64_t bytes)
+bool code_quota_allows(const struct code_quota *quota, uint64_t bytes)
 {
-    const struct code_budget *budget = share->budget;
-    const uint64_t others = budget->used_bytes - share->bytes;
-    const uint64_t held = owner_usage_get(&budget->held, share->owner) - share->bytes;
+    const struct code_budget *budget = quota->budget;
+    const uint64_t others = budget->used_bytes - quota->bytes;
+    const uint64_t held = owner_usage_get(&budget->held, quota->owner) - quota->bytes;
     return bytes <= remaining(budget->max_bytes, others) / 2 &&
            bytes <= remaining(remaining(budget->max_bytes, others - held) / 4 * 3, held);
 }

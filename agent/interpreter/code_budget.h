@@ -3,8 +3,9 @@
  * processes together.
  *
  * The quotas are those of JIT names (jit_symbols.h): one process may use half of what is left, the
- * processes of one owner (process_owner) three quarters of what the others leave. A function
- * without room is read on each use, into memory that all processes share. Threads: one.
+ * processes of one owner (process_owner) three quarters of what the others leave. A function for
+ * which the quota has no room is read on each use, into memory that all processes share. Threads:
+ * one.
  */
 #ifndef AGENT_INTERPRETER_CODE_BUDGET_H
 #define AGENT_INTERPRETER_CODE_BUDGET_H
@@ -23,10 +24,10 @@ struct code_budget {
     struct arena *shared; /* for functions without room; NULL: it was not needed yet */
 };
 
-/* The part of the budget that one process and its children use. Do not move the struct while
- * bytes > 0. */
-struct code_share {
-    struct code_budget *budget; /* outlives the share */
+/* The quota of one process and its children: how much of the budget they use. Do not move the
+ * struct while bytes > 0. */
+struct code_quota {
+    struct code_budget *budget; /* outlives the quota */
     uint64_t owner;
     uint32_t bytes;
 };
@@ -36,9 +37,9 @@ void code_budget_fini(struct code_budget *budget);
 /* An empty arena for a function without room; valid until the next call. */
 struct arena *code_budget_shared(struct code_budget *budget);
 
-/* Sets the number of bytes that the share uses. It must be set to 0 before the share is freed. */
-void code_share_set(struct code_share *share, uint64_t bytes);
-/* Whether the share may use this many bytes in total. */
-bool code_share_allows(const struct code_share *share, uint64_t bytes);
+/* Sets the number of bytes in use. It must be set to 0 before the quota is freed. */
+void code_quota_set(struct code_quota *quota, uint64_t bytes);
+/* Whether this many bytes in total may be in use. */
+bool code_quota_allows(const struct code_quota *quota, uint64_t bytes);
 
 #endif

@@ -7,10 +7,10 @@ enum {
     ARENA_MAX_BYTES = 4 << 20,
 };
 
-void code_cache_init(struct code_cache *cache, const struct code_share *share, size_t entry_bytes,
+void code_cache_init(struct code_cache *cache, const struct code_quota *quota, size_t entry_bytes,
                      uint32_t entry_max_bytes)
 {
-    *cache = (struct code_cache){.share = *share,
+    *cache = (struct code_cache){.quota = *quota,
                                  .entry_bytes = (uint32_t)entry_bytes,
                                  .entry_max_bytes = entry_max_bytes,
                                  .arena = arena_create()};
@@ -25,7 +25,7 @@ static void free_all(struct code_cache *cache)
 
 void code_cache_fini(struct code_cache *cache)
 {
-    code_share_set(&cache->share, 0);
+    code_quota_set(&cache->quota, 0);
     free_all(cache);
 }
 
@@ -37,7 +37,7 @@ static uint64_t used_bytes(const struct code_cache *cache)
 
 void code_cache_count(struct code_cache *cache)
 {
-    code_share_set(&cache->share, used_bytes(cache));
+    code_quota_set(&cache->quota, used_bytes(cache));
 }
 
 static void forget_all(struct code_cache *cache)
@@ -53,7 +53,7 @@ static void forget_all(struct code_cache *cache)
 static bool has_room(const struct code_cache *cache)
 {
     return cache->count < ENTRIES_MAX && arena_bytes(cache->arena) <= ARENA_MAX_BYTES &&
-           code_share_allows(&cache->share, 2 * used_bytes(cache) + cache->entry_max_bytes);
+           code_quota_allows(&cache->quota, 2 * used_bytes(cache) + cache->entry_max_bytes);
 }
 
 static uint32_t add_entry(struct code_cache *cache, uint64_t address)
@@ -81,7 +81,7 @@ void *code_cache_put(struct code_cache *cache, uint64_t address)
     if (!has_room(cache))
         forget_all(cache);
     if (!has_room(cache)) {
-        cache->into = code_budget_shared(cache->share.budget);
+        cache->into = code_budget_shared(cache->quota.budget);
         return arena_alloc(cache->into, 1, cache->entry_bytes);
     }
     cache->into = cache->arena;

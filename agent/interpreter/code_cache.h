@@ -2,7 +2,7 @@
  * code_cache: the known functions of one process's scripts, by address.
  *
  * Entries have the caller's type (cpython_code.h, ruby_code.h); texts and tables that belong to
- * them are allocated from `into`. Limits: count, bytes, and a share of the budget of all processes
+ * them are allocated from `into`. Limits: count, bytes, and a quota of the budget of all processes
  * (code_budget.h). If a function exceeds them, the cache first forgets all its entries. If there is
  * still no room, the function is put into the budget's shared memory, which the next function
  * without room overwrites. Threads: one.
@@ -15,7 +15,7 @@
 #include "lib/base/mem.h"
 
 struct code_cache {
-    struct code_share share;
+    struct code_quota quota;
     uint32_t entry_bytes;
     uint32_t entry_max_bytes; /* the most that the texts and tables of one function take */
     struct arena *arena;
@@ -26,9 +26,9 @@ struct code_cache {
     uint32_t capacity;
 };
 
-/* share is copied and must have 0 bytes. entry_bytes: size of the caller's type of an entry. The
+/* quota is copied and must have 0 bytes. entry_bytes: size of the caller's type of an entry. The
  * cache must not be moved afterwards. */
-void code_cache_init(struct code_cache *cache, const struct code_share *share, size_t entry_bytes,
+void code_cache_init(struct code_cache *cache, const struct code_quota *quota, size_t entry_bytes,
                      uint32_t entry_max_bytes);
 void code_cache_fini(struct code_cache *cache);
 
@@ -37,7 +37,7 @@ void *code_cache_find(const struct code_cache *cache, uint64_t address);
 /* The memory for a new entry of that address, or of the known one, which is overwritten; sets
  * `into`. Good until the next call. The caller fills it and then calls code_cache_count. */
 void *code_cache_put(struct code_cache *cache, uint64_t address);
-/* Counts the memory of the cache against the share. */
+/* Counts the memory of the cache against the quota. */
 void code_cache_count(struct code_cache *cache);
 
 #endif

@@ -4,11 +4,11 @@
 #include "lib/base/arena.h"
 
 void code_reader_init(struct code_reader *reader, uint32_t process_id,
-                      const struct code_share *share, size_t entry_bytes, uint32_t entry_max_bytes)
+                      const struct code_quota *quota, size_t entry_bytes, uint32_t entry_max_bytes)
 {
     *reader = (struct code_reader){
         .process_id = process_id, .first_process_id = process_id, .references = 1};
-    code_cache_init(&reader->cache, share, entry_bytes, entry_max_bytes);
+    code_cache_init(&reader->cache, quota, entry_bytes, entry_max_bytes);
 }
 
 void code_reader_ref(struct code_reader *reader)

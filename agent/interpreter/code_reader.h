@@ -1,7 +1,7 @@
 /*
- * code_reader: reads the functions of scripts from the memory of a process and caches them. The
- * common part of cpython_code.h and ruby_code.h, which know the objects of their interpreters. A
- * function is read once, or at each use if the budget has no room for it (code_budget.h).
+ * code_reader: reads the functions of scripts from the memory of a process and caches them.
+ * cpython_code.h and ruby_code.h use it and parse the objects of their interpreters. A function is
+ * read once, or at each use if the budget has no room for it (code_budget.h).
  *
  * A function is identified by the address of its code object and by a checksum of some fields of
  * the object (interpreter_check, bpf/interpreter_format.h). The kernel program computed the
@@ -39,17 +39,17 @@ struct code_entry {
 };
 
 /* Reads the function of the frame from the process reader->process_id. Fills the whole entry, check
- * included. False: the code object cannot be read, is another one by now, or has an unexpected
- * layout; the entry must then contain a name that says so in the profile. After
- * false it is called once more for the same entry, with the process of code_reader_init. */
+ * included. False: the code object cannot be read, has been replaced by another object, or has an
+ * unexpected layout; the entry must then contain a name that shows this in the profile. After false
+ * the function is called once more for the same entry, with the process of code_reader_init. */
 typedef bool code_reader_function(void *context, const struct interpreted_frame *frame,
                                   struct code_entry *entry);
 
-/* share: this process's part of the budget; it is copied and must have 0 bytes. entry_bytes: the
- * size of the caller's type of an entry. entry_max_bytes: the caller promises that the texts and
- * tables of one function take no more. The reader has one reference and must not be moved. */
+/* quota: of this process; it is copied and must have 0 bytes. entry_bytes: the size of the caller's
+ * type of an entry. entry_max_bytes: the caller promises that the texts and tables of one function
+ * take no more. The reader has one reference and must not be moved. */
 void code_reader_init(struct code_reader *reader, uint32_t process_id,
-                      const struct code_share *share, size_t entry_bytes, uint32_t entry_max_bytes);
+                      const struct code_quota *quota, size_t entry_bytes, uint32_t entry_max_bytes);
 void code_reader_ref(struct code_reader *reader);
 /* True: it was the last reference, and the reader's memory is freed. */
 bool code_reader_unref(struct code_reader *reader);

@@ -91,9 +91,9 @@ static enum interpreter_outcome find_layout(struct python *python)
  * Finds the distance from a thread's pointer to the word that contains the address of its state.
  *
  * CPython keeps the state in a thread-specific key (pthread_setspecific), whose value is in the C
- * library's struct of the thread, at the same place for all threads. On x86-64 that struct is above
- * the thread pointer, so it is searched first, and then the memory below. The key is set whether or
- * not the thread holds the GIL.
+ * library's struct of the thread, at the same offset for all threads. On x86-64 that struct is
+ * above the thread pointer, so it is searched first, and then the memory below. The key is set
+ * whether or not the thread holds the GIL.
  */
 static bool find_distance(const struct python *python, uint64_t state, uint64_t pointer,
                           int64_t *ret_distance)
@@ -194,11 +194,11 @@ static enum interpreter_outcome attach_cpython(const struct interpreter_target *
     *ret_process =
         (struct interpreter_process){.thread_offset = distance, .layout = python.layout.frames};
     *ret_own = cpython_codes_create(&python.layout, target->process_id,
-                                    target->bias + target->file->code_type, &target->share);
+                                    target->bias + target->file->code_type, &target->quota);
     return INTERPRETER_READY;
 }
 
-static void *share_codes(void *own)
+static void *ref_codes(void *own)
 {
     return cpython_codes_ref(own);
 }
@@ -218,6 +218,6 @@ const struct interpreter_kind cpython_kind = {.name = "cpython",
                                               .mapping = "[cpython]",
                                               .detect = detect_cpython,
                                               .attach = attach_cpython,
-                                              .share = share_codes,
+                                              .ref = ref_codes,
                                               .find_name = find_function,
                                               .destroy = unref_codes};

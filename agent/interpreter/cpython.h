@@ -7,7 +7,7 @@
  * without the GIL, and processes whose threads do not have their states at one distance from their
  * thread pointers (musl).
  *
- * The state of a thread is found as pthread_getspecific(3) would find it: its place in the C
+ * The state of a thread is found as pthread_getspecific(3) would find it: its offset in the C
  * library's struct of a thread is searched once per process. Each sample verifies the state by the
  * thread number in it.
  */
@@ -23,9 +23,8 @@ extern const struct interpreter_kind cpython_kind;
 struct cpython_layout {
     uint16_t version; /* major << 8 | minor */
     bool has_qualified_names;
-    bool has_instruction_address; /* the place of a frame is the address of its instruction */
-    uint16_t
-        place_unit; /* without has_instruction_address: the place counts units of so many bytes */
+    bool has_instruction_address; /* the position of a frame is the address of its instruction */
+    uint16_t position_unit; /* without has_instruction_address: bytes per unit of the position */
     enum cpython_line_form line_form;
     uint16_t interpreters_head; /* _PyRuntimeState */
     uint16_t threads_head;      /* PyInterpreterState */

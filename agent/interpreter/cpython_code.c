@@ -32,12 +32,12 @@ struct cpython_codes {
 };
 
 struct cpython_codes *cpython_codes_create(const struct cpython_layout *layout, uint32_t process_id,
-                                           uint64_t code_type, const struct code_share *share)
+                                           uint64_t code_type, const struct code_quota *quota)
 {
     struct cpython_codes *codes = mem_new(struct cpython_codes, 1);
     codes->layout = *layout;
     codes->code_type = code_type;
-    code_reader_init(&codes->reader, process_id, share, sizeof(struct function), CODE_MAX_BYTES);
+    code_reader_init(&codes->reader, process_id, quota, sizeof(struct function), CODE_MAX_BYTES);
     return codes;
 }
 
@@ -103,10 +103,11 @@ static bool read_function(void *context, const struct interpreted_frame *frame,
 static uint32_t find_line(const struct cpython_layout *layout, const struct function *function,
                           const struct interpreted_frame *frame)
 {
-    const int64_t place = layout->has_instruction_address
-                              ? (int64_t)(frame->place - frame->code - layout->code_instructions)
-                              : (int64_t)(int32_t)frame->place * layout->place_unit;
-    return cpython_lines_find(layout->line_form, function->lines, function->first_line, place);
+    const int64_t offset =
+        layout->has_instruction_address
+            ? (int64_t)(frame->position - frame->code - layout->code_instructions)
+            : (int64_t)(int32_t)frame->position * layout->position_unit;
+    return cpython_lines_find(layout->line_form, function->lines, function->first_line, offset);
 }
 
 bool cpython_codes_find(struct cpython_codes *codes, uint32_t process_id,

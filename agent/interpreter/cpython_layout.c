@@ -18,24 +18,24 @@
              .code_name = 112, .code_lines = 120, .ascii_bytes = 48, .unicode_bytes = 72
 #define FRAMES_FROM_3_8                                                                            \
     .thread_self = 176, .thread_frame = 24, .frame_previous = 24, .frame_code = 32,                \
-    .groups = INTERPRETER_EACH_FRAME, .is_place_short = 1, CODE_WORDS(40, 112, 120)
+    .groups = INTERPRETER_EACH_FRAME, .is_position_short = 1, CODE_WORDS(40, 112, 120)
 /* 3.8 and 3.9 are equal. */
 #define ROW_FROM_3_8(minor)                                                                        \
     {                                                                                              \
-        .version = VERSION(minor), FROM_3_8, .place_unit = 1,                                      \
+        .version = VERSION(minor), FROM_3_8, .position_unit = 1,                                   \
         .line_form = CPYTHON_LINES_INCREMENTS, .frames = {                                         \
             FRAMES_FROM_3_8,                                                                       \
             .frame_bytes = 108,                                                                    \
-            .frame_place = 104                                                                     \
+            .frame_position = 104                                                                  \
         }                                                                                          \
     }
 
 #define FROM_3_11                                                                                  \
-    THREADS, .has_qualified_names = true, .has_instruction_address = true, .place_unit = 1,        \
+    THREADS, .has_qualified_names = true, .has_instruction_address = true, .position_unit = 1,     \
              .line_form = CPYTHON_LINES_LOCATIONS, .interpreters_head = 40, .code_file = 112,      \
              .code_name = 120, .code_qualified_name = 128, .code_lines = 136
 #define FRAMES_FROM_3_11                                                                           \
-    .thread_record = 56, .frame_bytes = 72, .frame_place = 56, .has_record = 1,                    \
+    .thread_record = 56, .frame_bytes = 72, .frame_position = 56, .has_record = 1,                 \
     .is_frame_in_record = 1
 
 static const struct cpython_layout layouts[] = {
@@ -43,10 +43,10 @@ static const struct cpython_layout layouts[] = {
     ROW_FROM_3_8(9),
     {.version = VERSION(10),
      FROM_3_8,
-     .place_unit = 2,
+     .position_unit = 2,
      .line_form = CPYTHON_LINES_RANGES,
      .frames = {FRAMES_FROM_3_8, .thread_record = 48, .record_previous = 8, .frame_bytes = 100,
-                .frame_place = 96, .has_record = 1}},
+                .frame_position = 96, .has_record = 1}},
     {.version = VERSION(11),
      FROM_3_11,
      .threads_head = 16,
@@ -141,7 +141,7 @@ static bool read_offsets(struct span offsets, const struct parts *parts,
     frames->thread_self = offset_at(offsets, parts->thread + THREAD_ID, &is_valid);
     frames->frame_previous = offset_at(offsets, parts->frame + FRAME_PREVIOUS, &is_valid);
     frames->frame_code = offset_at(offsets, parts->frame + FRAME_EXECUTABLE, &is_valid);
-    frames->frame_place = offset_at(offsets, parts->frame + FRAME_INSTRUCTION, &is_valid);
+    frames->frame_position = offset_at(offsets, parts->frame + FRAME_INSTRUCTION, &is_valid);
     frames->group_end = offset_at(offsets, parts->frame + FRAME_OWNER, &is_valid);
     layout->code_file = offset_at(offsets, parts->code + CODE_FILE, &is_valid);
     layout->code_name = offset_at(offsets, parts->code + CODE_NAME, &is_valid);
@@ -166,7 +166,7 @@ static bool set_pieces(struct cpython_layout *layout)
 {
     struct interpreter_layout *frames = &layout->frames;
     const uint16_t last = highest(highest(frames->frame_previous, frames->frame_code),
-                                  highest(frames->frame_place, frames->group_end));
+                                  highest(frames->frame_position, frames->group_end));
     const uint16_t start = layout->code_first_line;
     if (last > INTERPRETER_PIECE_BYTES - 16 || layout->code_name < start ||
         layout->code_lines < start || layout->code_name - start > INTERPRETER_PIECE_BYTES - 16 ||
@@ -175,7 +175,7 @@ static bool set_pieces(struct cpython_layout *layout)
     /* group_end is a single byte and may be the last one of a frame, at the end of mapped memory,
      * so it counts as 1 byte, while the other members count as 8. */
     const uint16_t words =
-        highest(highest(frames->frame_previous, frames->frame_code), frames->frame_place);
+        highest(highest(frames->frame_previous, frames->frame_code), frames->frame_position);
     frames->frame_bytes = highest((uint16_t)(words + 8), (uint16_t)(frames->group_end + 1));
     frames->code_start = start;
     frames->code_words[0] = 0;
@@ -190,7 +190,7 @@ enum interpreter_outcome cpython_layout_read(struct span offsets, struct cpython
     struct cpython_layout layout = {
         .has_qualified_names = true,
         .has_instruction_address = true,
-        .place_unit = 1,
+        .position_unit = 1,
         .line_form = CPYTHON_LINES_LOCATIONS,
         .frames = {.groups = INTERPRETER_BY_OWNER},
     };

@@ -8,21 +8,22 @@ static uint32_t as_line(int64_t line)
     return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-/* Pairs (bytes of code, difference of the line): a difference holds from the end of its bytes. */
-static uint32_t by_increments(struct span table, int64_t line, int64_t place)
+/* Pairs (bytes of code, increment of the line): an increment applies from the end of its bytes on.
+ */
+static uint32_t by_increments(struct span table, int64_t line, int64_t offset)
 {
     int64_t address = 0;
     for (size_t i = 0; i + 1 < table.size; i += 2) {
         address += table.data[i];
-        if (address > place)
+        if (address > offset)
             break;
         line += (int8_t)table.data[i + 1];
     }
     return as_line(line);
 }
 
-/* Pairs (bytes of code, difference of the line): a difference holds for its bytes. */
-static uint32_t by_ranges(struct span table, int64_t line, int64_t place)
+/* Pairs (bytes of code, increment of the line): an increment applies to its bytes. */
+static uint32_t by_ranges(struct span table, int64_t line, int64_t offset)
 {
     int64_t end = 0;
     for (size_t i = 0; i + 1 < table.size; i += 2) {
@@ -30,7 +31,7 @@ static uint32_t by_ranges(struct span table, int64_t line, int64_t place)
         end += table.data[i];
         if (step != NO_LINE)
             line += step;
-        if (place < end)
+        if (offset < end)
             return step == NO_LINE ? 0 : as_line(line);
     }
     return 0;
@@ -62,7 +63,7 @@ static int64_t take_signed(struct reader *reader)
 
 enum { KIND_ONE_LINE = 10, KIND_NO_COLUMNS = 13, KIND_LONG = 14, KIND_NONE = 15 };
 
-/* Reads the rest of an entry and returns the difference from the previous line. */
+/* Reads the rest of an entry and returns the increment from the previous line. */
 static int64_t take_entry(struct reader *reader, uint8_t kind)
 {
     int64_t step = 0;
@@ -83,7 +84,7 @@ static int64_t take_entry(struct reader *reader, uint8_t kind)
 
 /* Entries of varying length: a byte with a kind and a number of units of code, then lines and
  * columns in the form of that kind. */
-static uint32_t by_locations(struct span table, int64_t line, int64_t place)
+static uint32_t by_locations(struct span table, int64_t line, int64_t offset)
 {
     struct reader reader = {.table = table};
     int64_t end = 0;
@@ -92,24 +93,24 @@ static uint32_t by_locations(struct span table, int64_t line, int64_t place)
         const uint8_t kind = head >> 3 & 15;
         end += ((head & 7) + 1) * UNIT_BYTES;
         line += take_entry(&reader, kind);
-        if (place < end)
+        if (offset < end)
             return kind == KIND_NONE ? 0 : as_line(line);
     }
     return 0;
 }
 
 uint32_t cpython_lines_find(enum cpython_line_form form, struct span table, uint32_t first_line,
-                            int64_t place)
+                            int64_t offset)
 {
-    if (place < 0)
+    if (offset < 0)
         return as_line(first_line);
     switch (form) {
     case CPYTHON_LINES_INCREMENTS:
-        return by_increments(table, first_line, place);
+        return by_increments(table, first_line, offset);
     case CPYTHON_LINES_RANGES:
-        return by_ranges(table, first_line, place);
+        return by_ranges(table, first_line, offset);
     case CPYTHON_LINES_LOCATIONS:
-        return by_locations(table, first_line, place);
+        return by_locations(table, first_line, offset);
     }
     return 0;
 }

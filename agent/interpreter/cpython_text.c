@@ -5,7 +5,7 @@
 enum { LENGTH_OFFSET = 16, STATE_OFFSET = 32, CHARACTERS_MAX = 1000, REPLACEMENT = 0xFFFD };
 
 /* The state begins with the bits `interned`: 2 up to 3.13, 16 from 3.14 on. The 3 bits `kind`
- * follow them. In 3.14 the bits in the older place of `kind` are 0, which no kind is. */
+ * follow them. In 3.14 the bits that were `kind` before are 0, which is no valid kind. */
 bool cpython_text_form(uint32_t state, struct cpython_text_form *ret_form)
 {
     uint32_t bits = state >> 2;

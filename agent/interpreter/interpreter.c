@@ -152,11 +152,11 @@ static void try_attach(struct interpreter *interpreter, int64_t now_ns)
         .file = &interpreter->file,
         .bias = interpreter->bias,
         .process_id = interpreter->process->shown_id,
-        .share = {.budget = &interpreter->owner->code_budget,
+        .quota = {.budget = &interpreter->owner->code_budget,
                   .owner = process_owner(interpreter->process)}};
     enum interpreter_outcome outcome =
         interpreter->file.kind->attach(&target, &interpreter->settings, &interpreter->own);
-    /* The process runs while its memory is read, so it may look wrong for a moment. */
+    /* The process runs while its memory is read, so its data may be inconsistent for a moment. */
     const bool may_be_transient =
         outcome == INTERPRETER_REFUSED_LAYOUT || outcome == INTERPRETER_REFUSED_THREADS;
     if (may_be_transient && ++interpreter->tries < TRIES_MAX)
@@ -258,7 +258,7 @@ struct interpreter *interpreter_inherit(const struct interpreter *parent, struct
     struct interpreter *interpreter = mem_new(struct interpreter, 1);
     *interpreter = *parent;
     interpreter->process = child;
-    interpreter->own = parent->file.kind->share(parent->own);
+    interpreter->own = parent->file.kind->ref(parent->own);
     ++*counter_of(interpreter);
     return interpreter;
 }

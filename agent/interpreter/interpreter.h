@@ -3,7 +3,7 @@
  * (bpf/interpreter.bpf.h) and named here.
  *
  * A kind of interpreter (cpython.h, ruby.h) detects whether a mapped file is one (detect), finds
- * out how its frames lie in the memory of a process (attach), and names the function of a frame
+ * out where its frames are in the memory of a process (attach), and names the function of a frame
  * (find_name). interpreters_note() looks for one among the mappings of a process:
  *
  *   outcome           next
@@ -58,7 +58,7 @@ struct interpreter_target {
     const struct interpreter_file *file;
     uint64_t bias;
     uint32_t process_id;
-    struct code_share share; /* this process's part of the budget for cached functions */
+    struct code_quota quota; /* quota of this process for cached functions */
 };
 
 /* Borrowed until the next call. */
@@ -79,7 +79,7 @@ struct interpreter_kind {
     enum interpreter_outcome (*attach)(const struct interpreter_target *target,
                                        struct interpreter_process *ret_process, void **ret_own);
     /* Adds a reference for a child process, whose memory is a copy; destroy removes one. */
-    void *(*share)(void *own);
+    void *(*ref)(void *own);
     /* False: the frame is to be left out. */
     bool (*find_name)(void *own, uint32_t process_id, const struct interpreted_frame *frame,
                       struct interpreter_name *ret_name);

@@ -56,7 +56,7 @@ static bool read_word(const struct ruby *ruby, uint64_t address, uint64_t *ret_w
     return process_memory_word(ruby->target->process_id, address, ret_word);
 }
 
-/* Before 3.0: one variable of the process has the state of the thread that runs. */
+/* Before 3.0: one variable of the process contains the state of the thread that runs. */
 static bool find_shared_state(struct ruby *ruby, uint64_t *ret_thread)
 {
     return read_word(ruby, ruby->target->bias + ruby->target->file->shared_state, &ruby->state) &&
@@ -64,7 +64,7 @@ static bool find_shared_state(struct ruby *ruby, uint64_t *ret_thread)
            *ret_thread;
 }
 
-/* From 3.0 on: the virtual machine has the main thread, and that has its state. */
+/* From 3.0 on: the virtual machine refers to the main thread, which refers to its state. */
 static bool find_main_state(struct ruby *ruby, uint64_t *ret_thread)
 {
     uint64_t machine;
@@ -91,7 +91,7 @@ static enum interpreter_outcome find_thread(struct ruby *ruby)
     return ruby->pointer ? INTERPRETER_READY : INTERPRETER_NOT_YET;
 }
 
-/* Whether the frames of the thread lie in its stack, and one of them is of a script. */
+/* Whether the frames of the thread are in its stack, and one of them belongs to a script. */
 static enum interpreter_outcome check_frames(const struct ruby *ruby)
 {
     const struct interpreter_layout *frames = &ruby->layout->frames;
@@ -149,21 +149,21 @@ static enum interpreter_outcome attach_ruby(const struct interpreter_target *tar
     const bool is_shared = ruby.layout->frames.is_state_shared;
     if (!target->file->call_bytes || (is_shared && !target->file->shared_state))
         return INTERPRETER_REFUSED_BUILD;
-    int64_t place = (int64_t)(target->bias + target->file->shared_state);
+    int64_t offset = (int64_t)(target->bias + target->file->shared_state);
     enum interpreter_outcome outcome = find_thread(&ruby);
     if (outcome == INTERPRETER_READY)
         outcome = check_frames(&ruby);
-    if (outcome == INTERPRETER_READY && !is_shared && !find_distance(&ruby, &place))
+    if (outcome == INTERPRETER_READY && !is_shared && !find_distance(&ruby, &offset))
         outcome = INTERPRETER_REFUSED_THREADS;
     if (outcome != INTERPRETER_READY)
         return outcome;
     *ret_process =
-        (struct interpreter_process){.thread_offset = place, .layout = ruby.layout->frames};
-    *ret_own = ruby_codes_create(ruby.layout, target->process_id, &target->share);
+        (struct interpreter_process){.thread_offset = offset, .layout = ruby.layout->frames};
+    *ret_own = ruby_codes_create(ruby.layout, target->process_id, &target->quota);
     return INTERPRETER_READY;
 }
 
-static void *share_codes(void *own)
+static void *ref_codes(void *own)
 {
     return ruby_codes_ref(own);
 }
@@ -184,6 +184,6 @@ const struct interpreter_kind ruby_kind = {.name = "ruby",
                                            .mapping = "[ruby]",
                                            .detect = detect_ruby,
                                            .attach = attach_ruby,
-                                           .share = share_codes,
+                                           .ref = ref_codes,
                                            .find_name = find_function,
                                            .destroy = unref_codes};

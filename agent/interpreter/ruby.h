@@ -31,11 +31,12 @@ struct ruby_layout {
     uint16_t body_label;
     uint16_t body_first_line;
     bool is_first_line_plain; /* the first line is an int; otherwise a Fixnum */
-    uint16_t body_lines;      /* words: address of the entries, positions, count, index */
-    uint16_t line_bytes;      /* size of an entry */
-    uint16_t embedded_text;   /* RString: the bytes of a short string */
-    uint16_t embedded_array;  /* RArray: the elements of a short array */
-    bool has_long_length;     /* RString.len holds for short strings too */
+    uint16_t
+        body_lines; /* four words: address of the entries, positions, count, index (ruby_code.c) */
+    uint16_t line_bytes;     /* size of an entry */
+    uint16_t embedded_text;  /* RString: the bytes of a short string */
+    uint16_t embedded_array; /* RArray: the elements of a short array */
+    bool has_long_length;    /* RString.len holds for short strings too */
     struct interpreter_layout frames;
 };
 

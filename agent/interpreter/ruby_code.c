@@ -6,10 +6,17 @@
 #include "agent/process/process_memory.h"
 #include "lib/base/mem.h"
 
+#include <assert.h>
+
 enum {
     LINES_MAX_BYTES = 256 << 10,
     CODE_MAX_BYTES = 640 << 10, /* memory of one function */
-    BODY_BYTES = 256, /* the part of an instruction sequence's body that one read fetches */
+    BODY_BYTES = 256, /* capacity for the part of an instruction sequence's body that is read */
+    /* Members of the line table (iseq_insn_info), as offsets from ruby_layout.body_lines. */
+    LINES_ENTRIES = 0,
+    LINES_COUNT = 16,
+    LINES_INDEX = 24,
+    LINES_BYTES = 32,
 };
 
 struct function {
@@ -27,11 +34,11 @@ struct ruby_codes {
 };
 
 struct ruby_codes *ruby_codes_create(const struct ruby_layout *layout, uint32_t process_id,
-                                     const struct code_share *share)
+                                     const struct code_quota *quota)
 {
     struct ruby_codes *codes = mem_new(struct ruby_codes, 1);
     codes->layout = *layout;
-    code_reader_init(&codes->reader, process_id, share, sizeof(struct function), CODE_MAX_BYTES);
+    code_reader_init(&codes->reader, process_id, quota, sizeof(struct function), CODE_MAX_BYTES);
     return codes;
 }
 
@@ -63,14 +70,16 @@ static struct ruby_lines read_lines(struct ruby_codes *codes, const uint8_t *bod
 {
     const struct ruby_layout *layout = &codes->layout;
     uint32_t count, words;
-    memcpy(&count, body + layout->body_lines + 16, sizeof(count));
+    memcpy(&count, body + layout->body_lines + LINES_COUNT, sizeof(count));
     memcpy(&words, body + layout->body_size, sizeof(words));
     return (struct ruby_lines){
-        .entries = code_reader_table(&codes->reader, code_reader_word(body, layout->body_lines),
-                                     (uint64_t)count * layout->line_bytes, LINES_MAX_BYTES),
+        .entries = code_reader_table(
+            &codes->reader, code_reader_word(body, layout->body_lines + (uint32_t)LINES_ENTRIES),
+            (uint64_t)count * layout->line_bytes, LINES_MAX_BYTES),
         .entry_bytes = layout->line_bytes,
-        .index = code_reader_table(&codes->reader, code_reader_word(body, layout->body_lines + 24u),
-                                   ruby_lines_index_bytes(words), LINES_MAX_BYTES),
+        .index = code_reader_table(
+            &codes->reader, code_reader_word(body, layout->body_lines + (uint32_t)LINES_INDEX),
+            ruby_lines_index_bytes(words), LINES_MAX_BYTES),
     };
 }
 
@@ -92,7 +101,8 @@ static bool read_function(void *context, const struct interpreted_frame *frame,
     const uint32_t process_id = codes->reader.process_id;
     uint8_t body[BODY_BYTES];
     uint64_t address;
-    const size_t needed = (size_t)layout->body_lines + 32;
+    const size_t needed = (size_t)layout->body_lines + LINES_BYTES; /* the last members read */
+    assert(needed <= sizeof(body));
     *function = (struct function){.entry.check = frame->check,
                                   .name = SPAN_LITERAL("[Ruby function that is gone]"),
                                   .lines = {.entry_bytes = layout->line_bytes}};
@@ -111,13 +121,13 @@ static bool read_function(void *context, const struct interpreted_frame *frame,
     return true;
 }
 
-/* A frame's place is the instruction after the one that runs. */
-static uint32_t find_line(const struct function *function, uint64_t place)
+/* next: frame->position, the address of the instruction after the current one. */
+static uint32_t find_line(const struct function *function, uint64_t next)
 {
-    if (place < function->instructions || function->lines.entries.size == 0)
+    if (next < function->instructions || function->lines.entries.size == 0)
         return 0;
-    const uint64_t position = (place - function->instructions) / sizeof(uint64_t);
-    return ruby_lines_find(&function->lines, position ? position - 1 : 0);
+    const uint64_t word = (next - function->instructions) / sizeof(uint64_t);
+    return ruby_lines_find(&function->lines, word ? word - 1 : 0);
 }
 
 void ruby_codes_find(struct ruby_codes *codes, uint32_t process_id,
@@ -128,5 +138,5 @@ void ruby_codes_find(struct ruby_codes *codes, uint32_t process_id,
     *ret_name = (struct interpreter_name){.function = function->name,
                                           .file = function->file,
                                           .first_line = function->first_line,
-                                          .line = find_line(function, frame->place)};
+                                          .line = find_line(function, frame->position)};
 }

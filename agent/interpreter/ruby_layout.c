@@ -12,7 +12,7 @@
  * distance from one frame to the next. */
 #define FRAMES(frame_size)                                                                         \
     .thread_frame = 16, .thread_stack = 0, .frame_bytes = 40, .frame_previous = (frame_size),      \
-    .frame_environment = 32, .frame_code = 16, .frame_place = 0, .groups = INTERPRETER_STACKED,    \
+    .frame_environment = 32, .frame_code = 16, .frame_position = 0, .groups = INTERPRETER_STACKED, \
     CODE_WORDS(8, 64, 80)
 #define BODY                                                                                       \
     .body_size = 4, .body_instructions = 8, .body_path = 64, .body_label = 80,                     \

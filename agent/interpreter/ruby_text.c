@@ -22,7 +22,7 @@ static uint64_t word_at(const uint8_t *object, uint32_t offset)
 }
 
 bool ruby_text_find(const struct ruby_layout *layout, const uint8_t object[RUBY_OBJECT_BYTES],
-                    struct ruby_text_place *ret_place)
+                    struct ruby_text_location *ret_location)
 {
     const uint64_t flags = word_at(object, 0);
     const bool is_embedded = !(flags & FLAG_USER_1);
@@ -31,11 +31,11 @@ bool ruby_text_find(const struct ruby_layout *layout, const uint8_t object[RUBY_
     const uint64_t bytes = is_embedded && !layout->has_long_length
                                ? flags >> EMBEDDED_LENGTH_SHIFT & EMBEDDED_LENGTH_MASK
                                : word_at(object, LENGTH_OFFSET);
-    *ret_place = (struct ruby_text_place){
+    *ret_location = (struct ruby_text_location){
         .address = is_embedded ? 0 : word_at(object, TEXT_ADDRESS_OFFSET),
         .offset = layout->embedded_text,
         .bytes = bytes < RUBY_TEXT_MAX_BYTES ? (uint32_t)bytes : RUBY_TEXT_MAX_BYTES};
-    return is_embedded || ret_place->address;
+    return is_embedded || ret_location->address;
 }
 
 void ruby_text_clean(uint8_t *bytes, size_t size)
@@ -50,14 +50,15 @@ bool ruby_text_read(uint32_t process_id, const struct ruby_layout *layout, uint6
                     struct buf *text)
 {
     uint8_t object[RUBY_OBJECT_BYTES], bytes[RUBY_TEXT_MAX_BYTES];
-    struct ruby_text_place place;
+    struct ruby_text_location location;
     if (!process_memory_read(process_id, address, object, sizeof(object)) ||
-        !ruby_text_find(layout, object, &place) ||
-        !process_memory_read(process_id, place.address ? place.address : address + place.offset,
-                             bytes, place.bytes))
+        !ruby_text_find(layout, object, &location) ||
+        !process_memory_read(process_id,
+                             location.address ? location.address : address + location.offset, bytes,
+                             location.bytes))
         return false;
-    ruby_text_clean(bytes, place.bytes);
-    buf_append(text, bytes, place.bytes);
+    ruby_text_clean(bytes, location.bytes);
+    buf_append(text, bytes, location.bytes);
     return !buf_failed(text);
 }
 

@@ -12,7 +12,7 @@
 
 enum { RUBY_TEXT_MAX_BYTES = 4096, RUBY_OBJECT_BYTES = 40 };
 
-struct ruby_text_place {
+struct ruby_text_location {
     uint64_t address; /* 0: in the object, at offset */
     uint32_t offset;
     uint32_t bytes;
@@ -20,7 +20,7 @@ struct ruby_text_place {
 
 /* Finds the bytes of a string by a copy of its object; false: it is no string. */
 bool ruby_text_find(const struct ruby_layout *layout, const uint8_t object[RUBY_OBJECT_BYTES],
-                    struct ruby_text_place *ret_place);
+                    struct ruby_text_location *ret_location);
 /* If the bytes are not UTF-8, replaces all that are not ASCII by question marks. */
 void ruby_text_clean(uint8_t *bytes, size_t size);
 /* Append a string or a path of a process, cut after RUBY_TEXT_MAX_BYTES. False: it cannot be read.

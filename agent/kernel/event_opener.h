@@ -3,8 +3,8 @@
  *
  * The events of a CPU that comes online while the agent runs have to be opened then. The process is
  * forked before the agent drops its capabilities and keeps CAP_PERFMON and nothing else: no other
- * capability and no open file. Its only input are the requests of its parent, so the right stays
- * away from the code that reads what other programs wrote. It ends with its parent.
+ * capability and no open file. Its only input are the requests of its parent, so the code that
+ * reads data of other programs does not have the capability. It ends with its parent.
  *
  * Threads: one. The functions that open an event return a descriptor, or -1 with errno.
  */
@@ -22,8 +22,8 @@ struct event_opener;
 struct event_opener *event_opener_start(void);
 void event_opener_stop(struct event_opener *opener); /* NULL is a no-op */
 
-/* As perf_event_open_sampler and perf_event_open_side_band. They are called in this process and, if
- * that is forbidden and opener is not NULL, in the other one. */
+/* Like perf_event_open_sampler and perf_event_open_side_band, which are called in this process and,
+ * if that is forbidden and opener is not NULL, in the other one. */
 int event_opener_sampler(struct event_opener *opener, uint32_t cpu, uint32_t hz,
                          enum event_kind kind);
 int event_opener_side_band(struct event_opener *opener, uint32_t cpu, bool has_build_ids);

@@ -77,7 +77,7 @@ struct kernel_program {
     struct shard_window window;
     int shard_fds[UNWIND_SHARD_COUNT];   /* -1: there is no such shard */
     uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not mapped for reading */
-    uint32_t tally_turn;
+    uint32_t tally_phase;
     struct kernel_program_counts received; /* only its counts of samples and frames are used */
     int bpf_loop_error; /* errno with which the program with bpf_loop was refused; 0: it was not */
 };
@@ -160,9 +160,9 @@ static bool find_constant(const struct kernel_program *program, const char *name
     return false;
 }
 
-/* THREAD_SIZE of the kernel: 16 KiB on x86-64 and arm64, or a page if that is more. Kernels with
- * KASAN have twice that size; on these, samples taken in the kernel have no user frames, and their
- * `stop` (enum unwind_stop) states why. */
+/* The size of a kernel stack (THREAD_SIZE): 16 KiB on x86-64 and arm64, or a page if that is more.
+ * Kernels with KASAN have twice that size; on these, samples taken in the kernel have no user
+ * frames, and their `stop` (enum unwind_stop) states why. */
 static uint64_t kernel_stack_bytes(void)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -250,8 +250,8 @@ static int prepare_off_cpu(const struct kernel_program *program)
 static int prepare_tallies(const struct kernel_program *program)
 {
     int error = 0;
-    for (uint32_t turn = 0; !error && turn < 2 && program->options.has_tallies; turn++) {
-        struct bpf_map *map = bpf_object__find_map_by_name(program->object, tally_maps[turn]);
+    for (uint32_t phase = 0; !error && phase < 2 && program->options.has_tallies; phase++) {
+        struct bpf_map *map = bpf_object__find_map_by_name(program->object, tally_maps[phase]);
         error = map ? bpf_map__set_max_entries(map, SAMPLE_TALLIES_MAX) : -ENOENT;
     }
     return error;
@@ -360,7 +360,7 @@ static void unmap_shard(struct kernel_program *program, uint32_t index)
     program->shards[index] = NULL;
 }
 
-/* The kernel frees the shard once no run of a BPF program reads it any more. */
+/* The kernel frees the shard once no BPF program reads it any more. */
 static void destroy_shard(void *context, uint32_t index)
 {
     struct kernel_program *program = context;
@@ -444,51 +444,52 @@ void kernel_program_unmap_shards(struct kernel_program *program)
 }
 
 bool kernel_program_put_process(struct kernel_program *program, uint32_t process_id,
-                                uint64_t started_ns, const struct unwind_run *run,
+                                uint64_t started_ns, const struct unwind_mapping_list *list,
                                 const struct interpreter_process *interpreter)
 {
     const struct sample_process process = {.started_ns = started_ns,
                                            .published_ns = (uint64_t)clock_monotonic_ns(),
-                                           .run = *run,
+                                           .list = *list,
                                            .interpreter = *interpreter};
     return bpf_map_update_elem(program->processes_fd, &process_id, &process, BPF_ANY) == 0;
 }
 
 void kernel_program_remove_process(struct kernel_program *program, uint32_t process_id,
-                                   const struct unwind_run *run)
+                                   const struct unwind_mapping_list *list)
 {
     struct sample_process process;
     if (bpf_map_lookup_elem(program->processes_fd, &process_id, &process) == 0 &&
-        memcmp(&process.run, run, sizeof(*run)) == 0)
+        memcmp(&process.list, list, sizeof(*list)) == 0)
         (void)bpf_map_delete_elem(program->processes_fd, &process_id);
 }
 
-/* Empties the map of a turn before the turn begins again. A BPF program that was delayed may have
- * added keys to it after the agent had read it. The first samples of these keys are in an earlier
- * window, so counts under the keys would have no stack. */
-static void drop_late_tallies(const struct kernel_program *program, uint32_t turn)
+/* Empties the map of a phase before the phase begins again. A BPF program that was delayed may have
+ * added keys to the map after the agent had read it. The first samples of these keys are in an
+ * earlier window, so counts under the keys would have no stack. */
+static void drop_late_tallies(const struct kernel_program *program, uint32_t phase)
 {
-    const int fd = map_fd(program, tally_maps[turn]);
+    const int fd = map_fd(program, tally_maps[phase]);
     uint64_t key;
     while (bpf_map_get_next_key(fd, NULL, &key) == 0 && bpf_map_delete_elem(fd, &key) == 0)
         ;
 }
 
-uint32_t kernel_program_turn_tallies(struct kernel_program *program)
+uint32_t kernel_program_switch_tallies(struct kernel_program *program)
 {
-    const uint32_t zero = 0, ended = program->tally_turn;
-    program->tally_turn = ended ^ 1;
-    drop_late_tallies(program, program->tally_turn);
-    (void)bpf_map_update_elem(map_fd(program, "tally_turn"), &zero, &program->tally_turn, BPF_ANY);
+    const uint32_t zero = 0, ended = program->tally_phase;
+    program->tally_phase = ended ^ 1;
+    drop_late_tallies(program, program->tally_phase);
+    (void)bpf_map_update_elem(map_fd(program, "tally_phase"), &zero, &program->tally_phase,
+                              BPF_ANY);
     return ended;
 }
 
-void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
+void kernel_program_take_tallies(struct kernel_program *program, uint32_t phase,
                                  void (*take)(void *context, uint64_t key,
                                               const struct sample_tally *tally),
                                  void *context)
 {
-    const int fd = map_fd(program, tally_maps[turn]);
+    const int fd = map_fd(program, tally_maps[phase]);
     uint64_t key, next;
     struct sample_tally tally;
     bool has_key = bpf_map_get_next_key(fd, NULL, &key) == 0;
@@ -561,8 +562,8 @@ static enum err_code load_either(struct kernel_program *program, struct err *err
         error = 0;
         code = load_with_retries(program, &error, err);
     }
-    /* Which message: a feature that the kernel lacks, else the verifier, else the errno. Without
-     * the right to load programs (EPERM) all features seem to be missing. */
+    /* Chooses the message: a feature that the kernel lacks, else the verifier, else the errno.
+     * Without the right to load programs (EPERM) all features seem to be missing. */
     if (!code && error && error != -EPERM)
         code = kernel_features_check(&program->features, err);
     if (!code && error == -EACCES && program->features.has_ring)

@@ -3,7 +3,7 @@
  *
  * One program takes a sample at every tick of a perf event on each CPU and writes it to a ring
  * buffer, which kernel_program_read empties. Processor time is sampled by a timer of the kernel
- * (event_kind.h says why), other events by their counters.
+ * (the reason is in event_kind.h), other events by their counters.
  *
  * Threads: one. The ring buffer contains what our own program wrote, so only sizes are checked;
  * names and addresses in it come from any process.
@@ -25,7 +25,7 @@ struct kernel_program_options {
     uint32_t frequency_hz; /* samples per second on each CPU */
     enum event_kind event;
     bool has_targets; /* sample only processes of kernel_program_add_target and their children */
-    /* The fraction of thread switches, from 0 to 1, that is recorded as SAMPLE_SWITCH_OUT; 0: none.
+    /* The fraction of thread switches, from 0 to 1, that is recorded; 0: none.
      */
     double off_cpu_fraction;
     bool has_no_tables;     /* unwind by frame pointers only */
@@ -66,8 +66,10 @@ void kernel_program_stop(struct kernel_program *program);
 enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t process_id,
                                         bool *ret_is_new, struct err *err) MUST_USE;
 
-/* The memory from which the BPF programs read unwind tables and runs (struct unwind_run: the
- * published mappings of a process); pass it to unwind_maps_create. `program` owns the memory. */
+/* The memory from which the BPF programs read unwind tables and mapping lists (struct
+ * unwind_mapping_list: the published mappings of a process); pass it to unwind_maps_create.
+ * `program` owns the memory.
+ */
 struct unwind_memory;
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
 /* Gives user_unwinder read access to this memory. Shards that are read or written stay mapped in
@@ -75,28 +77,28 @@ void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_
 struct unwind_memory_reader;
 void kernel_program_tables(struct kernel_program *program, struct unwind_memory_reader *ret_tables);
 void kernel_program_unmap_shards(struct kernel_program *program);
-/* Publishes the mappings of a process and where its interpreter's frames are. started_ns as in
- * struct sample_event, 0: not known. False: there are too many processes. */
+/* Publishes the mappings of a process and the layout of its interpreter. started_ns as in struct
+ * sample_event, 0: not known. False: there are too many processes. */
 struct interpreter_process;
-struct unwind_run;
+struct unwind_mapping_list;
 bool kernel_program_put_process(struct kernel_program *program, uint32_t process_id,
-                                uint64_t started_ns, const struct unwind_run *run,
+                                uint64_t started_ns, const struct unwind_mapping_list *list,
                                 const struct interpreter_process *interpreter);
-/* Removes a process that has ended, unless another run was published for its number meanwhile: then
- * the number belongs to a new process. */
+/* Removes a process that has ended, unless another mapping list was published for its number
+ * meanwhile: then the number belongs to a new process. */
 void kernel_program_remove_process(struct kernel_program *program, uint32_t process_id,
-                                   const struct unwind_run *run);
+                                   const struct unwind_mapping_list *list);
 
 /*
- * With has_tallies: switches to the other map of tallies (bpf/tally.bpf.h). From now on the first
- * sample of each stack is sent again. Returns the turn that has ended, 0 or 1; the keys of a turn
- * have its number as their lowest bit. Call kernel_program_read first and then
- * kernel_program_take_tallies, because the ring may still contain samples of that turn.
+ * With has_tallies: ends the phase of the tallies and begins the next one, in the other of two maps
+ * (bpf/tally.bpf.h). From then on the first sample of each stack is sent again. Returns the phase
+ * that has ended, 0 or 1, which is the lowest bit of its keys. Call kernel_program_read first and
+ * then kernel_program_take_tallies, because the ring may still contain samples of that phase.
  */
-uint32_t kernel_program_turn_tallies(struct kernel_program *program);
+uint32_t kernel_program_switch_tallies(struct kernel_program *program);
 struct sample_tally;
-/* Calls take for each key that has counts in the map of an ended turn, and empties the map. */
-void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
+/* Calls take for each key with counts in the map of a phase that has ended, and empties the map. */
+void kernel_program_take_tallies(struct kernel_program *program, uint32_t phase,
                                  void (*take)(void *context, uint64_t key,
                                               const struct sample_tally *tally),
                                  void *context);

@@ -148,7 +148,7 @@ static bool read_proc(struct search *search, const char *name, struct buf *text)
     return !code || (code == ERR_TOO_LARGE && text->size);
 }
 
-/* The same for texts that the kernel reads from the memory of the process. */
+/* Adds such a label from a text that the kernel reads from the memory of the process. */
 static bool read_own_text(struct search *search, const char *name, struct buf *text)
 {
     buf_clear(text);

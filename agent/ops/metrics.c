@@ -29,8 +29,9 @@ static void append_gauge(struct buf *text, const char *name, const char *help, u
 
 static void append_stacks(const struct agent_counts *agent, struct buf *text)
 {
-    append_head(text, "stacks_total", "counter",
-                "Walked stacks, by why the walk ended; root and root-zero are whole.");
+    append_head(
+        text, "stacks_total", "counter",
+        "Unwound stacks, by the reason why unwinding ended; root and root-zero are complete.");
     for (uint32_t i = 1; i < UNWIND_STOP_COUNT; i++)
         buf_printf(text, "perfolio_agent_stacks_total{stop=\"%s\"} %" PRIu64 "\n",
                    unwind_stop_name((enum unwind_stop)i), agent->stops[i]);
@@ -40,7 +41,7 @@ static void append_interpreters(const struct interpreter_counts *counts, struct 
 {
     append_head(text, "interpreters", "gauge",
                 "Processes whose interpreter is ready or starting, and those refused since the "
-                "start, by why.");
+                "start, by reason.");
     for (uint32_t kind = 0; kind < INTERPRETER_KINDS; kind++) {
         for (uint32_t i = 0; i < INTERPRETER_OUTCOME_COUNT; i++)
             buf_printf(
@@ -57,80 +58,88 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
                  agent->off_cpu);
     append_count(text, "tallied_samples_total",
                  "Samples counted in the kernel (--aggregate=kernel).", agent->tallied);
-    append_count(text, "lost_samples_total", "Samples lost, as the ring was full.",
+    append_count(text, "lost_samples_total", "Samples lost because the ring buffer was full.",
                  agent->lost_samples);
-    append_count(text, "lost_events_total", "Events of processes lost; /proc was read again.",
+    append_count(text, "lost_events_total", "Process events lost; /proc was read again.",
                  agent->lost_events);
     append_count(text, "restarted_cpus_total",
-                 "Processors that came online or returned, and are sampled since.",
+                 "Processors that came online or returned, and are sampled since then.",
                  agent->restarted_cpus);
     append_gauge(text, "unsampled_cpus", "Online processors that cannot be sampled.",
                  agent->unsampled_cpus);
-    append_count(text, "foreign_samples_total", "Samples outside of the agent's PID namespace.",
-                 agent->foreign);
-    append_count(text, "unwanted_samples_total", "Samples left out by rules.", agent->unwanted);
+    append_count(text, "foreign_samples_total",
+                 "Samples of processes outside of the agent's PID namespace.", agent->foreign);
+    append_count(text, "unwanted_samples_total", "Samples that relabelling rules left out.",
+                 agent->unwanted);
     append_count(
         text, "refused_total",
         "Processes, mappings, off-CPU intervals, unwind tables and processes' names of code that "
         "did not fit.",
         agent->refused);
-    append_count(text, "left_out_names_total",
-                 "Users, and processes of root, of whom not all names fit a batch, for each batch.",
-                 agent->left_out_names);
-    append_count(text, "failed_tables_total", "Unwind tables that could not be made.",
+    append_count(
+        text, "left_out_names_total",
+        "Users, and processes of root, whose names did not all fit a batch, summed over batches.",
+        agent->left_out_names);
+    append_count(text, "failed_tables_total", "Unwind tables that could not be built.",
                  agent->failed_tables);
     append_stacks(agent, text);
-    append_count(text, "short_of_memory_seconds_total",
-                 "Seconds above the memory limit, in which nothing new was taken on.",
-                 agent->short_seconds);
-    append_gauge(text, "resident_memory_bytes", "Memory of the agent.", agent->memory_bytes);
-    append_count(text, "interpreted_frames_total", "Frames of interpreters' functions.",
+    append_count(
+        text, "short_of_memory_seconds_total",
+        "Seconds above the memory limit, in which no tables were built and no JIT names were read.",
+        agent->short_seconds);
+    append_gauge(text, "resident_memory_bytes", "Resident memory of the agent.",
+                 agent->memory_bytes);
+    append_count(text, "interpreted_frames_total", "Frames of interpreted functions.",
                  agent->interpreted_frames);
     append_interpreters(&agent->interpreters, text);
-    append_gauge(text, "processes", "Processes that are known.", agent->processes);
-    append_gauge(text, "mappings", "Their mappings.", agent->mappings);
+    append_gauge(text, "processes", "Known processes.", agent->processes);
+    append_gauge(text, "mappings", "Executable mappings of known processes.", agent->mappings);
     append_gauge(text, "binaries", "Mapped files.", agent->binaries);
     append_gauge(text, "unread_binaries", "Mapped files that could not be read.",
                  agent->unread_binaries);
     append_gauge(text, "tables", "Unwind tables.", agent->tables);
-    append_gauge(text, "table_memory_bytes", "Memory taken for unwind tables.", agent->shard_bytes);
+    append_gauge(text, "table_memory_bytes", "Kernel memory of unwind tables.", agent->shard_bytes);
 }
 
 static void append_symbols(const struct symbol_uploader_counts *symbols, struct buf *text)
 {
-    append_count(text, "symbols_asked_total", "Binaries of which names were looked for.",
+    append_count(text, "symbols_asked_total", "Binaries for which the server was queried.",
                  symbols->queried);
-    append_count(text, "symbols_known_total", "Of them, the server had names of.", symbols->known);
+    append_count(text, "symbols_known_total", "Queried binaries for which the server had names.",
+                 symbols->known);
     append_count(text, "symbols_sent_total", "Symbol tables sent.", symbols->sent_tables);
     append_count(text, "symbols_sent_files_total", "Debug files sent.", symbols->sent_files);
-    append_count(text, "symbols_sent_bytes_total", "Bytes of both.", symbols->sent_bytes);
+    append_count(text, "symbols_sent_bytes_total", "Bytes of sent symbol tables and debug files.",
+                 symbols->sent_bytes);
     append_count(text, "symbols_nameless_total", "Binaries without names on this host.",
                  symbols->nameless);
     append_count(text, "symbols_failed_total", "Tables that could not be built, or were refused.",
                  symbols->failed);
-    append_gauge(text, "symbols_waiting", "Binaries that wait.", symbols->waiting);
+    append_gauge(text, "symbols_waiting", "Binaries that wait for a query or a symbol table.",
+                 symbols->waiting);
 }
 
 void metrics_append(const struct metrics *metrics, struct buf *text)
 {
     append_agent(metrics->agent, text);
-    append_count(text, "sent_batches_total", "Batches that the server took.",
+    append_count(text, "sent_batches_total", "Batches that the server accepted.",
                  metrics->uploader->sent_batches);
     append_count(text, "sent_bytes_total", "Bytes of them.", metrics->uploader->sent_bytes);
-    append_count(text, "failed_tries_total", "Sendings that failed and are tried again.",
+    append_count(text, "failed_tries_total",
+                 "Attempts to send a batch that failed and are retried.",
                  metrics->uploader->failed_tries);
-    append_count(text, "refused_batches_total", "Batches that the server will never take.",
+    append_count(text, "refused_batches_total", "Batches that the server refused for good.",
                  metrics->uploader->refused_batches);
-    append_count(text, "lost_batches_total", "Batches that could not be made or kept.",
+    append_count(text, "lost_batches_total", "Batches that could not be encoded or stored.",
                  metrics->lost_batches);
     append_count(text, "dropped_batches_total",
-                 "Batches in the spool that made room for others, or could not be read.",
+                 "Batches that were deleted from the spool for newer ones, or could not be read.",
                  metrics->spool->dropped_batches);
-    append_count(text, "kept_batches_total", "Batches put into the spool, or --offline-dir.",
+    append_count(text, "kept_batches_total", "Batches written to the spool or to --offline-dir.",
                  metrics->spool->put_batches);
     append_count(text, "kept_bytes_total", "Bytes of them.", metrics->spool->put_bytes);
     append_symbols(metrics->symbols, text);
-    if (metrics->is_offline) /* offline, batches are taken from the folder by others */
+    if (metrics->is_offline) /* offline, other programs move the batches elsewhere */
         return;
     append_gauge(text, "spool_batches", "Batches that wait.", metrics->spool->batches);
     append_gauge(text, "spool_bytes", "Bytes of them.", metrics->spool->bytes);

@@ -23,10 +23,10 @@ enum {
 
 struct entry {
     struct binary binary;
-    char key[KEY_BYTES]; /* "": the place is free */
+    char key[KEY_BYTES]; /* "": the entry is free */
     uint64_t key_hash;
     uint32_t ref_count;
-    uint64_t owner; /* whose quota it counts against; 0: nobody's */
+    uint64_t owner; /* the owner whose quota it counts against; 0: none */
     int64_t unused_ns;
 };
 
@@ -141,7 +141,7 @@ static bool make_room(struct binaries *binaries, uint64_t owner)
     return may_add(binaries, owner);
 }
 
-static uint32_t free_place(struct binaries *binaries)
+static uint32_t free_entry(struct binaries *binaries)
 {
     for (uint32_t i = 0; binaries->used < binaries->count && i < binaries->count; i++) {
         if (binaries->entries[i].key[0] == 0)
@@ -149,9 +149,9 @@ static uint32_t free_place(struct binaries *binaries)
     }
     if (binaries->count == BINARIES_MAX)
         return BINARY_NONE;
-    const uint32_t place = binaries->count;
-    vec_reserve_zeroed(binaries->entries, binaries->count, place ? place + 1 : FIRST_ENTRIES);
-    return place;
+    const uint32_t number = binaries->count;
+    vec_reserve_zeroed(binaries->entries, binaries->count, number ? number + 1 : FIRST_ENTRIES);
+    return number;
 }
 
 /* ---- reading ---- */
@@ -264,15 +264,15 @@ static uint32_t add_entry(struct binaries *binaries, const char *key,
                           const struct binary_source *source, const struct elf_file *file,
                           const struct stat *status)
 {
-    const uint32_t place = make_room(binaries, source->owner) ? free_place(binaries) : BINARY_NONE;
-    if (place == BINARY_NONE)
+    const uint32_t number = make_room(binaries, source->owner) ? free_entry(binaries) : BINARY_NONE;
+    if (number == BINARY_NONE)
         return BINARY_NONE;
-    fill_entry(&binaries->entries[place], key, source, file, status);
-    binaries->entries[place].owner = source->owner;
-    binaries->entries[place].binary.serial = ++binaries->last_serial;
+    fill_entry(&binaries->entries[number], key, source, file, status);
+    binaries->entries[number].owner = source->owner;
+    binaries->entries[number].binary.serial = ++binaries->last_serial;
     binaries->used++;
     binaries->unused_kept++;
-    return place;
+    return number;
 }
 
 uint32_t binaries_take(struct binaries *binaries, const struct binary_source *source)

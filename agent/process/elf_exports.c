@@ -48,12 +48,12 @@ static bool find_dynamic(int fd, uint64_t *ret_offset, uint32_t *ret_count)
 
 static void take_entry(struct elf_exports *symbols, const Elf64_Dyn *entry)
 {
-    uint64_t *place = entry->d_tag == DT_SYMTAB     ? &symbols->symbols
-                      : entry->d_tag == DT_STRTAB   ? &symbols->strings
-                      : entry->d_tag == DT_GNU_HASH ? &symbols->hash
-                                                    : NULL;
-    if (place && !find_offset(symbols->file, entry->d_un.d_ptr, place))
-        *place = 0;
+    uint64_t *offset = entry->d_tag == DT_SYMTAB     ? &symbols->symbols
+                       : entry->d_tag == DT_STRTAB   ? &symbols->strings
+                       : entry->d_tag == DT_GNU_HASH ? &symbols->hash
+                                                     : NULL;
+    if (offset && !find_offset(symbols->file, entry->d_un.d_ptr, offset))
+        *offset = 0;
 }
 
 bool elf_exports_init(struct elf_exports *symbols, int fd, const struct elf_file *file)

@@ -4,8 +4,8 @@
  * Reading the memory of a process, or opening a file by its path, can wait for a FUSE file system
  * whose server, a program of any user, does not respond; then not even SIGKILL ends the reader. So
  * a privileged agent makes such calls in a helper process. If the helper is blocked for a few
- * seconds, it is abandoned, another one takes its place, and nothing is read for processes of the
- * same owner (process_file.h) for some minutes.
+ * seconds, it is abandoned and replaced, and nothing is read for processes of the same owner
+ * (process_file.h) for some minutes.
  *
  * The helper is a fork that shares a socket and a buffer with its parent and ends with it. If the
  * agent has no privileges, the function is called directly: a user can then block only a command of

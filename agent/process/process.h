@@ -1,10 +1,11 @@
 /*
- * process: one process: its identity, its executable mappings, and what other modules keep for it.
+ * process: one process: its identity, its executable mappings, and the data that other modules keep
+ * for it.
  *
  * processes (agent/process/processes.h) creates, fills and frees every struct process; it is
- * borrowed by all others. Several modules keep their state of a process in it, because a lookup
- * table of their own would cost a lookup for each sample; the members say which module owns them.
- * One thread.
+ * borrowed by all others. Several modules keep their state of a process in it, because a table of
+ * their own would cost a look-up for each sample; a comment at the members names the module that
+ * owns them. One thread.
  */
 #ifndef AGENT_PROCESS_PROCESS_H
 #define AGENT_PROCESS_PROCESS_H
@@ -33,7 +34,7 @@ struct process_mapping {
 struct process {
     uint32_t process_id;
     uint32_t parent_id;
-    uint32_t shown_id;   /* thread whose folder in /proc shows the process: the first that runs */
+    uint32_t shown_id;   /* the thread whose folder in /proc is read: the first one that runs */
     uint64_t started_ns; /* since boot; 0: not known yet */
     bool is_start_exact; /* false: started_ns comes from /proc, which counts hundredths of 1 s */
     char name[PROCESS_NAME_BYTES];
@@ -50,10 +51,11 @@ struct process {
     struct process *next; /* in its bucket of struct processes */
 
     /* Scans of /proc/PID (processes_scan.c). */
-    int64_t scan_ns;   /* earliest time of the next scan */
-    bool is_scan_due;  /* a sweep scans it: too many map events, or no time for a scan */
-    bool has_refused;  /* a mapping was refused since the last scan: the next scan retries it */
-    uint32_t left_out; /* mappings since the last scan for which there was no room here */
+    int64_t scan_ns;  /* earliest time of the next scan */
+    bool is_scan_due; /* a sweep scans it: too many map events, or no time for a scan */
+    bool has_refused; /* a mapping was refused since the last scan, and the next scan tries it again
+                       */
+    uint32_t left_out;         /* mappings since the last scan that did not fit into `mappings` */
     uint32_t counted_left_out; /* the largest left_out so far, which the counts include */
     int64_t map_second_ns;     /* when the second began in which map_event_count is counted */
     uint32_t map_event_count;
@@ -69,12 +71,12 @@ struct process {
     int64_t sampled_ns; /* window: begin of the last window that had a sample; 0: none */
 
     /* unwind_publisher */
-    uint64_t run_owner;    /* owner that the run is counted for (unwind_maps.h); 0: none */
-    struct unwind_run run; /* the mappings as the kernel program has them */
-    bool has_run;
-    int64_t published_ns; /* when the run was published */
+    uint64_t list_owner; /* owner whose quota `list` counts against (unwind_maps.h); 0: none */
+    struct unwind_mapping_list list; /* the mappings as the kernel program has them */
+    bool has_list;
+    int64_t published_ns; /* when `list` was published */
     bool is_queued;       /* in the queue of processes to publish */
-    bool is_run_refused;  /* there was no room for its run */
+    bool is_list_refused; /* there was no room for `list` */
     bool is_retry_queued; /* in the queue of processes to publish again within a second */
     struct process *next_queued;
 };
@@ -104,7 +106,7 @@ static inline const struct process_mapping *process_find_mapping(const struct pr
 
 /* Whether all known threads have ended: /proc shows nothing of the process any more. */
 bool process_has_ended(const struct process *process);
-/* Like !process_has_ended, but also asks the kernel, because the exit event can be lost. */
+/* Like !process_has_ended, but also queries the kernel, because the exit event can be lost. */
 bool process_is_alive(const struct process *process);
 /* The owner that its resources are counted for (process_file_owner). Determined once for each
  * program that it executes and for each scan of /proc. */

@@ -11,9 +11,10 @@
  * their addresses have no binary.
  *
  * Limits on work: after 256 map events of one process in a second, further ones only mark the
- * process for a scan of /proc/PID. One process is scanned at most once a second and for a tenth of
- * the time. All known processes together get a tenth of the time for scans that a sample needs at
- * once, and another tenth for scans in sweeps.
+ * process for a scan of /proc/PID. One process is scanned at most once a second, which takes at
+ * most a tenth of the elapsed time. Immediate scans, which a sample triggers, take at most a tenth
+ * of the elapsed time for all known processes together; scans by processes_sweep take at most
+ * another tenth.
  *
  * Threads: one.
  */
@@ -55,7 +56,7 @@ struct processes_counts {
     uint64_t refused_processes;
     uint64_t refused_mappings;
     uint64_t scans;        /* of the whole of /proc */
-    uint64_t failed_scans; /* of them */
+    uint64_t failed_scans; /* included in scans */
 };
 
 struct processes *processes_create(struct binaries *binaries,
@@ -74,20 +75,22 @@ void processes_apply(struct processes *processes, const struct process_event *ev
 
 /*
  * The process of a sample, by number and start time (0: not known); it is read from /proc when it
- * is new. NULL: there are too many processes. Borrowed until the next call of another function.
+ * is new. NULL: there are too many processes. Borrowed until processes_apply, processes_sweep or
+ * processes_destroy is called, or processes_find with its number and another start time.
  */
 struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);
 /* The process of that number as it is known; NULL: it is not known. */
 const struct process *processes_get(struct processes *processes, uint32_t process_id);
-/* As process_find_mapping; where there is no mapping, scans /proc/PID first if the last scan was
- * more than a second ago and there is time for it. */
+/* Finds the mapping of an address. If there is none, rescans /proc/PID first, unless the last scan
+ * is less than a second ago or no time for scans is left. */
 const struct process_mapping *processes_find_mapping(struct processes *processes,
                                                      struct process *process, uint64_t address);
 
-/* To be called once a second: frees processes that ended more than 3 s ago, rescans /proc after
- * lost events, and scans single processes that had too many map events or refused mappings, for at
- * most 50 ms in one call; the next call continues. */
+/* To be called once a second: frees processes whose first thread ended more than 3 s ago and of
+ * which no other thread runs, rescans /proc after lost events, and scans single processes that had
+ * too many map events or refused mappings, for at most 50 ms in one call; the next call continues.
+ */
 void processes_sweep(struct processes *processes, int64_t now_ns);
 
 void processes_count(const struct processes *processes, struct processes_counts *ret_counts);

@@ -8,8 +8,8 @@
 enum { MAP_EVENTS_MAX = 256 }; /* per process and second; more events cause a scan of /proc/PID */
 
 /* Whether a further map event exceeds MAP_EVENTS_MAX. The start of a program takes about a hundred
- * mappings. Without the limit, the agent would read a file that a program maps and unmaps in a loop
- * each time, while events of other processes are lost. */
+ * mappings. Without the limit, a program that maps and unmaps a file in a loop would make the agent
+ * read that file each time, and events of other processes would be lost. */
 static bool exceeds_map_events(struct process *process, int64_t time_ns)
 {
     if (time_ns - process->map_second_ns >= CLOCK_NS_PER_S) {
@@ -48,6 +48,8 @@ static void apply_name(struct processes *processes, const struct process_event *
     if (!process)
         return;
     if (event->is_exec) {
+        /* The new program has one thread and no mappings: everything that was derived from the old
+         * program, its threads or its mappings is reset. */
         processes_drop_program(processes, process);
         process->is_known = true;
         process->is_kernel_thread = false;
@@ -85,7 +87,8 @@ static void apply_fork(struct processes *processes, const struct process_event *
         process->is_kernel_thread = parent->is_kernel_thread;
         process->is_scan_due = parent->is_scan_due;
         process->has_refused = parent->has_refused;
-        /* A child belongs to the same user; processes of root are owners of their own. */
+        /* A child has the owner of its parent if that is a user. A process of root is its own
+         * owner, which is determined when it is needed (0). */
         process->owner = process_file_is_user(parent->owner) ? parent->owner : 0;
         snprintf(process->name, sizeof(process->name), "%s", parent->name);
         processes_copy_mappings(processes, process, parent);
@@ -97,8 +100,8 @@ static void apply_fork(struct processes *processes, const struct process_event *
     }
 }
 
-/* A process can outlive its first thread. /proc shows its files through another thread, so those
- * that failed to open are tried again by a scan. */
+/* A process can outlive its first thread. Its files are then visible through another thread in
+ * /proc, and a scan opens those that failed before. */
 static void apply_exit(struct processes *processes, const struct process_event *event)
 {
     struct process *process = *processes_slot(processes, event->process_id);

@@ -64,10 +64,11 @@ void processes_scan_soon(struct processes *processes, struct process *process, i
 void processes_scan_after_loss(struct processes *processes, int64_t now_ns);
 /* Scans processes that wait for a scan, for at most 50 ms. */
 void processes_scan_waiting(struct processes *processes, int64_t now_ns);
-/* Whether the thread that showed the process in /proc has ended and another one was found. */
+/* Looks for the thread whose folder in /proc shows the process (shown_id). True: the previous one
+ * has ended, and another thread replaces it. */
 bool processes_find_other_thread(struct process *process);
-/* For a process whose first thread ended a while ago: whether no other thread runs. If one does,
- * the process is kept for another while. */
+/* For a process whose first thread ended more than 3 s ago: whether no other thread runs. If one
+ * does, the process is kept for another 3 s. */
 bool processes_has_no_threads(struct process *process, int64_t now_ns);
 
 #endif

@@ -39,8 +39,8 @@
 enum {
     ENTRIES_MAX = 4 << 20, /* locations of all stacks: about 20 MB */
     MEMORY_MAX_BYTES = 256 << 20,
-    /* A window that is full of texts is taken this long after the last one at the earliest.
-     * Otherwise a program that invents names would fill the spool with them. */
+    /* Minimum time between two windows that are taken early because they are full of texts.
+     * Otherwise a program that generates names would fill the spool with them. */
     FULL_TEXT_PAUSE_S = 10,
     VALUES_MAX = 4,
     LABELS_MAX = 3,
@@ -303,9 +303,9 @@ void window_add_tally(struct window *window, uint64_t key, const struct sample_t
 void window_add_off_cpu(struct window *window, struct process *process,
                         const struct sample_event *event, int64_t duration_ns)
 {
-    const double share = window->options.off_cpu_fraction;
-    const int64_t scaled_ns = (int64_t)((double)duration_ns / share);
-    const int64_t count = (int64_t)(1 / share + 0.5);
+    const double fraction = window->options.off_cpu_fraction;
+    const int64_t scaled_ns = (int64_t)((double)duration_ns / fraction);
+    const int64_t count = (int64_t)(1 / fraction + 0.5);
     if (is_for_otlp(window))
         add_sample(window, process, event, (const int64_t[VALUES_MAX]){0, scaled_ns});
     else if (window->options.off_cpu == WINDOW_OFF_CPU_AS_WALL)

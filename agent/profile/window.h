@@ -4,8 +4,9 @@
  * Samples with equal stacks and labels are added up. Addresses are ELF addresses, and mappings
  * start at the ELF address of their first byte, so that equal code has equal addresses in all
  * processes; names are found later, by build id. Functions of the kernel, of the vDSO and of JIT
- * code are named here and have no address: it would reveal where this kernel is, and means nothing
- * on other hosts. JIT code without a name is looked up once more when the window is taken.
+ * code are named here and have no address: the address would reveal where this kernel is loaded,
+ * and has no meaning on other hosts. JIT code without a name is looked up once more when the window
+ * is taken.
  *
  * Sample types: samples and, for people, the event: cpu in nanoseconds, or the counted events since
  * the last sample. Off-CPU intervals have the type off_cpu, in nanoseconds, and for people also

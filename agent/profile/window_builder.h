@@ -28,7 +28,7 @@ struct interpreter_name;
 
 enum { WINDOW_NAME_MAX_BYTES = 512 }; /* names that processes chose are cut to this size */
 
-/* Called when something of an owner is left out, for the first time in a window. */
+/* Called when a name or an entry of an owner is left out for the first time in a window. */
 typedef void window_left_out(void *context, uint32_t process_id);
 
 struct window_builder {
@@ -51,7 +51,7 @@ void window_builder_begin(struct window_builder *builder, const struct profile_l
 /* Ends the window: frees what profile_builder_take has left. */
 void window_builder_end(struct window_builder *builder);
 
-/* Sets the owner of everything that is added from now on, and the process to name if something is
+/* Sets the owner of all that is added from now on, and the process that is reported if something is
  * left out. */
 void window_builder_set_owner(struct window_builder *builder, uint64_t owner, uint32_t process_id);
 /* Charges the owner for the table entries added since window_builder_set_owner. */

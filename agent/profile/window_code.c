@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { UNNAMED_MAX = 65536, HASTY_MAX_MS = 200, PATIENT_MAX_MS = 5000 };
+enum { UNNAMED_MAX = 65536, SHORT_READ_MAX_MS = 200, LONG_READ_MAX_MS = 5000 };
 
 /* An address without a name. Its bytes are the key of a map, so all members have 8 bytes: there is
  * no padding. */
@@ -28,8 +28,8 @@ struct window_code {
     struct window_builder *builder;
     const struct binaries *binaries;
     struct jit_budget *budget;
-    struct arena *arena;             /* of the addresses without a name; NULL: there are none */
-    struct map_bytes unnamed_places; /* from a struct unnamed to its index in the arrays */
+    struct arena *arena;              /* of the addresses without a name; NULL: there are none */
+    struct map_bytes unnamed_indexes; /* from a struct unnamed to its index in the arrays */
     struct unnamed **unnamed;
     uint32_t *unnamed_locations;
     uint32_t unnamed_count;
@@ -61,30 +61,31 @@ void window_code_clear(struct window_code *code)
     for (uint32_t i = 0; i < code->unnamed_count; i++)
         jit_symbols_release(code->unnamed[i]->names);
     code->unnamed_count = 0;
-    map_bytes_fini(&code->unnamed_places);
-    code->unnamed_places = (struct map_bytes){0};
+    map_bytes_fini(&code->unnamed_indexes);
+    code->unnamed_indexes = (struct map_bytes){0};
     arena_destroy(code->arena);
     code->arena = NULL;
 }
 
-static struct profile_line place_line(struct window_code *code, const struct jitdump_place *place)
+static struct profile_line line_of(struct window_code *code, const struct jitdump_location *symbol)
 {
-    return window_builder_line(
-        code->builder, &(struct interpreter_name){
-                           .function = place->function, .file = place->file, .line = place->line});
+    return window_builder_line(code->builder,
+                               &(struct interpreter_name){.function = symbol->function,
+                                                          .file = symbol->file,
+                                                          .line = symbol->line});
 }
 
 /* distinguisher: 0, or a number that keeps the location apart from others of the same line. */
-static uint32_t place_location(struct window_code *code, const struct jitdump_place *place,
-                               uint64_t distinguisher)
+static uint32_t location_of(struct window_code *code, const struct jitdump_location *symbol,
+                            uint64_t distinguisher)
 {
-    const struct profile_line line = place_line(code, place);
+    const struct profile_line line = line_of(code, symbol);
     const struct profile_location location = {.mapping = PROFILE_NONE, .address = distinguisher};
     return window_builder_location(code->builder, &location, &line);
 }
 
 static uint32_t keep_unnamed(struct window_code *code, const struct unnamed *unnamed,
-                             const struct jitdump_place *place)
+                             const struct jitdump_location *symbol)
 {
     if (code->unnamed_count == code->unnamed_capacity) {
         const uint32_t capacity = code->unnamed_capacity ? 2 * code->unnamed_capacity : 64;
@@ -98,9 +99,9 @@ static uint32_t keep_unnamed(struct window_code *code, const struct unnamed *unn
     const uint32_t number = code->unnamed_count++;
     *kept = *unnamed;
     (void)jit_symbols_keep(kept->names);
-    map_bytes_add(&code->unnamed_places, span_of(kept, sizeof(*kept)), number);
+    map_bytes_add(&code->unnamed_indexes, span_of(kept, sizeof(*kept)), number);
     code->unnamed[number] = kept;
-    return code->unnamed_locations[number] = place_location(code, place, number + UINT64_C(1));
+    return code->unnamed_locations[number] = location_of(code, symbol, number + UINT64_C(1));
 }
 
 static uint32_t unnamed_location(struct window_code *code, const struct process *process,
@@ -110,15 +111,15 @@ static uint32_t unnamed_location(struct window_code *code, const struct process 
                                     .address = address,
                                     .process_id = process->process_id,
                                     .is_mapped = is_mapped};
-    const struct jitdump_place place = {
+    const struct jitdump_location symbol = {
         .function = is_mapped ? SPAN_LITERAL(WINDOW_CODE_WITHOUT_NAME) : SPAN_LITERAL("[unknown]")};
     const uint32_t known =
-        map_bytes_find(&code->unnamed_places, span_of(&unnamed, sizeof(unnamed)));
+        map_bytes_find(&code->unnamed_indexes, span_of(&unnamed, sizeof(unnamed)));
     if (known != MAP_ABSENT)
         return code->unnamed_locations[known];
     return code->unnamed_count < UNNAMED_MAX && code->builder->owner_has_room
-               ? keep_unnamed(code, &unnamed, &place)
-               : place_location(code, &place, 0);
+               ? keep_unnamed(code, &unnamed, &symbol)
+               : location_of(code, &symbol, 0);
 }
 
 /* The path of the jitdump that the process has mapped; empty: none. */
@@ -145,43 +146,43 @@ static void read_names(const struct window_code *code, struct process *process)
 uint32_t window_code_location(struct window_code *code, struct process *process, uint64_t address,
                               bool is_mapped, int64_t now_ns)
 {
-    struct jitdump_place place;
+    struct jitdump_location symbol;
     if (!process->jit_symbols)
         process->jit_symbols =
             jit_symbols_create(code->budget, process->process_id, process_owner(process));
-    if (jit_symbols_look_up(process->jit_symbols, address, &place))
-        return place_location(code, &place, 0);
+    if (jit_symbols_look_up(process->jit_symbols, address, &symbol))
+        return location_of(code, &symbol, 0);
     if (jit_symbols_is_due(process->jit_symbols, now_ns)) {
         read_names(code, process);
-        if (jit_symbols_look_up(process->jit_symbols, address, &place))
-            return place_location(code, &place, 0);
+        if (jit_symbols_look_up(process->jit_symbols, address, &symbol))
+            return location_of(code, &symbol, 0);
     }
     return unnamed_location(code, process, address, is_mapped);
 }
 
 /* If the process has more names than were read, an address without a name most likely has one of
  * those, and is called WINDOW_NAME_LEFT_OUT. */
-static bool find_late_name(const struct unnamed *unnamed, struct jitdump_place *ret_place)
+static bool find_late_name(const struct unnamed *unnamed, struct jitdump_location *ret_location)
 {
-    if (jit_symbols_look_up(unnamed->names, unnamed->address, ret_place))
+    if (jit_symbols_look_up(unnamed->names, unnamed->address, ret_location))
         return true;
-    *ret_place = (struct jitdump_place){.function = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
+    *ret_location = (struct jitdump_location){.function = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
     return unnamed->is_mapped && jit_symbols_are_cut(unnamed->names);
 }
 
-static int compare_turns(const void *a, const void *b)
+static int compare_read_order(const void *a, const void *b)
 {
-    return jit_symbols_compare_turns(*(struct jit_symbols *const *)a,
-                                     *(struct jit_symbols *const *)b);
+    return jit_symbols_compare_read_order(*(struct jit_symbols *const *)a,
+                                          *(struct jit_symbols *const *)b);
 }
 
 /* Reads the files of all processes with unnamed addresses. The time may not suffice for all of
  * them, so the least recently read owners come first. */
-static void read_names_late(const struct window_code *code, bool is_hasty)
+static void read_names_late(const struct window_code *code, bool is_short)
 {
     const int64_t began_ns = clock_monotonic_ns();
     const int64_t until_ns =
-        began_ns + (is_hasty ? HASTY_MAX_MS : PATIENT_MAX_MS) * CLOCK_NS_PER_MS;
+        began_ns + (is_short ? SHORT_READ_MAX_MS : LONG_READ_MAX_MS) * CLOCK_NS_PER_MS;
     struct jit_symbols **names = mem_new(struct jit_symbols *, code->unnamed_count);
     uint32_t count = 0;
     /* Drops only neighbours that are equal: a second late read of one process does nothing. */
@@ -189,24 +190,24 @@ static void read_names_late(const struct window_code *code, bool is_hasty)
         if (!count || names[count - 1] != code->unnamed[i]->names)
             names[count++] = code->unnamed[i]->names;
     }
-    qsort(names, count, sizeof(struct jit_symbols *), compare_turns);
-    for (uint32_t i = 0; i < count && (!is_hasty || clock_monotonic_ns() < until_ns); i++)
+    qsort(names, count, sizeof(struct jit_symbols *), compare_read_order);
+    for (uint32_t i = 0; i < count && (!is_short || clock_monotonic_ns() < until_ns); i++)
         jit_symbols_read_late(names[i], began_ns, until_ns);
     mem_free(names);
 }
 
-void window_code_name_late(struct window_code *code, bool is_hasty)
+void window_code_name_late(struct window_code *code, bool is_short)
 {
     struct window_builder *builder = code->builder;
-    read_names_late(code, is_hasty);
+    read_names_late(code, is_short);
     for (uint32_t i = 0; i < code->unnamed_count; i++) {
         const struct unnamed *unnamed = code->unnamed[i];
-        struct jitdump_place place;
-        const bool is_known = find_late_name(unnamed, &place);
+        struct jitdump_location symbol;
+        const bool is_known = find_late_name(unnamed, &symbol);
         window_builder_set_owner(builder, jit_symbols_owner(unnamed->names),
                                  (uint32_t)unnamed->process_id);
         const struct profile_line line =
-            is_known ? place_line(code, &place) : (struct profile_line){0};
+            is_known ? line_of(code, &symbol) : (struct profile_line){0};
         window_builder_charge(builder);
         profile_builder_replace_location(builder->profile, code->unnamed_locations[i], 0,
                                          is_known ? &line : NULL);

@@ -30,9 +30,9 @@ void window_code_clear(struct window_code *code);
 uint32_t window_code_location(struct window_code *code, struct process *process, uint64_t address,
                               bool is_mapped, int64_t now_ns);
 
-/* Reads new names and gives them to the addresses without a name. is_hasty: for at most 0.2 s,
- * because the next window waits; otherwise each process is read once, and one that has more to read
- * continues until 5 s have passed. Changes the builder's owner. */
-void window_code_name_late(struct window_code *code, bool is_hasty);
+/* Reads new names and assigns them to the addresses without a name. is_short: for at most 0.2 s,
+ * because the next window waits; otherwise each process is read once, and reading a process with
+ * more names continues until 5 s have passed. Changes the builder's owner. */
+void window_code_name_late(struct window_code *code, bool is_short);
 
 #endif

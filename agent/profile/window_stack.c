@@ -19,12 +19,12 @@ enum {
     FRAMES_MAX = SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX,
 };
 
-/* A place in an interpreted function. Its bytes are the key of a map, so all members have 8 bytes:
- * there is no padding. */
+/* A position in an interpreted function. Its bytes are the key of a map, so all members have 8
+ * bytes: there is no padding. */
 struct interpreted_key {
     uint64_t interpreter; /* its serial */
     uint64_t code;
-    uint64_t place;
+    uint64_t position;
     uint64_t check;
 };
 
@@ -246,7 +246,7 @@ static uint32_t interpreted_location(struct window_stack *stack, const struct pr
 {
     const struct interpreted_key key = {.interpreter = interpreter_serial(process->interpreter),
                                         .code = frame->code,
-                                        .place = frame->place,
+                                        .position = frame->position,
                                         .check = frame->check};
     const uint32_t known =
         map_bytes_find(&stack->interpreted_locations, span_of(&key, sizeof(key)));

@@ -1,11 +1,11 @@
 /*
- * window_stack: turns the addresses of a sample into locations of a window's profile.
+ * window_stack: converts the addresses of a sample to locations of a window's profile.
  *
  * A stack consists of, leaf first:
  *   - kernel frames: named here, without address. An off-CPU sample begins at __schedule, because
  *     the frames above it are those of our own BPF program.
  *   - user frames: in a binary by ELF address; in the vDSO and in JIT code by name.
- *   - interpreted frames, in the places of the native frames that run them (stack_merge.h).
+ *   - interpreted frames, instead of the native frames that run them (stack_merge.h).
  * Example: kernel [ep_poll, do_syscall_64], native [epoll_wait, _PyEval_EvalFrameDefault, main],
  * interpreted [poll, run] in one group that the second native frame runs. The stack is ep_poll,
  * do_syscall_64, epoll_wait, poll, run, main.

@@ -1,8 +1,8 @@
 /*
  * window_time: when a window began and ended.
  *
- * A window is stored with wall-clock times, but the wall clock may be set, and it goes on while the
- * machine is suspended or a virtual machine is paused. The time in which samples could be taken is
+ * A window is stored with wall-clock times, but the wall clock may be set, and it continues while
+ * the host is suspended or a virtual machine is paused. The time in which samples could be taken is
  * that of the monotonic clock. Threads: any.
  */
 #ifndef AGENT_PROFILE_WINDOW_TIME_H
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* The same moment on both clocks. */
+/* One point in time on both clocks. */
 struct window_time {
     int64_t wall_ns;
     int64_t monotonic_ns;

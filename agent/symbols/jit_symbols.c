@@ -16,9 +16,9 @@
 
 enum {
     STAT_MAX_BYTES = 4096,
-    /* After a read that took t, no file is read for 9 t, and none of the same owner for 19 t. All
-     * reads together take a tenth of the time; those of one owner take a twentieth, so that other
-     * owners come in between. */
+    /* After a read that took t, no file is read for 9 t, and none of the same owner for 19 t. So
+     * all reads together take a tenth of the time and those of one owner a twentieth, which leaves
+     * time for files of other owners. */
     PAUSE_TIMES = 9,
     OWNER_PAUSE_TIMES = 19,
 };
@@ -326,7 +326,7 @@ static int compare_times(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? -1 : a_ns > b_ns;
 }
 
-int jit_symbols_compare_turns(const struct jit_symbols *a, const struct jit_symbols *b)
+int jit_symbols_compare_read_order(const struct jit_symbols *a, const struct jit_symbols *b)
 {
     const int by_owner = compare_times(a->owner->read_ns, b->owner->read_ns);
     return by_owner ? by_owner : compare_times(a->read_ns, b->read_ns);
@@ -345,10 +345,10 @@ bool jit_symbols_are_cut(const struct jit_symbols *names)
 }
 
 bool jit_symbols_look_up(const struct jit_symbols *names, uint64_t address,
-                         struct jitdump_place *ret_place)
+                         struct jitdump_location *ret_location)
 {
-    if (jitdump_find(names->jitdump, address, ret_place))
+    if (jitdump_find(names->jitdump, address, ret_location))
         return true;
-    *ret_place = (struct jitdump_place){.function = perf_map_find(names->perf_map, address)};
-    return ret_place->function.size > 0;
+    *ret_location = (struct jitdump_location){.function = perf_map_find(names->perf_map, address)};
+    return ret_location->function.size > 0;
 }

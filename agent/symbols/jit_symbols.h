@@ -8,9 +8,9 @@
  * process, by the wall clock; an older file belongs to an earlier process of the same number. Files
  * of a later process are not read either.
  *
- * Limits: all processes together have a bounded share of memory and, except when a window is taken,
- * of time. One process may use half of the memory that is left; the processes of one owner
- * (process_owner) may use three quarters of what the others leave, and half of the time.
+ * Limits: the memory of all processes together is bounded and, except when a window is taken, so is
+ * the time for reading. One process may use half of the memory that is left; the processes of one
+ * owner (process_owner) may use three quarters of what the others leave, and half of the time.
  *
  * Reference-counted, because the names of a process are needed for a moment after it has ended.
  * Threads: one.
@@ -29,7 +29,7 @@ struct jit_budget {
     uint64_t used_bytes;
     uint64_t refused;         /* number of processes whose names do not all fit */
     struct jit_owner *owners; /* list of all owners */
-    int64_t next_ns;          /* earliest next read, which limits the share of time */
+    int64_t next_ns;          /* earliest next read, which limits the time for reading */
     bool is_closed;           /* no new names are read */
 };
 
@@ -44,14 +44,14 @@ struct jit_symbols *jit_symbols_create(struct jit_budget *budget, uint32_t proce
 struct jit_symbols *jit_symbols_keep(struct jit_symbols *names); /* adds a reference */
 void jit_symbols_release(struct jit_symbols *names);             /* NULL is a no-op */
 
-/* Finds the function at an address among the names read so far. *ret_place is borrowed until the
+/* Finds the function at an address among the names read so far. *ret_location is borrowed until the
  * next read. False: the address has no name yet. */
 bool jit_symbols_look_up(const struct jit_symbols *names, uint64_t address,
-                         struct jitdump_place *ret_place);
+                         struct jitdump_location *ret_location);
 /* Whether names were left out for lack of room. */
 bool jit_symbols_are_cut(const struct jit_symbols *names);
 /* Whether the files may be read again for code that was seen at now_ns (monotonic): the last read
- * of this process was at least a second before, and the shares of time allow it. */
+ * of this process was at least a second before, and the limits of time allow it. */
 bool jit_symbols_is_due(const struct jit_symbols *names, int64_t now_ns);
 /* Reads the perf map and the jitdump, as far as the limits allow. source is needed only during the
  * call; the path of the first jitdump is remembered. */
@@ -61,7 +61,7 @@ void jit_symbols_read(struct jit_symbols *names, const struct jit_source *source
 void jit_symbols_read_late(struct jit_symbols *names, int64_t since_ns, int64_t until_ns);
 /* Order in which to read, <0: a first, >0: b first: the least recently read owner first, then the
  * least recently read process. */
-int jit_symbols_compare_turns(const struct jit_symbols *a, const struct jit_symbols *b);
+int jit_symbols_compare_read_order(const struct jit_symbols *a, const struct jit_symbols *b);
 uint64_t jit_symbols_owner(const struct jit_symbols *names);
 
 #endif

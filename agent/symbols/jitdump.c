@@ -448,17 +448,18 @@ static const struct line *find_line(const struct jitdump *dump, uint32_t order, 
     return line && line->order == order ? line : NULL;
 }
 
-bool jitdump_find(const struct jitdump *dump, uint64_t address, struct jitdump_place *ret_place)
+bool jitdump_find(const struct jitdump *dump, uint64_t address,
+                  struct jitdump_location *ret_location)
 {
     const struct function *function = find_function(dump, address);
     if (!function || !function->name.bytes)
         return false;
-    *ret_place = (struct jitdump_place){.function = text_of(dump, function->name)};
+    *ret_location = (struct jitdump_location){.function = text_of(dump, function->name)};
     const struct line *line =
         find_line(dump, function->lines_order, address - function->start + function->lines_start);
     if (line && line->file.bytes) {
-        ret_place->file = text_of(dump, line->file);
-        ret_place->line = line->number;
+        ret_location->file = text_of(dump, line->file);
+        ret_location->line = line->number;
     }
     return true;
 }

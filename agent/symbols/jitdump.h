@@ -7,8 +7,8 @@
  * The file grows while the process runs; each read continues where the last one ended. The file is
  * untrusted: after a malformed record or at the memory limit nothing is read any more, and names
  * that are not text are ignored. A read ends after 64 MiB or 100 ms, at the end of a record; the
- * next read goes on there. If two functions had the same address at different times, the later one
- * is found. Threads: one.
+ * next read continues there. If two functions had the same address at different times, the later
+ * one is found. Threads: one.
  */
 #ifndef AGENT_SYMBOLS_JITDUMP_H
 #define AGENT_SYMBOLS_JITDUMP_H
@@ -20,7 +20,7 @@
 
 struct jitdump;
 
-struct jitdump_place {
+struct jitdump_location {
     struct span function;
     struct span file; /* empty: not known */
     uint32_t line;    /* 0: not known */
@@ -38,7 +38,8 @@ bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t ma
 /* Whether the last read ended at its limit of bytes or time, so that another one is needed. */
 bool jitdump_has_more(const struct jitdump *dump);
 /* Borrowed until the next call of jitdump_read; false: no function has the address. */
-bool jitdump_find(const struct jitdump *dump, uint64_t address, struct jitdump_place *ret_place);
+bool jitdump_find(const struct jitdump *dump, uint64_t address,
+                  struct jitdump_location *ret_location);
 uint64_t jitdump_bytes(const struct jitdump *dump); /* memory in use */
 
 #endif

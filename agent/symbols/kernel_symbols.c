@@ -37,11 +37,11 @@ struct reading {
     struct buf text;
 };
 
-/* BLOCK_SYMBOLS symbols in ascending order, packed from place on: for each the distance from the
+/* BLOCK_SYMBOLS symbols in ascending order, packed from offset on: for each the distance from the
  * previous start (LEB128; 0 for the first), name, NUL, module, NUL. */
 struct block {
     uint64_t start;
-    uint64_t place;
+    uint64_t offset;
 };
 
 struct kernel_symbols {
@@ -255,11 +255,11 @@ static const struct block *find_block(const struct kernel_symbols *symbols, uint
     return low ? &symbols->blocks[low - 1] : NULL;
 }
 
-static uint64_t take_delta(const uint8_t **place)
+static uint64_t take_delta(const uint8_t **location)
 {
     uint64_t delta = 0;
     for (uint32_t shift = 0;; shift += 7) {
-        const uint8_t byte = *(*place)++;
+        const uint8_t byte = *(*location)++;
         delta |= (uint64_t)(byte & 0x7f) << shift;
         if (byte <= 0x7f)
             return delta;
@@ -273,7 +273,7 @@ static bool look_up(const struct kernel_symbols *symbols, uint64_t address,
     if (!block)
         return false;
     const uint32_t first = (uint32_t)(block - symbols->blocks) * BLOCK_SYMBOLS;
-    const uint8_t *at = symbols->packed + block->place, *found = NULL;
+    const uint8_t *at = symbols->packed + block->offset, *found = NULL;
     uint64_t start = block->start, found_start = 0;
     for (uint32_t i = first; i < symbols->count && i < first + BLOCK_SYMBOLS; i++) {
         start += take_delta(&at);

@@ -248,8 +248,8 @@ static uint8_t fp_kind(const struct cfi_common *common, const struct cfi_state *
 }
 
 /* Whether the return address is where the calling convention places it. */
-static bool is_default_place(const struct cfi_common *common, const struct cfi_state *state,
-                             const struct cfi_rule *rule)
+static bool is_default_location(const struct cfi_common *common, const struct cfi_state *state,
+                                const struct cfi_rule *rule)
 {
     if (!common->is_arm64)
         return state->ra.offset == -8;
@@ -269,7 +269,7 @@ static enum unwind_stop set_return_address(const struct cfi_common *common,
         kind = UNWIND_RA_LINK;
         break;
     case CFI_SAVED_AT_CFA:
-        if (is_default_place(common, state, rule))
+        if (is_default_location(common, state, rule))
             kind = UNWIND_RA_DEFAULT;
         else if (!fits_s16(ra->offset))
             return UNWIND_STOP_UNSUPPORTED;
@@ -313,8 +313,8 @@ static bool is_signal_frame(const struct cfi_common *common, const struct cfi_st
 }
 
 /* Makes the rule of nearly all rows in one word: the CFA is based on the stack or frame pointer,
- * the frame pointer is unchanged or in the frame, and the return address is in its default place.
- * False: the state has another form. */
+ * the frame pointer is unchanged or in the frame, and the return address is at its default
+ * location. False: the state has another form. */
 static bool pack_usual_rule(const struct cfi_common *common, const struct cfi_state *state,
                             struct cfi_rule *rule)
 {
@@ -403,7 +403,7 @@ static bool advance_address(struct program *program, uint64_t delta)
     return move_to(program, address);
 }
 
-/* The place for a followed register; NULL: the register is not followed. */
+/* The state of a register that is followed; NULL: it is not followed. */
 static struct cfi_saved *find_slot(struct program *program, uint64_t reg)
 {
     if (reg != program->common->fp && reg != program->common->ra)

@@ -105,7 +105,7 @@ void go_frames_close(struct go_frames *go)
 
 /* Reads an entry of the list. The entry after the last one has the end of the last function. */
 static bool read_entry(struct go_frames *go, uint64_t number, uint64_t *ret_start,
-                       uint64_t *ret_place)
+                       uint64_t *ret_offset)
 {
     const unsigned bytes = go->has_short_addresses ? LIST_ENTRY_BYTES : LIST_ENTRY_BYTES_1_16;
     const bool is_end = number == go->count;
@@ -115,20 +115,22 @@ static bool read_entry(struct go_frames *go, uint64_t number, uint64_t *ret_star
         return false;
     *ret_start = go->has_short_addresses ? go->text + half_at(entry, 0) : word_at(entry, 0);
     if (!is_end)
-        *ret_place = go->has_short_addresses ? half_at(entry, 4) : word_at(entry, 1);
+        *ret_offset = go->has_short_addresses ? half_at(entry, 4) : word_at(entry, 1);
     return true;
 }
 
 /* Finds the table of stack sizes (pcsp) of a function; false: it has none, or it is out of bounds.
  */
-static bool find_program(struct go_frames *go, uint64_t place, struct cfi_cursor *ret_cursor)
+static bool find_program(struct go_frames *go, uint64_t function_offset,
+                         struct cfi_cursor *ret_cursor)
 {
     /* The members before it: address, name, size of arguments, return of deferred calls. */
     const unsigned before = (go->has_short_addresses ? 4 : WORD_BYTES) + 12;
     const uint64_t limit = go->functions.limit;
-    if (place > limit)
+    if (function_offset > limit)
         return false;
-    const uint8_t *function = file_window_get(&go->functions, go->list_offset + place, before + 4);
+    const uint8_t *function =
+        file_window_get(&go->functions, go->list_offset + function_offset, before + 4);
     if (!function)
         return false;
     const uint64_t offset = go->programs_offset + half_at(function, before);
@@ -210,13 +212,13 @@ static bool is_in_code(const struct elf_frames *frames, uint64_t start, uint64_t
 void go_frames_until(struct go_frames *go, uint64_t from, uint64_t limit,
                      const struct eh_frame_sink *sink)
 {
-    uint64_t start, place, end, ignored;
+    uint64_t start, offset, end, ignored;
     struct cfi_cursor program;
     if (!go->is_open)
         return;
     for (; go->next < go->count && go->work_left; go->next++) {
         charge_reads(go);
-        if (!read_entry(go, go->next, &start, &place)) {
+        if (!read_entry(go, go->next, &start, &offset)) {
             go->is_open = false;
             return;
         }
@@ -224,7 +226,7 @@ void go_frames_until(struct go_frames *go, uint64_t from, uint64_t limit,
             return;
         if (start < from || !read_entry(go, go->next + 1, &end, &ignored) || end <= start ||
             end > limit || !is_in_code(go->frames, start, end) ||
-            !find_program(go, place, &program))
+            !find_program(go, offset, &program))
             continue;
         sink->function(sink->context, start, end);
         run_program(go, program, start, end, sink);

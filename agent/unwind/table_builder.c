@@ -33,27 +33,27 @@ enum {
  *   -------  -----------------------------------------------------  ----------------------------
  *   UNKNOWN  request: before the retry time (may_try)              UNKNOWN
  *            request: the file does not open                       UNKNOWN, failures + 1
- *            request: no room for a place, or above the quota      UNKNOWN, failures + 1, refused
+ *            request: no room for its chunks, or above the quota   UNKNOWN, failures + 1, refused
  *            request: no call frame information                    NONE
- *            request: a place is reserved                          PLANNED, holds fd
+ *            request: its chunks are reserved                      PLANNED, holds fd
  *   PLANNED  build_planned: paused, or the agent is about to stop   PLANNED
  *            build_planned: no room for the rows                    UNKNOWN, failures + 1, refused;
- *                                                                   the place stays reserved
- *            build_planned: the file turns out to be unreadable     NONE; the place stays reserved
+ *                                                                   the chunks stay reserved
+ *            build_planned: the file turns out to be unreadable     NONE; the chunks stay reserved
  *            build_planned: filled                                  READY; refused if rules or
  *                                                                   build time were short
- *   READY    request: rules were missing and fit now                PLANNED with the old place;
+ *   READY    request: rules were missing and fit now                PLANNED with the old chunks;
  *                                                                   READY if the file does not open
  *   NONE     -                                                      NONE
- *   any      the number has another binary (serial) by now          UNKNOWN, place removed
- *            sweep: unmapped for 60 s (5 s if room is short)        UNKNOWN, place removed
+ *   any      the number has another binary (serial) by now          UNKNOWN, chunks removed
+ *            sweep: unmapped for 60 s (5 s if room is short)        UNKNOWN, chunks removed
  *
  * The retry time doubles with each failure from 0.1 s to 6.4 s, or to 51.2 s once the table was
  * refused.
  */
 enum table_state {
     TABLE_UNKNOWN,
-    TABLE_PLANNED, /* its place is reserved; rows will follow */
+    TABLE_PLANNED, /* its chunks are reserved; rows will follow */
     TABLE_READY,
     TABLE_NONE, /* the file has no readable call frame information */
 };
@@ -68,8 +68,8 @@ enum { RETRY_DOUBLINGS_MAX = 6, REFUSED_DOUBLINGS_MAX = 9, FAILURES_MAX = 10 };
  */
 #define ENDING_NS (CLOCK_NS_PER_S / 2)
 /* Unused tables are kept because programs are often started again. The shorter time applies while
- * room is short; it is still longer than the second after which a process whose run may refer to
- * the table is published again. */
+ * room is short; it is still longer than the second after which a process whose mapping list may
+ * refer to the table is published again. */
 #define KEPT_UNUSED_NS (60 * CLOCK_NS_PER_S)
 #define KEPT_UNUSED_SHORT_NS (5 * CLOCK_NS_PER_S)
 
@@ -133,9 +133,9 @@ static uint32_t count_held_chunks(const struct table_builder *builder, uint64_t 
     return held;
 }
 
-/* Reserves the place of a table, if the owner's quota of chunks allows it. */
-static enum err_code reserve_place(struct table_builder *builder, uint64_t owner, uint64_t start,
-                                   uint32_t chunk_count, struct table *table, struct err *err)
+/* Reserves the chunks of a table, if the owner's quota allows it. */
+static enum err_code reserve_chunks(struct table_builder *builder, uint64_t owner, uint64_t start,
+                                    uint32_t chunk_count, struct table *table, struct err *err)
 {
     struct unwind_maps_stats stats;
     unwind_maps_stats_get(builder->maps, &stats);
@@ -148,7 +148,8 @@ static enum err_code reserve_place(struct table_builder *builder, uint64_t owner
     return unwind_maps_reserve(builder->maps, owner, start, chunk_count, &table->ref, err);
 }
 
-/* Reserves the place of a table, whose size follows from the file's headers. Takes fd over. */
+/* Plans a table: reserves its chunks, whose number follows from the file's headers. Takes fd over.
+ */
 static void plan_table(struct table_builder *builder, uint64_t owner, int fd, const char *path,
                        struct table *table)
 {
@@ -157,7 +158,7 @@ static void plan_table(struct table_builder *builder, uint64_t owner, int fd, co
     struct err ignored;
     enum err_code code = unwind_table_plan(fd, path, &start, &chunk_count, &ignored);
     if (!code && table->ref.chunk_count == 0)
-        code = reserve_place(builder, owner, start, chunk_count, table, &ignored);
+        code = reserve_chunks(builder, owner, start, chunk_count, table, &ignored);
     if (!code) {
         table->fd = fd;
         table->state = TABLE_PLANNED;
@@ -185,8 +186,8 @@ static bool must_end(void *context)
     return now_ns - builder->ending_ns >= ENDING_NS;
 }
 
-/* Builds a planned table in its place, so that all runs that refer to the place have it. Handles:
- * ERR_LIMIT (no room; the state and the file stay as they are). */
+/* Builds a planned table in its reserved chunks, so that all mapping lists that refer to them have
+ * it. Handles: ERR_LIMIT (no room; the state and the file stay as they are). */
 static enum err_code build_table(struct table_builder *builder, const char *path,
                                  struct table *table)
 {
@@ -210,7 +211,7 @@ static enum err_code build_table(struct table_builder *builder, const char *path
     if (!code && (budget.is_spent ||
                   unwind_maps_rules_state(builder->maps, &table->ref) != UNWIND_RULES_COMPLETE))
         note_refusal(builder, table, path);
-    /* A place without rows stays reserved, because runs refer to it. */
+    /* Chunks without rows stay reserved, because mapping lists refer to them. */
     table->state = code ? TABLE_NONE : TABLE_READY;
     builder->failed += code ? 1 : 0;
     os_close(table->fd);
@@ -300,10 +301,10 @@ static void open_and_plan(struct table_builder *builder, struct process *process
  * Returns whether a process that maps the table is to be published again in a second, because the
  * table may change until then.
  *
- * Filling a reserved place reaches all runs that refer to it, but the unwinder remembers rules of
- * callers by the number of the run (struct unwind_memo). After a table with missing rules was
- * filled again, only a new run gets the new rules. Whether a planned table will miss rules is not
- * known, so it counts as one that may.
+ * Filling reserved chunks affects all mapping lists that refer to them, but the unwinder remembers
+ * rules of callers by the generation of the list (struct unwind_memo). After a table with missing
+ * rules was filled again, only a new list gets the new rules. Whether a planned table will miss
+ * rules is not known, so it counts as one that may.
  */
 static bool may_improve(const struct table_builder *builder, const struct table *table,
                         enum unwind_rules_state rules)

@@ -2,9 +2,9 @@
  * table_builder: the unwind tables of all mapped binaries: which are built, when, and when a failed
  * build is tried again.
  *
- * A table is planned first: its place in the shards (unwind_maps) is reserved, so that the mappings
- * of a process can refer to it. Its rows follow later, one table at a time. A build that found no
- * room or could not open the file is tried again after a time that doubles with each failure;
+ * A table is planned first: its chunks (unwind_maps) are reserved, so that the mappings of a
+ * process can refer to them. Its rows follow later, one table at a time. A build that found no room
+ * or could not open the file is tried again after a time that doubles with each failure;
  * table_builder.c has the table of states.
  *
  * Threads: one.
@@ -43,15 +43,15 @@ struct table_builder *table_builder_create(struct unwind_maps *maps,
 void table_builder_destroy(struct table_builder *builder);
 void table_builder_set_host(struct table_builder *builder, const struct table_builder_host *host);
 
-/* The place of the table for a mapping of a binary; plans the table if it has none yet. Its
- * chunk_count is 0 while there is no place. Sets *needs_retry to true if the process should be
- * published again in a second, because the table may get a place or more rules by then; otherwise
+/* The chunks of the table for a mapping of a binary; plans the table if it has none yet.
+ * chunk_count is 0 while none are reserved. Sets *needs_retry to true if the process should be
+ * published again in a second, because the table may get chunks or more rules by then; otherwise
  * *needs_retry keeps its value. */
 const struct unwind_table_ref *table_builder_request(struct table_builder *builder,
                                                      struct process *process,
                                                      const struct process_mapping *mapping,
                                                      bool *needs_retry);
-/* The place of the table of the vDSO, which is the same in all processes. */
+/* The chunks of the table of the vDSO, which is the same in all processes. */
 const struct unwind_table_ref *table_builder_vdso(const struct table_builder *builder);
 
 /* Builds the table that was planned first. False: none is planned, or none may be built now. */

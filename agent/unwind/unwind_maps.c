@@ -1,18 +1,18 @@
 /*
  * The life of a table and its memory:
  *
- *   unwind_maps_reserve   chunks are allocated, all zero: runs may refer to them, and the unwinder
- *                         uses frame pointers
+ *   unwind_maps_reserve   chunks are allocated, all zero: mapping lists may refer to them, and the
+ *                         unwinder uses frame pointers
  *   unwind_maps_fill      rows and rules are written, then each chunk is published by its
  *                         group_count
  *   unwind_maps_fill      again, if rules had no room: the new rows are published, the old rows and
  *                         the uses of their rules go to the list `removed`
  *   remove_table          the chunks, with rows and rules, go to `removed`
- *   unwind_maps_reclaim   what has been in `removed` for UNWIND_GRACE_NS is free
+ *   unwind_maps_reclaim   data that has been in `removed` for UNWIND_GRACE_NS is freed
  *
- * Example: at second 10.0 a process is published again. Its old run of 24 KB goes to `removed`,
- * while an unwinder on another CPU may still be searching it. The sweep at second 10.5 keeps it,
- * that at second 11.5 frees it. A stack is unwound in less than a millisecond.
+ * Example: at second 10.0 a process is published again. Its old mapping list of 24 KB goes to
+ * `removed`, while an unwinder on another CPU may still be searching it. The sweep at second 10.5
+ * keeps the list, that at second 11.5 frees it. A stack is unwound in less than a millisecond.
  */
 #include "agent/unwind/unwind_maps.h"
 
@@ -43,7 +43,7 @@ struct holding {
 
 /* The rules that a table uses. */
 struct rule_uses {
-    uint16_t *places; /* [count] */
+    uint16_t *records; /* [count] */
     uint32_t count;
     uint32_t missing;       /* number of records of the rules that had no room */
     uint32_t missing_pairs; /* number of those rules that take two records */
@@ -75,7 +75,7 @@ struct unwind_maps {
     size_t removed_capacity;
     uint64_t waiting_bytes;
     uint32_t refused_count;
-    uint32_t generation; /* that of the last run */
+    uint32_t generation; /* that of the newest mapping list */
 };
 
 struct unwind_maps *unwind_maps_create(const struct unwind_memory *memory)
@@ -99,9 +99,9 @@ void unwind_maps_destroy(struct unwind_maps *maps)
     for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
         free_ranges_fini(&maps->shards[i].ranges);
     for (uint32_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
-        mem_free(maps->uses[i].places);
+        mem_free(maps->uses[i].records);
     for (size_t i = 0; i < maps->removed_count; i++)
-        mem_free(maps->removed[i].uses.places);
+        mem_free(maps->removed[i].uses.records);
     free_ranges_fini(&maps->chunks);
     unwind_rules_destroy(maps->rules);
     mem_free(maps->shards);
@@ -129,7 +129,7 @@ static bool add_shard(struct unwind_maps *maps, uint32_t index)
     return true;
 }
 
-/* Destroys empty shards. The first one stays, because there are always runs. */
+/* Destroys empty shards. The first one stays, because there are always mapping lists. */
 static void drop_free_shards(struct unwind_maps *maps)
 {
     for (uint32_t i = 1; maps->memory.shard_destroy && i < UNWIND_SHARD_COUNT; i++) {
@@ -250,10 +250,10 @@ static void write_u16(uint8_t *to, uint32_t value)
     to[1] = (uint8_t)(value >> 8);
 }
 
-/* Writes the rows of a table's chunk; places are the records of its rules. */
+/* Writes the rows of a table's chunk; records: those of its rules. */
 struct packer {
     const struct unwind_table_chunk *from;
-    const uint16_t *places;
+    const uint16_t *records;
     uint8_t *at;
     uint16_t carry;
 };
@@ -269,9 +269,9 @@ static uint32_t write_block(struct packer *packer, uint32_t block)
     write_u16(packer->at, is_covered ? packer->carry : UNWIND_RULE_NONE);
     packer->at += 2;
     for (uint32_t i = 0; i < count; i++, packer->at += 2)
-        write_u16(packer->at, packer->places[from->rules[first + i]]);
+        write_u16(packer->at, packer->records[from->rules[first + i]]);
     if (count) {
-        packer->carry = packer->places[from->rules[first + count - 1]];
+        packer->carry = packer->records[from->rules[first + count - 1]];
         memcpy(packer->at, from->addresses + first, count);
         packer->at += count;
     }
@@ -304,7 +304,7 @@ static void measure_chunk(const struct unwind_table_chunk *from, struct unwind_c
 }
 
 static bool copy_chunk(struct unwind_maps *maps, const struct unwind_table_chunk *from,
-                       const uint16_t *places, struct unwind_chunk *ret_chunk)
+                       const uint16_t *records, struct unwind_chunk *ret_chunk)
 {
     struct unwind_chunk chunk = {0};
     *ret_chunk = chunk;
@@ -316,7 +316,7 @@ static bool copy_chunk(struct unwind_maps *maps, const struct unwind_table_chunk
     uint32_t *index = mem_alloc(chunk.bytes, 1);
     uint8_t *bytes = (uint8_t *)index;
     struct packer packer = {.from = from,
-                            .places = places,
+                            .records = records,
                             .at = (uint8_t *)(index + chunk.group_count),
                             .carry = UNWIND_RULE_NONE};
     for (uint32_t i = 0; i < chunk.group_count; i++) {
@@ -375,32 +375,32 @@ static void publish_chunk(struct unwind_chunk *to, const struct unwind_chunk *fr
 /* Adds the rules of a table and finds their records; rows whose rule has no room get
  * UNWIND_RULE_FULL. */
 static struct rule_uses add_rules(struct unwind_maps *maps, uint64_t owner,
-                                  const struct unwind_table *table, uint16_t *ret_places)
+                                  const struct unwind_table *table, uint16_t *ret_records)
 {
     struct rule_uses uses = {.count = 0};
-    struct unwind_rules_share share = unwind_rules_share(maps->rules, owner);
+    struct unwind_rules_quota quota = unwind_rules_quota(maps->rules, owner);
     for (uint32_t i = 0; i < table->facts.rule_count; i++) {
-        ret_places[i] = unwind_rules_take(maps->rules, &table->rules[i], &share);
-        uses.count += ret_places[i] >= UNWIND_RULE_FIXED_COUNT;
-        if (ret_places[i] == UNWIND_RULE_FULL && i >= UNWIND_RULE_FIXED_COUNT) {
+        ret_records[i] = unwind_rules_take(maps->rules, &table->rules[i], &quota);
+        uses.count += ret_records[i] >= UNWIND_RULE_FIXED_COUNT;
+        if (ret_records[i] == UNWIND_RULE_FULL && i >= UNWIND_RULE_FIXED_COUNT) {
             const bool is_pair = cfi_rule_has_extra(&table->rules[i].rule);
             uses.missing += is_pair ? 2 : 1;
             uses.missing_pairs += is_pair;
         }
     }
-    uses.places = mem_new(uint16_t, uses.count + 1);
+    uses.records = mem_new(uint16_t, uses.count + 1);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < table->facts.rule_count; i++) {
-        if (ret_places[i] >= UNWIND_RULE_FIXED_COUNT)
-            uses.places[kept++] = ret_places[i];
+        if (ret_records[i] >= UNWIND_RULE_FIXED_COUNT)
+            uses.records[kept++] = ret_records[i];
     }
     return uses;
 }
 
 static void free_rules(struct unwind_maps *maps, struct rule_uses *uses)
 {
-    unwind_rules_give(maps->rules, uses->places, uses->count);
-    mem_free(uses->places);
+    unwind_rules_give(maps->rules, uses->records, uses->count);
+    mem_free(uses->records);
     *uses = (struct rule_uses){0};
 }
 
@@ -418,10 +418,10 @@ static uint64_t rows_bytes(const struct unwind_table *table)
 
 /* Writes the chunks of a table; the unwinder does not see them yet. */
 static bool copy_chunks(struct unwind_maps *maps, const struct unwind_table *table,
-                        const uint16_t *places, struct unwind_chunk *ret_chunks)
+                        const uint16_t *records, struct unwind_chunk *ret_chunks)
 {
     for (uint32_t i = 0; i < table->facts.chunk_count; i++) {
-        if (!copy_chunk(maps, &table->chunks[i], places, &ret_chunks[i])) {
+        if (!copy_chunk(maps, &table->chunks[i], records, &ret_chunks[i])) {
             free_rows(maps, ret_chunks, i);
             return false;
         }
@@ -429,12 +429,12 @@ static bool copy_chunks(struct unwind_maps *maps, const struct unwind_table *tab
     return true;
 }
 
-/* Removes the rows and rules that the place had when rules were missing. */
+/* Removes the rows and rules that were in the chunks when rules were missing. */
 static void remove_old_content(struct unwind_maps *maps, const struct unwind_table_ref *ref,
                                int64_t now_ns)
 {
     struct rule_uses *uses = &maps->uses[ref->first_chunk];
-    if (!uses->places)
+    if (!uses->records)
         return;
     add_removed(maps, (struct removed){.since_ns = now_ns, .kind = REMOVED_RULES, .uses = *uses});
     *uses = (struct rule_uses){0};
@@ -456,15 +456,15 @@ enum err_code unwind_maps_fill(struct unwind_maps *maps, const struct unwind_tab
     if (table->start != ref->start || table->facts.chunk_count != count)
         return err_set(err, ERR_INVALID, "the file has changed since its table was planned");
     arena_auto arena = arena_create();
-    uint16_t *places = arena_new_raw(arena, uint16_t, table->facts.rule_count);
+    uint16_t *records = arena_new_raw(arena, uint16_t, table->facts.rule_count);
     struct unwind_chunk *chunks = arena_new(arena, struct unwind_chunk, count);
     struct holding *holding = &maps->holdings[ref->first_chunk];
     const uint64_t bytes = rows_bytes(table);
     const bool is_counted = is_counted_with(maps, bytes);
     if (!may_take(maps, holding->owner, bytes, holding->bytes))
         return refuse_room(maps, "so large a table of this owner", err);
-    struct rule_uses uses = add_rules(maps, holding->owner, table, places);
-    if (!copy_chunks(maps, table, places, chunks)) {
+    struct rule_uses uses = add_rules(maps, holding->owner, table, records);
+    if (!copy_chunks(maps, table, records, chunks)) {
         free_rules(maps, &uses);
         return refuse_room(maps, "a table", err);
     }
@@ -484,10 +484,10 @@ enum unwind_rules_state unwind_maps_rules_state(const struct unwind_maps *maps,
     const struct rule_uses *uses = &maps->uses[ref->first_chunk];
     if (!ref->chunk_count || uses->missing == 0)
         return UNWIND_RULES_COMPLETE;
-    if (uses->missing > unwind_rules_largest_share())
+    if (uses->missing > unwind_rules_largest_quota())
         return UNWIND_RULES_TOO_MANY;
     const uint64_t owner = maps->holdings[ref->first_chunk].owner;
-    return uses->missing > unwind_rules_share(maps->rules, owner).left ||
+    return uses->missing > unwind_rules_quota(maps->rules, owner).left ||
                    uses->missing_pairs > unwind_rules_pairs(maps->rules)
                ? UNWIND_RULES_NO_ROOM
                : UNWIND_RULES_FIT_NOW;
@@ -522,50 +522,51 @@ void unwind_maps_remove_table(struct unwind_maps *maps, const struct unwind_tabl
     }
 }
 
-static uint32_t run_bytes(uint32_t count)
+static uint32_t list_bytes(uint32_t count)
 {
     return count * (uint32_t)(sizeof(uint64_t) + sizeof(struct unwind_mapping));
 }
 
-enum err_code unwind_maps_put_run(struct unwind_maps *maps, uint64_t owner, uint32_t dropped,
-                                  const uint64_t *starts, const struct unwind_mapping *mappings,
-                                  uint32_t count, struct unwind_run *ret_run, struct err *err)
+enum err_code unwind_maps_put_mappings(struct unwind_maps *maps, uint64_t owner, uint32_t dropped,
+                                       const uint64_t *starts,
+                                       const struct unwind_mapping *mappings, uint32_t count,
+                                       struct unwind_mapping_list *ret_list, struct err *err)
 {
-    struct unwind_run run = {.count = count};
+    struct unwind_mapping_list list = {.count = count};
     if (++maps->generation == 0)
         maps->generation = 1;
-    run.generation = maps->generation;
-    if (count > UNWIND_RUN_MAX)
+    list.generation = maps->generation;
+    if (count > UNWIND_MAPPINGS_MAX)
         return err_set(err, ERR_TOO_LARGE, "%u executable mappings are more than %u", count,
-                       UNWIND_RUN_MAX);
+                       UNWIND_MAPPINGS_MAX);
     if (count) {
-        if (!may_take(maps, owner, run_bytes(count), run_bytes(dropped)) ||
-            !take_bytes(maps, run_bytes(count), &run.shard, &run.offset))
+        if (!may_take(maps, owner, list_bytes(count), list_bytes(dropped)) ||
+            !take_bytes(maps, list_bytes(count), &list.shard, &list.offset))
             return refuse_room(maps, "the mappings of a process", err);
-        const uint32_t mappings_offset = run.offset + count * (uint32_t)sizeof *starts;
-        /* The unwinder sees the run completely: the kernel updates its map with a store-release. */
-        if (!write_bytes(maps, run.shard, run.offset, starts, count * sizeof *starts) ||
-            !write_bytes(maps, run.shard, mappings_offset, mappings, count * sizeof *mappings)) {
-            free_ranges_give(&maps->shards[run.shard].ranges, run.offset,
-                             round_up(run_bytes(count)));
+        const uint32_t mappings_offset = list.offset + count * (uint32_t)sizeof *starts;
+        /* The unwinder sees the whole list: the kernel updates its map with a store-release. */
+        if (!write_bytes(maps, list.shard, list.offset, starts, count * sizeof *starts) ||
+            !write_bytes(maps, list.shard, mappings_offset, mappings, count * sizeof *mappings)) {
+            free_ranges_give(&maps->shards[list.shard].ranges, list.offset,
+                             round_up(list_bytes(count)));
             return refuse_room(maps, "the mappings of a process", err);
         }
     }
-    owner_usage_add(&maps->held, owner, run_bytes(count));
-    *ret_run = run;
+    owner_usage_add(&maps->held, owner, list_bytes(count));
+    *ret_list = list;
     return ERR_NONE;
 }
 
-void unwind_maps_drop_run(struct unwind_maps *maps, uint64_t owner, const struct unwind_run *run,
-                          int64_t now_ns)
+void unwind_maps_drop_mappings(struct unwind_maps *maps, uint64_t owner,
+                               const struct unwind_mapping_list *list, int64_t now_ns)
 {
-    owner_usage_take(&maps->held, owner, run_bytes(run->count));
-    if (run->count)
+    owner_usage_take(&maps->held, owner, list_bytes(list->count));
+    if (list->count)
         add_removed(maps, (struct removed){.since_ns = now_ns,
                                            .kind = REMOVED_BYTES,
-                                           .shard = run->shard,
-                                           .start = run->offset,
-                                           .size = run_bytes(run->count)});
+                                           .shard = list->shard,
+                                           .start = list->offset,
+                                           .size = list_bytes(list->count)});
 }
 
 static void free_chunks(struct unwind_maps *maps, uint32_t first, uint32_t count)

@@ -17,18 +17,18 @@
  *   ------------  ------------------------------------------------  ----------------------------
  *   idle          unwind_publisher_enqueue: mappings have changed   queued
  *   queued        must_pause: many mappings, published just before  retry queued
- *                 publish: no room for the run, or a table of a     retry queued
- *                   process that runs may improve
+ *                 publish: no room for the mapping list, or a       retry queued
+ *                   table of a process that still runs may improve
  *                 publish: otherwise                                idle
  *   retry queued  unwind_publisher_enqueue                          queued
  *                 sweep, once a second                              queued
  */
 
-/* The run of a process with many mappings is large, and its previous run stays allocated for a
- * while. A pause in proportion to the number of mappings limits the memory of all its runs, however
- * often the process maps something: without the pause, a program that mapped 50,000 pieces one by
- * one took 427 MB. */
-enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* per mapping */ };
+/* The list of a process with many mappings is large, and its previous list stays allocated for a
+ * while. A pause in proportion to the number of mappings limits the memory of all its lists,
+ * however often the process maps something. Without the pause, a program that mapped 50,000 pieces
+ * one by one took 427 MB. */
+enum { LARGE_LIST = 1024, LARGE_PAUSE_NS = 20000 /* per mapping */ };
 #define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
 
 struct unwind_publisher {
@@ -89,12 +89,12 @@ static struct process *pop_process(struct process **queue)
     return process;
 }
 
-static void remove_from_queue(struct process **place, const struct process *process)
+static void remove_from_queue(struct process **link, const struct process *process)
 {
-    while (*place && *place != process)
-        place = &(*place)->next_queued;
-    if (*place)
-        *place = process->next_queued;
+    while (*link && *link != process)
+        link = &(*link)->next_queued;
+    if (*link)
+        *link = process->next_queued;
 }
 
 void unwind_publisher_enqueue(struct unwind_publisher *publisher, struct process *process)
@@ -116,13 +116,13 @@ static void queue_retry(struct unwind_publisher *publisher, struct process *proc
     push_process(&publisher->retry_queue, process);
 }
 
-static void drop_run(struct unwind_publisher *publisher, struct process *process)
+static void drop_list(struct unwind_publisher *publisher, struct process *process)
 {
-    if (process->has_run)
-        unwind_maps_drop_run(publisher->maps, process->run_owner, &process->run,
-                             clock_monotonic_ns());
-    process->has_run = false;
-    process->run = (struct unwind_run){0};
+    if (process->has_list)
+        unwind_maps_drop_mappings(publisher->maps, process->list_owner, &process->list,
+                                  clock_monotonic_ns());
+    process->has_list = false;
+    process->list = (struct unwind_mapping_list){0};
 }
 
 void unwind_publisher_forget(struct unwind_publisher *publisher, struct process *process)
@@ -132,8 +132,8 @@ void unwind_publisher_forget(struct unwind_publisher *publisher, struct process 
     if (process->is_retry_queued)
         remove_from_queue(&publisher->retry_queue, process);
     if (publisher->program)
-        kernel_program_remove_process(publisher->program, process->process_id, &process->run);
-    drop_run(publisher, process);
+        kernel_program_remove_process(publisher->program, process->process_id, &process->list);
+    drop_list(publisher, process);
 }
 
 /* How the unwinder treats one mapping: by which table, or by frame pointers. */
@@ -167,7 +167,7 @@ static void publish_process(struct unwind_publisher *publisher, struct process *
     const uint32_t count = process->mapping_count;
     uint64_t *starts = arena_new(arena, uint64_t, count);
     struct unwind_mapping *mappings = arena_new(arena, struct unwind_mapping, count);
-    struct unwind_run run = {0};
+    struct unwind_mapping_list list = {0};
     struct err ignored;
     bool needs_retry = false;
     interpreters_note(publisher->interpreters, process);
@@ -179,26 +179,27 @@ static void publish_process(struct unwind_publisher *publisher, struct process *
     const uint64_t owner =
         count && unwind_maps_is_counted(publisher->maps) ? process_owner(process) : 0;
     const uint32_t dropped =
-        process->has_run && process->run_owner == owner ? process->run.count : 0;
-    /* Without a run the unwinder follows frame pointers without checking them. */
-    const enum err_code code = count ? unwind_maps_put_run(publisher->maps, owner, dropped, starts,
-                                                           mappings, count, &run, &ignored)
-                                     : ERR_NONE;
-    const bool has_run = count && !code;
-    if (!has_run)
-        run = (struct unwind_run){0};
+        process->has_list && process->list_owner == owner ? process->list.count : 0;
+    /* Without a mapping list the unwinder follows frame pointers without checking them. */
+    const enum err_code code =
+        count ? unwind_maps_put_mappings(publisher->maps, owner, dropped, starts, mappings, count,
+                                         &list, &ignored)
+              : ERR_NONE;
+    const bool has_list = count && !code;
+    if (!has_list)
+        list = (struct unwind_mapping_list){0};
     const bool is_published =
         !publisher->program ||
         kernel_program_put_process(publisher->program, process->process_id,
-                                   process->is_start_exact ? process->started_ns : 0, &run,
+                                   process->is_start_exact ? process->started_ns : 0, &list,
                                    &interpreter);
     const bool is_refused = code == ERR_LIMIT || !is_published;
-    publisher->refused_processes += is_refused && !process->is_run_refused;
-    process->is_run_refused = is_refused;
-    drop_run(publisher, process);
-    process->run = run;
-    process->run_owner = owner;
-    process->has_run = has_run;
+    publisher->refused_processes += is_refused && !process->is_list_refused;
+    process->is_list_refused = is_refused;
+    drop_list(publisher, process);
+    process->list = list;
+    process->list_owner = owner;
+    process->has_list = has_list;
     process->published_ns = clock_monotonic_ns();
     if (is_refused || (needs_retry && !process_has_ended(process)))
         queue_retry(publisher, process);
@@ -208,7 +209,7 @@ static bool must_pause(const struct unwind_publisher *publisher, const struct pr
 {
     struct unwind_maps_stats stats;
     const int64_t pause_ns = (int64_t)process->mapping_count * LARGE_PAUSE_NS;
-    if (process->mapping_count < LARGE_RUN)
+    if (process->mapping_count < LARGE_LIST)
         return false;
     unwind_maps_stats_get(publisher->maps, &stats);
     return stats.waiting_bytes > LARGE_WAITING_MAX_BYTES ||
@@ -218,10 +219,10 @@ static bool must_pause(const struct unwind_publisher *publisher, const struct pr
 static void publish_unless_paused(struct unwind_publisher *publisher, struct process *process)
 {
     process->is_queued = false;
-    /* A kernel thread has no mappings and needs no run. */
+    /* A kernel thread has no mappings and needs no list. */
     if (must_pause(publisher, process))
         queue_retry(publisher, process);
-    else if (process->mapping_count || process->has_run)
+    else if (process->mapping_count || process->has_list)
         publish_process(publisher, process);
 }
 

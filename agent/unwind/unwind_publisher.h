@@ -1,14 +1,14 @@
 /*
  * unwind_publisher: gives the unwinder what it needs: an unwind table for each mapped binary, and
- * for each process its mappings (a "run", bpf/unwind_format.h) and the memory layout of its
+ * for each process the list of its mappings (bpf/unwind_format.h) and the memory layout of its
  * interpreter. The unwinder is the kernel program, or user_unwinder in this process.
  *
  * A changed process is queued, so that the many mappings of a starting program are published once.
- * A process is published before its missing tables are built: its run refers to the reserved place
- * of each such table. Code of common libraries, whose tables exist, can therefore be unwound from
- * the program's first sample on, also while the table of a large new library is being built. Code
- * without a table (not built yet, JIT code, no room, an unreadable file) is unwound by frame
- * pointers.
+ * A process is published before its missing tables are built: its mapping list refers to the
+ * reserved chunks of each such table. Code of common libraries, whose tables exist, can therefore
+ * be unwound from the program's first sample on, also while the table of a large new library is
+ * being built. Code without a table (not built yet, JIT code, no room, an unreadable file) is
+ * unwound by frame pointers.
  *
  * A process is published again a second later while one of its tables may still improve or there
  * was no room for it; unwind_publisher.c has the table of states. table_builder decides which
@@ -31,14 +31,14 @@ struct unwind_publisher;
 struct unwind_publisher_counts {
     uint32_t tables;
     uint64_t failed_tables;  /* binaries without call frame information */
-    uint64_t table_bytes;    /* size of all table rows and runs */
-    uint64_t shard_bytes;    /* memory of the shards that contain rows and runs */
+    uint64_t table_bytes;    /* size of all table rows and mapping lists */
+    uint64_t shard_bytes;    /* memory of the shards that contain rows and mapping lists */
     uint64_t refused;        /* processes for which there was no room, each once */
     uint64_t refused_tables; /* tables without room, or not built for lack of memory; each once */
 };
 
-/* program NULL: the unwinder is user_unwinder in this process, which reads `memory` and the runs in
- * struct process. All arguments are borrowed and outlive the publisher. */
+/* program NULL: the unwinder is user_unwinder in this process, which reads `memory` and the mapping
+ * lists in struct process. All arguments are borrowed and outlive the publisher. */
 struct unwind_memory;
 struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
                                                  const struct unwind_memory *memory,
@@ -60,7 +60,7 @@ bool unwind_publisher_publish(struct unwind_publisher *publisher);
 /* Publishes this process now if it is queued. */
 void unwind_publisher_publish_process(struct unwind_publisher *publisher, struct process *process);
 /* Builds the planned tables of this process now. A copied stack is unwound only once, so its tables
- * cannot wait for their turn. */
+ * cannot wait until those planned before them are built. */
 void unwind_publisher_build_process(struct unwind_publisher *publisher,
                                     const struct process *process);
 /* To be called once a second: frees unused tables and queues the processes that are to be published
@@ -69,7 +69,7 @@ void unwind_publisher_sweep(struct unwind_publisher *publisher, int64_t now_ns);
 
 /* While it is paused, for lack of memory, no table is built. */
 void unwind_publisher_pause(struct unwind_publisher *publisher, bool is_paused);
-/* Limits the memory of tables and runs; one shard is always allowed. */
+/* Limits the memory of tables and mapping lists; one shard is always allowed. */
 void unwind_publisher_limit(struct unwind_publisher *publisher, uint64_t bytes);
 
 void unwind_publisher_count(const struct unwind_publisher *publisher,

@@ -18,11 +18,12 @@ struct unwind_rules {
     struct unwind_rule *records;
     struct cfi_rule_key key;
     struct free_ranges free;
-    struct owner_usage held;             /* records by owner */
-    uint32_t uses[UNWIND_RULE_COUNT];    /* by place: number of tables that use the rule */
-    uint64_t owners[UNWIND_RULE_COUNT];  /* by place: who is charged for it; 0: nobody */
-    uint16_t next[UNWIND_RULE_COUNT];    /* by place: the next rule of the bucket; 0: none */
-    uint16_t buckets[1u << BUCKET_BITS]; /* place of the first rule; 0 (UNWIND_RULE_NONE): none */
+    struct owner_usage held;          /* records by owner */
+    uint32_t uses[UNWIND_RULE_COUNT]; /* by record: number of tables that use the rule */
+    uint64_t
+        owners[UNWIND_RULE_COUNT]; /* by record: the owner who is charged for the rule; 0: none */
+    uint16_t next[UNWIND_RULE_COUNT];    /* by record: the next rule of the bucket; 0: none */
+    uint16_t buckets[1u << BUCKET_BITS]; /* record of the first rule; 0 (UNWIND_RULE_NONE): none */
 };
 
 static uint32_t record_count(const struct unwind_rule *rule)
@@ -30,11 +31,11 @@ static uint32_t record_count(const struct unwind_rule *rule)
     return cfi_rule_has_extra(rule) ? 2 : 1;
 }
 
-static struct cfi_rule rule_at(const struct unwind_rules *rules, uint16_t place)
+static struct cfi_rule rule_at(const struct unwind_rules *rules, uint16_t record)
 {
-    struct cfi_rule rule = {.rule = rules->records[place]};
+    struct cfi_rule rule = {.rule = rules->records[record]};
     if (cfi_rule_has_extra(&rule.rule))
-        memcpy(&rule.extra, &rules->records[place + 1], sizeof rule.extra);
+        memcpy(&rule.extra, &rules->records[record + 1], sizeof rule.extra);
     return rule;
 }
 
@@ -59,14 +60,14 @@ static uint16_t *find_link(struct unwind_rules *rules, const struct cfi_rule *ru
 
 static uint16_t add_rule(struct unwind_rules *rules, const struct cfi_rule *rule, uint16_t *link)
 {
-    const int64_t place = free_ranges_take(&rules->free, record_count(&rule->rule));
-    if (place == FREE_RANGES_NONE)
+    const int64_t record = free_ranges_take(&rules->free, record_count(&rule->rule));
+    if (record == FREE_RANGES_NONE)
         return UNWIND_RULE_FULL;
-    rules->records[place] = rule->rule;
+    rules->records[record] = rule->rule;
     if (record_count(&rule->rule) == 2)
-        memcpy(&rules->records[place + 1], &rule->extra, sizeof rule->extra);
-    rules->next[place] = 0;
-    return *link = (uint16_t)place;
+        memcpy(&rules->records[record + 1], &rule->extra, sizeof rule->extra);
+    rules->next[record] = 0;
+    return *link = (uint16_t)record;
 }
 
 struct unwind_rules *unwind_rules_create(struct unwind_rule *records)
@@ -92,56 +93,56 @@ void unwind_rules_destroy(struct unwind_rules *rules)
     mem_free(rules);
 }
 
-struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner)
+struct unwind_rules_quota unwind_rules_quota(const struct unwind_rules *rules, uint64_t owner)
 {
     const uint32_t most = rules->free.free_size / FAIR_QUOTA_DIVISOR;
     if (!owner || !fair_quota_is_counted(unwind_rules_used(rules), UNWIND_RULE_COUNT))
-        return (struct unwind_rules_share){.left = most};
+        return (struct unwind_rules_quota){.left = most};
     const uint32_t held = owner_usage_get(&rules->held, owner);
-    return (struct unwind_rules_share){.owner = owner, .left = held < most ? most - held : 0};
+    return (struct unwind_rules_quota){.owner = owner, .left = held < most ? most - held : 0};
 }
 
-uint32_t unwind_rules_largest_share(void)
+uint32_t unwind_rules_largest_quota(void)
 {
     return (UNWIND_RULE_COUNT - UNWIND_RULE_FIXED_COUNT) / FAIR_QUOTA_DIVISOR;
 }
 
 uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule,
-                           struct unwind_rules_share *share)
+                           struct unwind_rules_quota *quota)
 {
     if (rule->words[0] == 0)
         return UNWIND_RULE_NONE;
     uint16_t *link = find_link(rules, rule);
     if (!*link) {
         const uint32_t needed = record_count(&rule->rule);
-        if (needed > share->left || add_rule(rules, rule, link) == UNWIND_RULE_FULL)
+        if (needed > quota->left || add_rule(rules, rule, link) == UNWIND_RULE_FULL)
             return UNWIND_RULE_FULL;
-        rules->owners[*link] = share->owner;
-        owner_usage_add(&rules->held, share->owner, needed);
-        share->left -= needed;
+        rules->owners[*link] = quota->owner;
+        owner_usage_add(&rules->held, quota->owner, needed);
+        quota->left -= needed;
     }
     rules->uses[*link]++;
     return *link;
 }
 
-static void give_rule(struct unwind_rules *rules, uint16_t place)
+static void give_rule(struct unwind_rules *rules, uint16_t record)
 {
-    if (place < UNWIND_RULE_FIXED_COUNT)
+    if (record < UNWIND_RULE_FIXED_COUNT)
         return;
-    assert(rules->uses[place] > 0);
-    if (--rules->uses[place] > 0)
+    assert(rules->uses[record] > 0);
+    if (--rules->uses[record] > 0)
         return;
-    const struct cfi_rule rule = rule_at(rules, place);
-    *find_link(rules, &rule) = rules->next[place];
-    owner_usage_take(&rules->held, rules->owners[place], record_count(&rule.rule));
-    rules->owners[place] = 0;
-    free_ranges_give(&rules->free, place, record_count(&rule.rule));
+    const struct cfi_rule rule = rule_at(rules, record);
+    *find_link(rules, &rule) = rules->next[record];
+    owner_usage_take(&rules->held, rules->owners[record], record_count(&rule.rule));
+    rules->owners[record] = 0;
+    free_ranges_give(&rules->free, record, record_count(&rule.rule));
 }
 
-void unwind_rules_give(struct unwind_rules *rules, const uint16_t *places, uint32_t count)
+void unwind_rules_give(struct unwind_rules *rules, const uint16_t *records, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        give_rule(rules, places[i]);
+        give_rule(rules, records[i]);
 }
 
 uint32_t unwind_rules_pairs(const struct unwind_rules *rules)

@@ -2,9 +2,9 @@
  * unwind_rules: the rules that the unwinder reads. Each is stored once, with the number of tables
  * that use it.
  *
- * When the last use of a rule is released, its place is reused. The caller has waited by then until
- * no unwinder reads the place (unwind_maps.h). The unwinder remembers rules rather than places, so
- * a reused place misleads nothing.
+ * When the last use of a rule is released, its records are reused. By then the caller has waited
+ * until no unwinder reads them (unwind_maps.h). The memos of the unwinder contain rules rather than
+ * numbers of records, so a reused record cannot mislead it.
  *
  * Limits: a table may add rules for an eighth of the free records. Once half of the records are
  * used, an eighth of the free ones is also the limit for all that one owner (fair_quota.h) adds
@@ -24,22 +24,22 @@ struct unwind_rules *unwind_rules_create(struct unwind_rule *records);
 void unwind_rules_destroy(struct unwind_rules *rules);
 
 /* The number of records that a table may add. */
-struct unwind_rules_share {
-    uint64_t owner; /* who is charged for its new rules; 0: nobody */
+struct unwind_rules_quota {
+    uint64_t owner; /* the owner who is charged for its new rules; 0: none */
     uint32_t left;  /* number of records */
 };
 
 /* Returns how many records a table of this owner (0: none) may add now. */
-struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner);
+struct unwind_rules_quota unwind_rules_quota(const struct unwind_rules *rules, uint64_t owner);
 /* Returns the number of records that a table may add when none is used. */
-uint32_t unwind_rules_largest_share(void);
+uint32_t unwind_rules_largest_quota(void);
 
-/* Adds a use of the rule and returns the place of its first record. A new rule takes its records
- * from share->left. UNWIND_RULE_FULL: there are too few. */
+/* Adds a use of the rule and returns the number of its first record. A new rule takes its records
+ * from quota->left. UNWIND_RULE_FULL: there are too few. */
 uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule,
-                           struct unwind_rules_share *share);
-/* Releases one use of each place; rules with a fixed number stay. */
-void unwind_rules_give(struct unwind_rules *rules, const uint16_t *places, uint32_t count);
+                           struct unwind_rules_quota *quota);
+/* Releases one use of the rule at each record; rules with a fixed number stay. */
+void unwind_rules_give(struct unwind_rules *rules, const uint16_t *records, uint32_t count);
 
 /* The number of new rules with two records that fit: the two must be adjacent. */
 uint32_t unwind_rules_pairs(const struct unwind_rules *rules);

@@ -148,7 +148,7 @@ static enum unwind_stop unwind_stack(struct user_unwinder *unwinder, uint32_t *r
     return stop;
 }
 
-void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_run *run,
+void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_mapping_list *list,
                          const struct stack_copy *copy, struct sample_event *event)
 {
     uint32_t count;
@@ -161,7 +161,7 @@ void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_run
                                             .fp = copy->registers[FRAME_POINTER],
                                             .pac_mask = SIGNATURE_MASK};
     memcpy(unwinder->state.leaf, copy->registers, sizeof(unwinder->state.leaf));
-    unwind_begin(&unwinder->state, run, 0);
+    unwind_begin(&unwinder->state, list, 0);
     const enum unwind_stop stop = unwind_stack(unwinder, &count);
     if (!unwind_stop_is_complete(stop) && count < event->user_count)
         return;

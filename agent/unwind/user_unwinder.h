@@ -23,7 +23,7 @@ void user_unwinder_destroy(struct user_unwinder *unwinder); /* NULL is a no-op *
 void user_unwinder_memory(struct user_unwinder *unwinder, struct unwind_memory *ret_memory);
 
 /* Unwinds copy and replaces the user frames of the event if the result is complete or longer. */
-void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_run *run,
+void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_mapping_list *list,
                          const struct stack_copy *copy, struct sample_event *event);
 
 #endif

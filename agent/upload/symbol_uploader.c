@@ -1,5 +1,5 @@
 /*
- * The way of a sampled binary (struct candidate), by the response to a query about its build id:
+ * The states of a sampled binary (struct candidate), by the response to a query about its build id:
  *
  *   response                                next
  *   --------------------------------------  --------------------------------------------------
@@ -62,7 +62,7 @@ enum {
     NAME_BYTES = 200,
     PENDING_TRIES_MAX = 8,
     LOW_PRIORITY =
-        10, /* a tenth of the usual share: with 19, a busy host got no names for minutes */
+        10, /* a tenth of the usual CPU time: with 19, a busy host got no names for minutes */
     BUILD_CPU_S = 120,
     BUILD_WALL_MS = 30 * 60 * 1000, /* long, because of the low priority on a busy host */
     IO_CLASS_IDLE = 3 << 13,        /* IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0) */
@@ -80,7 +80,7 @@ enum {
 #define OFF_MAX_MS INT64_C(3600000)
 
 struct candidate {
-    char build_id[ID_BYTES]; /* "": the place is free */
+    char build_id[ID_BYTES]; /* "": the slot is free */
     char name[NAME_BYTES];
     int fd;
     int debug_fd; /* -1: none */
@@ -652,16 +652,16 @@ void symbol_uploader_give(struct symbol_uploader *uploader, const char *build_id
     snprintf(candidate.build_id, sizeof(candidate.build_id), "%s", build_id);
     copy_name(path, candidate.name);
     pthread_mutex_lock(&uploader->mutex);
-    uint32_t place = 0;
-    while (place < QUEUE_MAX && uploader->queue[place].build_id[0])
-        place++;
+    uint32_t slot = 0;
+    while (slot < QUEUE_MAX && uploader->queue[slot].build_id[0])
+        slot++;
     if (candidate.next_ms < uploader->resume_ms)
         candidate.next_ms = uploader->resume_ms;
     uploader->counts.waiting++;
-    if (place == QUEUE_MAX) {
+    if (slot == QUEUE_MAX) {
         clear_candidate(uploader, &candidate);
     } else {
-        uploader->queue[place] = candidate;
+        uploader->queue[slot] = candidate;
         uploader->counts.queried++;
         add_known(uploader, build_id);
         pthread_cond_signal(&uploader->changed);

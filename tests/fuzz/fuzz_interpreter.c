@@ -21,8 +21,8 @@ static void read_lines(struct span table)
     static const enum cpython_line_form forms[] = {CPYTHON_LINES_INCREMENTS, CPYTHON_LINES_RANGES,
                                                    CPYTHON_LINES_LOCATIONS};
     for (int i = 0; i < 3; i++) {
-        for (int64_t place = -2; place < 5000; place = place < 8 ? place + 1 : 2 * place)
-            fuzz_check(cpython_lines_find(forms[i], table, 7, place) <= INT32_MAX);
+        for (int64_t offset = -2; offset < 5000; offset = offset < 8 ? offset + 1 : 2 * offset)
+            fuzz_check(cpython_lines_find(forms[i], table, 7, offset) <= INT32_MAX);
     }
 }
 
@@ -88,13 +88,14 @@ static void read_ruby_lines(struct span bytes)
 static void read_ruby_text(struct span bytes)
 {
     uint8_t object[RUBY_OBJECT_BYTES];
-    struct ruby_text_place place;
+    struct ruby_text_location location;
     if (bytes.size < sizeof(object))
         return;
     memcpy(object, bytes.data, sizeof(object));
     for (uint32_t minor = 0; minor <= 4; minor++) {
-        if (ruby_text_find(ruby_layout_find(3 << 8 | minor), object, &place))
-            fuzz_check(place.bytes <= RUBY_TEXT_MAX_BYTES && (place.address || place.offset));
+        if (ruby_text_find(ruby_layout_find(3 << 8 | minor), object, &location))
+            fuzz_check(location.bytes <= RUBY_TEXT_MAX_BYTES &&
+                       (location.address || location.offset));
     }
     ruby_text_clean(object, sizeof(object));
     fuzz_check(span_is_utf8(span_of(object, sizeof(object))));
@@ -136,15 +137,15 @@ static void merge_stacks(struct span bytes)
 static void read_jitdump(struct span bytes)
 {
     struct jitdump *dump = jitdump_create();
-    struct jitdump_place place;
+    struct jitdump_location location;
     fd_auto fd = memfd_create("jitdump", MFD_CLOEXEC);
     fuzz_check(fd >= 0 && os_write_all(fd, bytes.data, bytes.size) == 0);
     for (size_t part = 1; part <= 3; part++) {
         (void)jitdump_read(dump, fd, bytes.size * part / 3, 1 << 20);
         for (uint64_t address = 1; address; address *= 3) {
-            if (jitdump_find(dump, address, &place))
-                fuzz_check(place.function.size && span_is_utf8(place.function) &&
-                           span_is_utf8(place.file));
+            if (jitdump_find(dump, address, &location))
+                fuzz_check(location.function.size && span_is_utf8(location.function) &&
+                           span_is_utf8(location.file));
             if (address > UINT64_MAX / 3)
                 break;
         }

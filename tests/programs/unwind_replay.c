@@ -118,7 +118,7 @@ struct replay {
     pid_t pid;
     struct unwind_source source;
     struct unwind_maps *space;
-    struct unwind_run run;
+    struct unwind_mapping_list list;
     struct known_table tables[TABLES_MAX];
     uint32_t table_count;
     Dwfl *dwfl;
@@ -236,9 +236,9 @@ static void read_mappings(struct replay *replay)
     }
     if (maps)
         fclose(maps);
-    unwind_maps_drop_run(replay->space, 0, &replay->run, 0);
+    unwind_maps_drop_mappings(replay->space, 0, &replay->list, 0);
     unwind_maps_reclaim(replay->space, INT64_MAX);
-    if (unwind_maps_put_run(replay->space, 0, 0, starts, mappings, count, &replay->run, &err))
+    if (unwind_maps_put_mappings(replay->space, 0, 0, starts, mappings, count, &replay->list, &err))
         fprintf(stderr, "%s\n", err.message);
 }
 
@@ -310,7 +310,7 @@ static enum unwind_stop scan(struct replay *replay, struct frames *frames)
     enum unwind_stop stop = UNWIND_GO_ON;
     memcpy(state.leaf, replay->sample.registers, sizeof state.leaf);
     replay->source.sample = &replay->sample;
-    unwind_begin(&state, &replay->run, 0);
+    unwind_begin(&state, &replay->list, 0);
     for (frames->count = 0; !stop && frames->count < FRAMES_MAX;) {
         frames->address[frames->count++] = unwind_address(&state);
         stop = unwind_step(&replay->source, &state);

@@ -10,9 +10,9 @@
 /* ---- lines; tests/integration/test_cpython_lines.py compares whole modules with CPython itself
  * ---- */
 
-static uint32_t line(enum cpython_line_form form, struct span table, int64_t place)
+static uint32_t line(enum cpython_line_form form, struct span table, int64_t offset)
 {
-    return cpython_lines_find(form, table, 10, place);
+    return cpython_lines_find(form, table, 10, offset);
 }
 
 static void lines_are_found_by_increments(void **state)
@@ -117,7 +117,8 @@ static void layouts_fit_what_the_kernel_reads(void **state)
         assert_true(frames->code_bytes < INTERPRETER_PIECE_BYTES);
         for (int i = 0; i < 3; i++)
             assert_true(frames->code_words[i] + 8 <= frames->code_bytes);
-        assert_true(frames->frame_place + (frames->is_place_short ? 4 : 8) <= frames->frame_bytes);
+        assert_true(frames->frame_position + (frames->is_position_short ? 4 : 8) <=
+                    frames->frame_bytes);
         assert_true(frames->groups != INTERPRETER_NONE);
     }
     assert_null(cpython_layout_find(3 << 8 | 7));
@@ -207,9 +208,9 @@ static void make_functions(struct functions *functions)
 static struct cpython_codes *create_codes(const struct functions *functions,
                                           struct code_budget *budget, uint64_t owner)
 {
-    const struct code_share share = {.budget = budget, .owner = owner};
+    const struct code_quota quota = {.budget = budget, .owner = owner};
     return cpython_codes_create(functions->layout, (uint32_t)getpid(), address_of(functions),
-                                &share);
+                                &quota);
 }
 
 static struct span find_function(const struct functions *functions, struct cpython_codes *codes,

@@ -63,18 +63,19 @@ static void short_and_long_strings_are_found(void **state)
     (void)state;
     const struct ruby_layout *old = ruby_layout_find(3 << 8 | 1);
     const struct ruby_layout *late = ruby_layout_find(3 << 8 | 3);
-    struct ruby_text_place place;
+    struct ruby_text_location location;
     uint64_t object[5] = {5 | 3 << 14, 0, 4711, 0x1000, 0};
-    assert_true(ruby_text_find(old, (const uint8_t *)object, &place));
-    assert_true(place.address == 0 && place.offset == 16 && place.bytes == 3);
-    assert_true(ruby_text_find(late, (const uint8_t *)object, &place));
-    assert_true(place.address == 0 && place.offset == 24 && place.bytes == RUBY_TEXT_MAX_BYTES);
+    assert_true(ruby_text_find(old, (const uint8_t *)object, &location));
+    assert_true(location.address == 0 && location.offset == 16 && location.bytes == 3);
+    assert_true(ruby_text_find(late, (const uint8_t *)object, &location));
+    assert_true(location.address == 0 && location.offset == 24 &&
+                location.bytes == RUBY_TEXT_MAX_BYTES);
     object[0] = 5 | 1 << 13;
     object[2] = 100;
-    assert_true(ruby_text_find(old, (const uint8_t *)object, &place));
-    assert_true(place.address == 0x1000 && place.bytes == 100);
+    assert_true(ruby_text_find(old, (const uint8_t *)object, &location));
+    assert_true(location.address == 0x1000 && location.bytes == 100);
     object[0] = 7; /* an array */
-    assert_false(ruby_text_find(old, (const uint8_t *)object, &place));
+    assert_false(ruby_text_find(old, (const uint8_t *)object, &location));
 }
 
 static void invalid_utf8_is_replaced(void **state)

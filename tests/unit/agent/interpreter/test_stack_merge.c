@@ -72,7 +72,7 @@ static void a_call_that_begins_or_ends_is_not_replaced(void **state)
     assert_merged(4, 1 << 0 | 1 << 1 | 1 << 2, known, 2, "i0 n1 i1 n3");
 }
 
-static void a_group_without_a_place_joins_the_next_one(void **state)
+static void a_group_without_a_native_frame_joins_the_next_one(void **state)
 {
     (void)state;
     const struct interpreted_frame frames[] = {last(NOWHERE), last(2)};
@@ -94,7 +94,7 @@ int main(void)
         cmocka_unit_test(groups_replace_their_anchors),
         cmocka_unit_test(groups_without_anchors_replace_calls),
         cmocka_unit_test(a_call_that_begins_or_ends_is_not_replaced),
-        cmocka_unit_test(a_group_without_a_place_joins_the_next_one),
+        cmocka_unit_test(a_group_without_a_native_frame_joins_the_next_one),
         cmocka_unit_test(a_truncated_stack_keeps_its_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,10 +61,10 @@ static bool map_endless(uint8_t **ret_page)
     const int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
     struct uffdio_api api = {.api = UFFD_API};
     *ret_page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct uffdio_register place = {
+    struct uffdio_register range = {
         .range = {.start = (uint64_t)(uintptr_t)*ret_page, .len = PAGE_BYTES},
         .mode = UFFDIO_REGISTER_MODE_MISSING};
-    return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &place) == 0;
+    return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &range) == 0;
 }
 
 static void a_read_that_does_not_end_is_given_up(void **state)

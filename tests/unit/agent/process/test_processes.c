@@ -97,10 +97,10 @@ static void a_replaced_file_is_another_binary(void **state)
     binaries_destroy(binaries);
 }
 
-static const struct process_mapping *find_real(struct processes *processes, const void *place)
+static const struct process_mapping *find_real(struct processes *processes, const void *start)
 {
     const struct process *process = processes_get(processes, (uint32_t)getpid());
-    return process_find_mapping(process, (uint64_t)(uintptr_t)place);
+    return process_find_mapping(process, (uint64_t)(uintptr_t)start);
 }
 
 /* More mappings in a second than the limit are only counted; the next sweep reads them from /proc.
@@ -112,10 +112,10 @@ static void too_many_mapping_events_cause_one_scan_of_proc(void **state)
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = false};
     struct processes *processes = processes_create(binaries, &options);
-    uint8_t *place = mmap(NULL, 2UL * EVENTS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(place, MAP_FAILED);
+    uint8_t *start = mmap(NULL, 2UL * EVENTS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(start, MAP_FAILED);
     for (size_t i = 0; i < EVENTS; i++) {
-        uint8_t *page = place + 2 * i * PAGE;
+        uint8_t *page = start + 2 * i * PAGE;
         assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_EXEC), 0);
         const struct process_event event = {.kind = PROCESS_EVENT_MAP,
                                             .process_id = (uint32_t)getpid(),
@@ -125,11 +125,11 @@ static void too_many_mapping_events_cause_one_scan_of_proc(void **state)
         processes_apply(processes, &event);
     }
     assert_int_equal(processes_get(processes, (uint32_t)getpid())->mapping_count, TAKEN);
-    assert_null(find_real(processes, place + 2UL * TAKEN * PAGE));
+    assert_null(find_real(processes, start + 2UL * TAKEN * PAGE));
     processes_sweep(processes, clock_monotonic_ns());
     for (size_t i = 0; i < EVENTS; i++)
-        assert_non_null(find_real(processes, place + 2 * i * PAGE));
-    assert_int_equal(munmap(place, 2UL * EVENTS * PAGE), 0);
+        assert_non_null(find_real(processes, start + 2 * i * PAGE));
+    assert_int_equal(munmap(start, 2UL * EVENTS * PAGE), 0);
     processes_destroy(processes);
     binaries_destroy(binaries);
 }
@@ -172,17 +172,17 @@ enum { MANY = 25000, MANY_PAGE = 4096 };
 /* Many executable mappings, which cannot be joined and which children inherit. */
 static uint8_t *map_many(void)
 {
-    uint8_t *place =
+    uint8_t *start =
         mmap(NULL, 2UL * MANY * MANY_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(place, MAP_FAILED);
+    assert_ptr_not_equal(start, MAP_FAILED);
     for (size_t i = 0; i < MANY; i++)
-        assert_int_equal(mprotect(place + 2 * i * MANY_PAGE, MANY_PAGE, PROT_READ | PROT_EXEC), 0);
-    return place;
+        assert_int_equal(mprotect(start + 2 * i * MANY_PAGE, MANY_PAGE, PROT_READ | PROT_EXEC), 0);
+    return start;
 }
 
-static void unmap_many(uint8_t *place)
+static void unmap_many(uint8_t *start)
 {
-    assert_int_equal(munmap(place, 2UL * MANY * MANY_PAGE), 0);
+    assert_int_equal(munmap(start, 2UL * MANY * MANY_PAGE), 0);
 }
 
 /* The number of these processes whose mappings are all known. */
@@ -222,7 +222,7 @@ static void processes_of_very_many_mappings_wait_for_each_other(void **state)
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = false};
     struct processes *processes = processes_create(binaries, &options);
-    uint8_t *place = map_many();
+    uint8_t *start = map_many();
     pid_t children[COUNT];
     for (int i = 0; i < COUNT; i++) {
         children[i] = start_pausing();
@@ -230,13 +230,13 @@ static void processes_of_very_many_mappings_wait_for_each_other(void **state)
             const struct process_event event = {
                 .kind = PROCESS_EVENT_MAP,
                 .process_id = (uint32_t)children[i],
-                .start = (uint64_t)(uintptr_t)(place + 2 * j * MANY_PAGE),
+                .start = (uint64_t)(uintptr_t)(start + 2 * j * MANY_PAGE),
                 .bytes = MANY_PAGE,
                 .path = span_text("//anon")};
             processes_apply(processes, &event);
         }
     }
-    unmap_many(place);
+    unmap_many(start);
     processes_sweep(processes, clock_monotonic_ns());
     int scanned = count_scanned(processes, children, COUNT);
     assert_in_range(scanned, 1, COUNT - 1);
@@ -384,12 +384,12 @@ static void ends_of_first_threads_wait_for_each_other(void **state)
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = false};
     struct processes *processes = processes_create(binaries, &options);
-    uint8_t *place = map_many();
+    uint8_t *start = map_many();
     pid_t children[COUNT];
     int signal_fd[COUNT];
     for (int i = 0; i < COUNT; i++)
         children[i] = start_survivor(&signal_fd[i]);
-    unmap_many(place);
+    unmap_many(start);
     for (int i = 0; i < COUNT; i++) {
         const uint32_t number = (uint32_t)children[i];
         const struct process_event exec = {.kind = PROCESS_EVENT_NAME,

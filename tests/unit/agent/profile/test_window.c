@@ -146,8 +146,8 @@ static struct process *find_with_file(struct parts *parts, pid_t process_id)
 }
 
 /* Adds samples with this many new addresses of the file, from offset on. */
-static void add_places(struct parts *parts, struct process *process, uint64_t offset,
-                       uint32_t sample_count)
+static void add_addresses(struct parts *parts, struct process *process, uint64_t offset,
+                          uint32_t sample_count)
 {
     static struct sample_event event;
     event = (struct sample_event){.time_ns = (uint64_t)clock_monotonic_ns(),
@@ -161,7 +161,7 @@ static void add_places(struct parts *parts, struct process *process, uint64_t of
     }
 }
 
-static uint32_t count_places(const struct profile *profile, uint64_t offset, uint64_t bytes)
+static uint32_t count_addresses(const struct profile *profile, uint64_t offset, uint64_t bytes)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < profile->location_count; i++)
@@ -191,14 +191,14 @@ static void addresses_of_one_user_leave_room_for_others(void **state)
         skip();
     for (uint64_t i = 0; i < COUNT; i++) {
         children[i] = start_user(NOBODY);
-        add_places(parts, find_with_file(parts, children[i]), i * part, SAMPLES);
+        add_addresses(parts, find_with_file(parts, children[i]), i * part, SAMPLES);
     }
-    add_places(parts, find_with_file(parts, getpid()), others, OTHER_SAMPLES);
+    add_addresses(parts, find_with_file(parts, getpid()), others, OTHER_SAMPLES);
     assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
     assert_int_equal(result.samples, COUNT * SAMPLES + OTHER_SAMPLES);
     /* Half of 6 MiB at 20 bytes per address. */
-    assert_in_range(count_places(result.profile, 0, others), 140000, 160000);
-    assert_int_equal(count_places(result.profile, others, part), OTHER_SAMPLES * DEPTH);
+    assert_in_range(count_addresses(result.profile, 0, others), 140000, 160000);
+    assert_int_equal(count_addresses(result.profile, others, part), OTHER_SAMPLES * DEPTH);
     assert_true(has_string(result.profile, WINDOW_NAME_LEFT_OUT));
     buf_init(&batch, BATCH_BYTES);
     assert_int_equal(
@@ -241,7 +241,7 @@ static void a_process_that_was_sampled_is_idle_until_it_ends(void **state)
     const pid_t child = start_user(NOBODY);
     struct process *process = find_with_file(parts, child);
     take_and_expect(parts, 0, false);
-    add_places(parts, process, 0, 1);
+    add_addresses(parts, process, 0, 1);
     take_and_expect(parts, 1, false);
     take_and_expect(parts, 1, true);
     take_and_expect(parts, 1, true);
@@ -253,7 +253,7 @@ static void a_process_that_was_sampled_is_idle_until_it_ends(void **state)
                                        .is_exec = true};
     processes_apply(parts->processes, &exec);
     take_and_expect(parts, 0, false);
-    add_places(parts, find_with_file(parts, child), 0, 1);
+    add_addresses(parts, find_with_file(parts, child), 0, 1);
     take_and_expect(parts, 1, false);
     take_and_expect(parts, 1, true);
 

@@ -120,9 +120,9 @@ static void read_now(struct fixture *fixture)
 
 static bool has_name(const struct fixture *fixture, const char *name)
 {
-    struct jitdump_place place;
-    return jit_symbols_look_up(fixture->names, 0x1000, &place) &&
-           span_equal_text(place.function, name);
+    struct jitdump_location location;
+    return jit_symbols_look_up(fixture->names, 0x1000, &location) &&
+           span_equal_text(location.function, name);
 }
 
 /* The first line and again the last line name the code at 0x1000. */
@@ -206,8 +206,9 @@ static void names_of_a_later_process_of_the_number_are_not_read(void **state)
     jit_symbols_release(later.names);
 }
 
-/* Owners read in turn: after a read, an owner must wait longer than another one. */
-static void owners_read_symbol_files_in_turn(void **state)
+/* Files of owners are read alternately: after a read, an owner must wait longer than another one.
+ */
+static void owners_read_symbol_files_alternately(void **state)
 {
     struct fixture *fixture = *state, other = {.shared = &fixture->budget};
     if (getuid() != 0)
@@ -219,7 +220,7 @@ static void owners_read_symbol_files_in_turn(void **state)
     read_now(fixture);
     const int64_t spent_ns = clock_monotonic_ns() - began_ns, far_ns = INT64_MAX / 2;
     assert_false(jit_symbols_is_due(other.names, far_ns));
-    assert_true(jit_symbols_compare_turns(other.names, fixture->names) < 0);
+    assert_true(jit_symbols_compare_read_order(other.names, fixture->names) < 0);
     clock_sleep_ms((int)(10 * spent_ns / CLOCK_NS_PER_MS) + 1);
     assert_true(jit_symbols_is_due(other.names, far_ns));
     assert_false(jit_symbols_is_due(fixture->names, far_ns));
@@ -335,7 +336,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(names_of_a_later_process_of_the_number_are_not_read, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(owners_read_symbol_files_in_turn, begin, end),
+        cmocka_unit_test_setup_teardown(owners_read_symbol_files_alternately, begin, end),
         cmocka_unit_test_setup_teardown(a_link_is_not_followed, begin, end),
         cmocka_unit_test_setup_teardown(a_program_that_acts_for_another_user_has_no_names, begin,
                                         end),

@@ -85,20 +85,20 @@ static void read_all(struct jitdump *dump, const struct buf *file)
     assert_true(read_within(dump, file, 64 << 20));
 }
 
-static void assert_place(const struct jitdump *dump, uint64_t address, const char *function,
-                         const char *file, uint32_t line)
+static void assert_location(const struct jitdump *dump, uint64_t address, const char *function,
+                            const char *file, uint32_t line)
 {
-    struct jitdump_place place;
-    assert_true(jitdump_find(dump, address, &place));
-    assert_true(span_equal_text(place.function, function));
-    assert_true(span_equal_text(place.file, file));
-    assert_int_equal(place.line, line);
+    struct jitdump_location location;
+    assert_true(jitdump_find(dump, address, &location));
+    assert_true(span_equal_text(location.function, function));
+    assert_true(span_equal_text(location.file, file));
+    assert_int_equal(location.line, line);
 }
 
 static void assert_nothing(const struct jitdump *dump, uint64_t address)
 {
-    struct jitdump_place place;
-    assert_false(jitdump_find(dump, address, &place));
+    struct jitdump_location location;
+    assert_false(jitdump_find(dump, address, &location));
 }
 
 /* ---- tests ---- */
@@ -115,11 +115,11 @@ static void functions_have_names_and_lines(void **state)
     put_head(&file, UNWINDING, 0);
     put_load(&file, "again", 0x2008, 0x4, 3);
     read_all(dump, &file);
-    assert_place(dump, 0x1000, "run", "app.jl", 5);
-    assert_place(dump, 0x101f, "run", "app.jl", 6);
-    assert_place(dump, 0x2000, "plain", "", 0);
-    assert_place(dump, 0x2008, "again", "", 0); /* the later record is valid */
-    assert_place(dump, 0x200c, "plain", "", 0);
+    assert_location(dump, 0x1000, "run", "app.jl", 5);
+    assert_location(dump, 0x101f, "run", "app.jl", 6);
+    assert_location(dump, 0x2000, "plain", "", 0);
+    assert_location(dump, 0x2008, "again", "", 0); /* the later record is valid */
+    assert_location(dump, 0x200c, "plain", "", 0);
     assert_nothing(dump, 0xfff);
     assert_nothing(dump, 0x1020);
     jitdump_destroy(dump);
@@ -137,7 +137,7 @@ static void moved_code_keeps_its_name_and_lines(void **state)
     put_move(&file, 0x1000, 0x5000, 0x20, 9);
     put_move(&file, 0x1000, 0x6000, 0x20, 8);
     read_all(dump, &file);
-    assert_place(dump, 0x5009, "run", "app.jl", 6);
+    assert_location(dump, 0x5009, "run", "app.jl", 6);
     assert_nothing(dump, 0x6000);
     jitdump_destroy(dump);
 }
@@ -155,9 +155,9 @@ static void appended_records_are_read_later(void **state)
     for (size_t size = 0; size <= all; size++) {
         file.size = size;
         read_all(dump, &file);
-        struct jitdump_place place;
-        assert_int_equal(jitdump_find(dump, 0x1000, &place), size >= whole);
-        assert_int_equal(jitdump_find(dump, 0x2000, &place), size >= all);
+        struct jitdump_location location;
+        assert_int_equal(jitdump_find(dump, 0x1000, &location), size >= whole);
+        assert_int_equal(jitdump_find(dump, 0x2000, &location), size >= all);
     }
     jitdump_destroy(dump);
 }
@@ -178,8 +178,8 @@ static void malformed_records_end_the_reading_and_invalid_names_are_omitted(void
     buf_append_u64(&file, 0);
     put_load(&file, "never", 0x2000, 0x20, 2);
     read_all(dump, &file);
-    assert_place(dump, 0x1000, "fine", "", 0);
-    assert_place(dump, 0x4000, "lost file", "", 0);
+    assert_location(dump, 0x1000, "fine", "", 0);
+    assert_location(dump, 0x4000, "lost file", "", 0);
     assert_nothing(dump, 0x2000);
     assert_nothing(dump, 0x3000);
     assert_nothing(dump, UINT64_MAX - 2);
@@ -203,7 +203,7 @@ static void reading_ends_at_the_memory_limit(void **state)
     for (uint32_t i = 0; i < 2000; i++)
         put_load(&file, "one of many", 0x1000 + 0x10 * i, 0x10, i);
     assert_false(read_within(dump, &file, 64 << 10));
-    assert_place(dump, 0x1000, "one of many", "", 0);
+    assert_location(dump, 0x1000, "one of many", "", 0);
     assert_nothing(dump, 0x1000 + 0x10 * 1999);
     assert_true(jitdump_bytes(dump) <= 64 << 10);
     assert_false(read_within(dump, &file, 64 << 20));
@@ -237,7 +237,7 @@ static void a_record_stays_within_the_memory_limit(void **state)
             (void)read_within(dump, &file, max_bytes);
             assert_true(jitdump_bytes(dump) <= max_bytes);
             if (max_bytes >= 64 << 10)
-                assert_place(dump, 0x1000, "first", "", 0);
+                assert_location(dump, 0x1000, "first", "", 0);
             jitdump_destroy(dump);
         }
     }
@@ -259,8 +259,8 @@ static void moves_are_cheap(void **state)
     do
         read_all(dump, &file);
     while (jitdump_has_more(dump));
-    assert_place(dump, 0x1000, "f", "", 0);
-    assert_place(dump, 0x200, "last", "", 0);
+    assert_location(dump, 0x1000, "f", "", 0);
+    assert_location(dump, 0x200, "last", "", 0);
     jitdump_destroy(dump);
 }
 

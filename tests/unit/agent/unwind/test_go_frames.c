@@ -50,9 +50,9 @@ static void make_table(struct maker *maker, uint64_t text)
     put(bytes, header_bytes, 8);
     put(bytes, header_bytes + programs_bytes, 8);
     /* The truncated table is the last one of the file, after the functions. */
-    uint32_t places[FUNCTION_COUNT] = {1, 1 + sizeof no_frame, 0};
+    uint32_t offsets[FUNCTION_COUNT] = {1, 1 + sizeof no_frame, 0};
     const size_t function_bytes = word + 16;
-    places[2] = (uint32_t)(programs_bytes + list_bytes + FUNCTION_COUNT * function_bytes);
+    offsets[2] = (uint32_t)(programs_bytes + list_bytes + FUNCTION_COUNT * function_bytes);
     put(bytes, 0, 1);
     for (int i = 0; i < 2; i++)
         buf_append(bytes, programs[i], sizes[i]);
@@ -65,7 +65,7 @@ static void make_table(struct maker *maker, uint64_t text)
         put(bytes, 0, word);
         put(bytes, 0, 8);
         put(bytes, 0, 4);
-        put(bytes, places[i], 4);
+        put(bytes, offsets[i], 4);
     }
     buf_append(bytes, programs[2], sizes[2]);
 }

@@ -148,7 +148,7 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
     struct walk *walk = create_walk(4);
     struct unwind_table *table = make_table(rules, count);
     struct unwind_table_ref ref;
-    struct unwind_run run;
+    struct unwind_mapping_list list;
     struct err err;
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
@@ -158,11 +158,11 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
         {.end = 0x2000},
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0},
         {.end = 0x50001000, .flags = UNWIND_MAPPING_FP}};
-    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 3, &run, &err),
+    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 3, &list, &err),
                      ERR_NONE);
     walk->state.sp = STACK;
     walk->source.stack_start = STACK;
-    unwind_begin(&walk->state, &run, 0);
+    unwind_begin(&walk->state, &list, 0);
     return walk;
 }
 
@@ -287,15 +287,16 @@ static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
     assert_int_equal(walk->state.sp, STACK + 32);
     assert_int_equal(step(walk), UNWIND_STOP_REGISTER); /* r10 is not known in a caller */
 
-    unwind_begin(&walk->state,
-                 &(struct unwind_run){walk->state.run.shard, walk->state.run.offset, 3, 0}, 0);
+    unwind_begin(
+        &walk->state,
+        &(struct unwind_mapping_list){walk->state.list.shard, walk->state.list.offset, 3, 0}, 0);
     walk->state.sp = STACK;
     walk->state.pc = code(1); /* first byte of a function */
     assert_int_equal(step(walk), UNWIND_GO_ON);
     assert_int_equal(walk->state.sp, STACK + 8);
 
-    struct unwind_run run = walk->state.run;
-    unwind_begin(&walk->state, &run, 0);
+    struct unwind_mapping_list list = walk->state.list;
+    unwind_begin(&walk->state, &list, 0);
     walk->state.sp = STACK;
     walk->state.pc = code(2);
     walk->state.leaf[10] = STACK + 32;
@@ -306,11 +307,11 @@ static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
 }
 
 /* Unwinds two frames, up to the root. */
-static enum unwind_stop walk_again(struct walk *walk, const struct unwind_run *run)
+static enum unwind_stop walk_again(struct walk *walk, const struct unwind_mapping_list *list)
 {
     static const uint64_t stack[] = {0, CODE(1), 0, 0, CODE(2), 0, 0, 0};
     set_stack(walk, stack, 8);
-    unwind_begin(&walk->state, run, 0);
+    unwind_begin(&walk->state, list, 0);
     walk->state.sp = STACK;
     walk->state.fp = STACK + 24;
     walk->state.pc = code(0);
@@ -327,9 +328,9 @@ static void cached_callers_are_used_for_the_same_mappings_only(void **state)
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
     struct walk *walk = walk_with(rules, 3);
-    struct unwind_run run = walk->state.run, other = run;
-    assert_int_not_equal(run.generation, 0);
-    assert_int_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    struct unwind_mapping_list list = walk->state.list, other = list;
+    assert_int_not_equal(list.generation, 0);
+    assert_int_equal(walk_again(walk, &list), UNWIND_STOP_ROOT);
     /* Remove all rules but that of the leaf, which is not cached. */
     const struct unwind_chunk *chunk = &walk->source.chunks[walk->state.mapping.first_chunk];
     uint8_t *rows = walk->source.shards[chunk->shard];
@@ -339,7 +340,7 @@ static void cached_callers_are_used_for_the_same_mappings_only(void **state)
     memcpy(first_row, rows + begin, sizeof first_row);
     const uint32_t second = begin + UNWIND_GROUP_HEAD_BYTES + 2 * 2 + 3u * first_row[2];
     memset(rows + second, 0, 2 + 3u * (first_row[3] - first_row[2]));
-    assert_int_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    assert_int_equal(walk_again(walk, &list), UNWIND_STOP_ROOT);
     assert_true(walk->state.is_recalled);
     other.generation++;
     assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
@@ -348,7 +349,7 @@ static void cached_callers_are_used_for_the_same_mappings_only(void **state)
     /* A memo whose words are from two writers matches no key. */
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
         walk->source.memos[i].rule ^= walk->source.memos[i].rule ? 1 : 0;
-    assert_int_not_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    assert_int_not_equal(walk_again(walk, &list), UNWIND_STOP_ROOT);
     destroy_walk(walk);
 }
 
@@ -395,7 +396,7 @@ static void stops_with_the_reason(void **state)
     struct cfi_rule back = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = -8}};
     struct cfi_rule rules[] = {by_sp_16, back};
     struct walk *walk = walk_with(rules, 2);
-    struct unwind_run run = walk->state.run;
+    struct unwind_mapping_list list = walk->state.list;
     uint64_t stack[] = {0, 0, 0, 0};
     set_stack(walk, stack, 4);
     walk->state.pc = code(0);
@@ -410,8 +411,8 @@ static void stops_with_the_reason(void **state)
     assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
     walk->state.fp = 0;
     assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
-    run.shard = 3; /* an inconsistent run */
-    unwind_begin(&walk->state, &run, 0);
+    list.shard = 3; /* an inconsistent list */
+    unwind_begin(&walk->state, &list, 0);
     walk->state.pc = code(0);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
     destroy_walk(walk);
@@ -434,9 +435,9 @@ static void unmapped_code_counts_if_unwinding_returns_to_a_mapping(void **state)
     assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_ROOT);
     assert_int_equal(count, 4);
 
-    struct unwind_run run = walk->state.run;
+    struct unwind_mapping_list list = walk->state.list;
     stack[6] = 0x40000030;
-    unwind_begin(&walk->state, &run, 0);
+    unwind_begin(&walk->state, &list, 0);
     walk->state.pc = code(0);
     walk->state.sp = STACK;
     walk->state.fp = STACK + 16;
@@ -454,15 +455,16 @@ static void finds_each_of_many_mappings(void **state)
     struct walk *walk = create_walk(4);
     uint64_t *starts = mem_new(uint64_t, COUNT);
     struct unwind_mapping *mappings = mem_new(struct unwind_mapping, COUNT);
-    struct unwind_run run;
+    struct unwind_mapping_list list;
     struct err err;
     for (uint32_t i = 0; i < COUNT; i++) {
         starts[i] = 0x10000 + i * 0x2000ULL;
         mappings[i] = (struct unwind_mapping){.end = starts[i] + 0x1000, .bias = i};
     }
-    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, COUNT, &run, &err),
-                     ERR_NONE);
-    unwind_begin(&walk->state, &run, 0);
+    assert_int_equal(
+        unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, COUNT, &list, &err),
+        ERR_NONE);
+    unwind_begin(&walk->state, &list, 0);
     for (uint32_t i = 0; i < COUNT; i++) {
         assert_true(unwind_find_mapping(&walk->source, &walk->state, starts[i] + 0xfff));
         assert_int_equal(walk->state.mapping.bias, i);
@@ -547,24 +549,24 @@ static void tables_beyond_the_budget_are_omitted(void **state)
 static void rules_that_were_chosen_to_collide_do_not_collide(void **state)
 {
     (void)state;
-    enum { PLACES = 131072, RULES = 2048 };
+    enum { SLOTS = 131072, RULES = 2048 };
     struct cfi_rule_key key, other;
-    uint8_t *taken = mem_new(uint8_t, PLACES);
-    uint32_t count = 0, places = 0, equal = 0;
+    uint8_t *taken = mem_new(uint8_t, SLOTS);
+    uint32_t count = 0, used = 0, equal = 0;
     cfi_rule_key_draw(&key);
     cfi_rule_key_draw(&other);
     for (int32_t offset = 16; count < RULES; offset++) {
         const struct cfi_rule rule = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = offset}};
         const uint64_t fixed = rule.words[0] * UINT64_C(0x9e3779b97f4a7c15);
-        if ((fixed >> 32) % PLACES >= 8)
+        if ((fixed >> 32) % SLOTS >= 8)
             continue;
-        uint8_t *place = &taken[cfi_rule_hash(&key, &rule) % PLACES];
-        places += !*place;
-        *place = 1;
+        uint8_t *slot = &taken[cfi_rule_hash(&key, &rule) % SLOTS];
+        used += !*slot;
+        *slot = 1;
         equal += cfi_rule_hash(&key, &rule) == cfi_rule_hash(&other, &rule);
         count++;
     }
-    assert_true(places > RULES * 9 / 10);
+    assert_true(used > RULES * 9 / 10);
     assert_int_equal(equal, 0);
     mem_free(taken);
 }
@@ -576,20 +578,20 @@ static void a_mapping_uses_its_table_once_it_is_loaded(void **state)
     struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
     struct unwind_table *table = make_table(rules, 2);
     struct unwind_table_ref ref;
-    struct unwind_run run;
+    struct unwind_mapping_list list;
     struct err err;
     assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
     const uint64_t starts[] = {LOAD_BIAS};
     const struct unwind_mapping mappings[] = {
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0}};
-    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 1, &list, &err),
                      ERR_NONE);
     const uint64_t stack[] = {0, code(1), 0, 0};
     walk->source.stack_start = walk->state.sp = STACK;
     set_stack(walk, stack, 4);
     walk->state.pc = code(0);
     walk->state.fp = 1; /* invalid */
-    unwind_begin(&walk->state, &run, 0);
+    unwind_begin(&walk->state, &list, 0);
     walk->state.is_exact = 0; /* a caller, whose rule would be cached */
     assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
@@ -633,15 +635,15 @@ static void a_table_that_did_not_fit_is_loaded_when_there_is_room(void **state)
     destroy_walk(walk);
 
     walk = create_walk(1);
-    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX);
-    uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
-    struct unwind_run run;
-    assert_int_equal(
-        unwind_maps_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
-        ERR_NONE);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_MAPPINGS_MAX);
+    uint64_t *starts = mem_new(uint64_t, UNWIND_MAPPINGS_MAX);
+    struct unwind_mapping_list list;
+    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings,
+                                              UNWIND_MAPPINGS_MAX, &list, &err),
+                     ERR_NONE);
     assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
     assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
-    unwind_maps_drop_run(walk->space, 0, &run, 0);
+    unwind_maps_drop_mappings(walk->space, 0, &list, 0);
     unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
     mem_free(mappings);
@@ -816,29 +818,29 @@ static void unused_rules_are_free_after_the_grace_period(void **state)
     destroy_walk(walk);
 }
 
-/* The distances of two callers, by the tables of the run, from each other and from the begin of
- * the stack. */
-static uint64_t walk_by(struct walk *walk, const struct unwind_run *run)
+/* The distances of two callers, by the tables of the mapping list, from each other and from the
+ * begin of the stack. */
+static uint64_t walk_by(struct walk *walk, const struct unwind_mapping_list *list)
 {
     walk->state.pc = code(0) + 1;
     walk->state.sp = STACK;
-    unwind_begin(&walk->state, run, 0);
+    unwind_begin(&walk->state, list, 0);
     walk->state.is_exact = 0;
     assert_int_equal(step(walk), UNWIND_GO_ON);
     assert_int_equal(step(walk), UNWIND_GO_ON);
     return walk->state.sp - STACK;
 }
 
-static struct unwind_run run_of(struct walk *walk, const struct unwind_table_ref *ref)
+static struct unwind_mapping_list list_of(struct walk *walk, const struct unwind_table_ref *ref)
 {
     const uint64_t starts[] = {LOAD_BIAS};
     const struct unwind_mapping mappings[] = {
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref->start, ref->first_chunk, ref->chunk_count, 0}};
-    struct unwind_run run;
+    struct unwind_mapping_list list;
     struct err err;
-    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 1, &list, &err),
                      ERR_NONE);
-    return run;
+    return list;
 }
 
 /* Two tables, one after the other, at the same addresses: their rules use the same slots, and
@@ -849,7 +851,7 @@ static void a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one(void **st
     struct walk *walk = create_walk(4);
     const struct cfi_rule rules[] = {by_sp_16, {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = 32}}};
     uint64_t stack[8];
-    uint32_t places[2];
+    uint32_t records[2];
     for (uint32_t i = 0; i < 8; i++)
         stack[i] = code(0) + 1;
     walk->source.stack_start = STACK;
@@ -860,64 +862,64 @@ static void a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one(void **st
         struct err err;
         assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
         unwind_table_destroy(table);
-        const struct unwind_run run = run_of(walk, &ref);
+        const struct unwind_mapping_list list = list_of(walk, &ref);
         for (int again = 0; again < 2; again++)
-            assert_int_equal(walk_by(walk, &run), 2 * rules[i].rule.cfa_offset);
+            assert_int_equal(walk_by(walk, &list), 2 * rules[i].rule.cfa_offset);
         assert_true(walk->state.is_recalled);
-        assert_true(unwind_find_rule(&walk->source, &walk->state, 0, &places[i]));
-        unwind_maps_drop_run(walk->space, 0, &run, 0);
+        assert_true(unwind_find_rule(&walk->source, &walk->state, 0, &records[i]));
+        unwind_maps_drop_mappings(walk->space, 0, &list, 0);
         unwind_maps_remove_table(walk->space, &ref, 0);
         unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     }
-    assert_int_equal(places[0], places[1]);
+    assert_int_equal(records[0], records[1]);
     destroy_walk(walk);
 }
 
-static void refuses_a_run_that_does_not_fit(void **state)
+static void refuses_a_mapping_list_that_does_not_fit(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(1);
-    uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
-    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX);
-    struct unwind_run run;
+    uint64_t *starts = mem_new(uint64_t, UNWIND_MAPPINGS_MAX);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_MAPPINGS_MAX);
+    struct unwind_mapping_list list;
     struct err err;
-    assert_int_equal(
-        unwind_maps_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
-        ERR_NONE);
-    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings,
+                                              UNWIND_MAPPINGS_MAX, &list, &err),
+                     ERR_NONE);
+    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 1, &list, &err),
                      ERR_LIMIT);
-    assert_int_equal(
-        unwind_maps_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
-        ERR_TOO_LARGE);
+    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings,
+                                              UNWIND_MAPPINGS_MAX + 1, &list, &err),
+                     ERR_TOO_LARGE);
     mem_free(starts);
     mem_free(mappings);
     destroy_walk(walk);
 }
 
-struct runs {
+struct lists {
     uint64_t *starts;
     struct unwind_mapping *mappings;
 };
 
-static struct runs make_runs(void)
+static struct lists make_lists(void)
 {
-    struct runs runs = {.starts = mem_new(uint64_t, UNWIND_RUN_MAX),
-                        .mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX)};
-    return runs;
+    struct lists lists = {.starts = mem_new(uint64_t, UNWIND_MAPPINGS_MAX),
+                          .mappings = mem_new(struct unwind_mapping, UNWIND_MAPPINGS_MAX)};
+    return lists;
 }
 
-static void free_runs(struct runs *runs)
+static void free_lists(struct lists *lists)
 {
-    mem_free(runs->starts);
-    mem_free(runs->mappings);
+    mem_free(lists->starts);
+    mem_free(lists->mappings);
 }
 
-static enum err_code put(struct walk *walk, const struct runs *runs, uint64_t owner, uint32_t count,
-                         struct unwind_run *ret_run)
+static enum err_code put(struct walk *walk, const struct lists *lists, uint64_t owner,
+                         uint32_t count, struct unwind_mapping_list *ret_list)
 {
     struct err err;
-    return unwind_maps_put_run(walk->space, owner, 0, runs->starts, runs->mappings, count, ret_run,
-                               &err);
+    return unwind_maps_put_mappings(walk->space, owner, 0, lists->starts, lists->mappings, count,
+                                    ret_list, &err);
 }
 
 static uint32_t count_shards(const struct walk *walk)
@@ -932,42 +934,42 @@ static void empty_shards_are_freed_and_the_limit_prevents_new_ones(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
-    struct runs runs = make_runs();
-    struct unwind_run run[3], ignored;
+    struct lists lists = make_lists();
+    struct unwind_mapping_list list[3], ignored;
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &run[i]), ERR_NONE);
+        assert_int_equal(put(walk, &lists, 0, UNWIND_MAPPINGS_MAX, &list[i]), ERR_NONE);
     assert_int_equal(count_shards(walk), 3);
     unwind_maps_limit_shards(walk->space, 2);
-    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
-    unwind_maps_drop_run(walk->space, 0, &run[1], 0);
+    assert_int_equal(put(walk, &lists, 0, 1, &ignored), ERR_LIMIT);
+    unwind_maps_drop_mappings(walk->space, 0, &list[1], 0);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
     assert_int_equal(count_shards(walk), 3);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     assert_int_equal(count_shards(walk), 2);
     assert_null(walk->source.shards[1]);
-    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
+    assert_int_equal(put(walk, &lists, 0, 1, &ignored), ERR_LIMIT);
     unwind_maps_limit_shards(walk->space, 3);
-    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_NONE);
+    assert_int_equal(put(walk, &lists, 0, 1, &ignored), ERR_NONE);
     assert_int_equal(ignored.shard, 1);
     unwind_maps_limit_shards(walk->space, 1);
     for (size_t i = 0; i < 3; i += 2)
-        unwind_maps_drop_run(walk->space, 0, &run[i], 0);
-    unwind_maps_drop_run(walk->space, 0, &ignored, 0);
+        unwind_maps_drop_mappings(walk->space, 0, &list[i], 0);
+    unwind_maps_drop_mappings(walk->space, 0, &ignored, 0);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     /* The first shard stays. */
     assert_int_equal(count_shards(walk), 1);
-    assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &ignored), ERR_NONE);
-    free_runs(&runs);
+    assert_int_equal(put(walk, &lists, 0, UNWIND_MAPPINGS_MAX, &ignored), ERR_NONE);
+    free_lists(&lists);
     destroy_walk(walk);
 }
 
 /* Adds mappings of 64 KiB until the owner's quota is used up. */
-static uint32_t put_all(struct walk *walk, const struct runs *runs, uint64_t owner,
-                        struct unwind_run *ret_runs)
+static uint32_t put_all(struct walk *walk, const struct lists *lists, uint64_t owner,
+                        struct unwind_mapping_list *ret_list)
 {
     uint32_t count = 0;
     while (
-        !put(walk, runs, unwind_maps_is_counted(walk->space) ? owner : 0, 2048, &ret_runs[count]))
+        !put(walk, lists, unwind_maps_is_counted(walk->space) ? owner : 0, 2048, &ret_list[count]))
         count++;
     return count;
 }
@@ -976,8 +978,8 @@ static void large_owners_leave_memory_for_others(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
-    struct runs runs = make_runs();
-    struct unwind_run *put_runs = mem_new(struct unwind_run, 256), ignored;
+    struct lists lists = make_lists();
+    struct unwind_mapping_list *put_lists = mem_new(struct unwind_mapping_list, 256), ignored;
     struct unwind_table *table = make_unique_table(1, 16000); /* 120 KB of rows */
     struct unwind_table_ref refs[16], other;
     uint32_t tables = 0;
@@ -989,9 +991,9 @@ static void large_owners_leave_memory_for_others(void **state)
     for (; tables; tables--)
         unwind_maps_remove_table(walk->space, &refs[tables - 1], 0);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
-    const uint32_t count = put_all(walk, &runs, 7, put_runs);
+    const uint32_t count = put_all(walk, &lists, 7, put_lists);
     assert_int_equal(count, 128 + 14);
-    assert_int_equal(put(walk, &runs, 8, 2048, &ignored), ERR_NONE);
+    assert_int_equal(put(walk, &lists, 8, 2048, &ignored), ERR_NONE);
     while (tables < 16 && !add_owned(walk, 9, table, &refs[tables]))
         tables++;
     assert_in_range(tables, 3, 8);
@@ -999,12 +1001,12 @@ static void large_owners_leave_memory_for_others(void **state)
     /* What an owner frees is available to it again. */
     for (size_t i = 0; i < 2; i++)
         unwind_maps_remove_table(walk->space, &refs[i], 0);
-    unwind_maps_drop_run(walk->space, 7, &put_runs[count - 1], 0);
+    unwind_maps_drop_mappings(walk->space, 7, &put_lists[count - 1], 0);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     assert_int_equal(add_owned(walk, 9, table, &refs[0]), ERR_NONE);
     unwind_table_destroy(table);
-    mem_free(put_runs);
-    free_runs(&runs);
+    mem_free(put_lists);
+    free_lists(&lists);
     destroy_walk(walk);
 }
 
@@ -1013,21 +1015,21 @@ static void an_owner_at_its_quota_may_replace_mappings(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
-    struct runs runs = make_runs();
-    struct unwind_run *put_runs = mem_new(struct unwind_run, 256), run;
+    struct lists lists = make_lists();
+    struct unwind_mapping_list *put_lists = mem_new(struct unwind_mapping_list, 256), list;
     struct err err;
-    const uint32_t count = put_all(walk, &runs, 7, put_runs);
+    const uint32_t count = put_all(walk, &lists, 7, put_lists);
     for (uint32_t i = 0; i < 8; i++) {
-        const struct unwind_run *old = &put_runs[count - 1 - i];
-        assert_int_equal(put(walk, &runs, 7, 2048, &run), ERR_LIMIT);
-        assert_int_equal(unwind_maps_put_run(walk->space, 7, old->count, runs.starts, runs.mappings,
-                                             2048, &run, &err),
+        const struct unwind_mapping_list *old = &put_lists[count - 1 - i];
+        assert_int_equal(put(walk, &lists, 7, 2048, &list), ERR_LIMIT);
+        assert_int_equal(unwind_maps_put_mappings(walk->space, 7, old->count, lists.starts,
+                                                  lists.mappings, 2048, &list, &err),
                          ERR_NONE);
-        unwind_maps_drop_run(walk->space, 7, old, 0);
+        unwind_maps_drop_mappings(walk->space, 7, old, 0);
         unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     }
-    mem_free(put_runs);
-    free_runs(&runs);
+    mem_free(put_lists);
+    free_lists(&lists);
     destroy_walk(walk);
 }
 
@@ -1163,7 +1165,7 @@ int main(void)
         cmocka_unit_test(a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly),
         cmocka_unit_test(unused_rules_are_free_after_the_grace_period),
         cmocka_unit_test(a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one),
-        cmocka_unit_test(refuses_a_run_that_does_not_fit),
+        cmocka_unit_test(refuses_a_mapping_list_that_does_not_fit),
         cmocka_unit_test(empty_shards_are_freed_and_the_limit_prevents_new_ones),
         cmocka_unit_test(large_owners_leave_memory_for_others),
         cmocka_unit_test(an_owner_at_its_quota_may_replace_mappings),
