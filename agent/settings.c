@@ -496,7 +496,7 @@ static enum err_code set_spool(const struct reader *reader, struct err *err)
     if (reader->spool_dir && reader->offline_dir)
         return err_set(
             err, ERR_INVALID,
-            "spool-dir keeps batches until they are sent, offline-dir for good: name one of "
+            "spool-dir keeps batches until they are sent, offline-dir for good: give one of "
             "them");
     settings->is_offline = reader->offline_dir != NULL;
     settings->spool_dir = reader->offline_dir        ? reader->offline_dir
@@ -524,7 +524,7 @@ static enum err_code check_together(const struct reader *reader, struct err *err
     const struct settings *settings = reader->settings;
     if (!settings->access.server && !settings->is_offline)
         return err_set(err, ERR_INVALID,
-                       "name a server to send to, --server=https://HOST:PORT, or a folder to keep "
+                       "give a server to send to, --server=https://HOST:PORT, or a folder to keep "
                        "batches in, --offline-dir");
     const struct server_config *access = &settings->access;
     if (settings->is_offline &&

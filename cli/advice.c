@@ -20,7 +20,7 @@ static const struct {
     {": sign in or send a token, or share it unlisted",
      ": " SET_TOKEN ", or use --visibility unlisted"},
     {": send it in the header X-Perfolio-Password",
-     ": name a file that holds it with --password-file FILE, or - for standard input"},
+     ": give a file that contains it with --password-file FILE, or - for standard input"},
     {"; it is sent in the header X-Perfolio-Password", ""},
     {"X-Perfolio-Password was sent", "--password-file was given"},
     {"set visibility=password", "use --visibility password"},

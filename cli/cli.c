@@ -121,7 +121,7 @@ enum err_code cli_read_secret(struct cli *cli, const char *file, const char **re
         return err_set(err, ERR_INVALID, "the first line of %s is too long for a secret", source);
     struct span secret = span_trim(text);
     if (secret.size == 0)
-        return err_set(err, ERR_INVALID, "%s holds no secret in its first line", source);
+        return err_set(err, ERR_INVALID, "%s contains no secret in its first line", source);
     if (secret_check(secret, source, err))
         return err->code;
     *ret_secret = arena_strndup(cli->arena, secret.data, secret.size);

@@ -212,7 +212,7 @@ enum err_code client_problem(const struct http_client_response *response, struct
 }
 
 /* Whether a later attempt may succeed. A redirect is reported as ERR_NETWORK but is permanent. */
-static bool is_passing(enum err_code code, const struct http_client_response *response)
+static bool is_temporary(enum err_code code, const struct http_client_response *response)
 {
     if (response->status >= 300 && response->status < 400)
         return false;
@@ -253,11 +253,11 @@ static enum err_code send_once(struct client *client, const struct client_reques
         const size_t length = strlen(err->message), room = sizeof(err->message) - length;
         if (client->ca_file)
             snprintf(err->message + length, room,
-                     "; %s does not have its CA, which `curl -k %s/ca.crt` fetches",
+                     "; %s does not contain the server's CA: get it with `curl -k %s/ca.crt`",
                      client->ca_file, client->base);
         else
             snprintf(err->message + length, room,
-                     "; name the server's CA with PERFOLIO_CA_FILE or `perfolio login --ca-file`");
+                     "; set the server's CA with PERFOLIO_CA_FILE or `perfolio login --ca-file`");
     }
     if (code)
         return code;
@@ -279,39 +279,38 @@ static int retries_for(const struct client *client, const struct client_request 
 {
     if (client->set_retries != RETRIES_UNSET)
         return client->set_retries;
-    /* Wait for a server that restarts during an upload, but not for one that never responded: the
-     * address is probably wrong, or the server is not running. */
+    /* Retry while a server restarts during an upload. If it has never responded, its address is
+     * probably wrong, or it is not running. */
     if (response->was_refused && !client->was_reached)
         return 0;
-    if (request->is_patient || response->retry_after_s)
-        return CLIENT_PATIENT_RETRIES;
+    if (request->has_many_retries || response->retry_after_s)
+        return CLIENT_MANY_RETRIES;
     return code == ERR_TIMEOUT && !response->status ? 0 : 1;
 }
 
-/* If no connection can be made, the server is usually not running, or the address is wrong. The
- * server aborts a response when it finds that the stored file is damaged. */
+/* Adds a hint to the error: to check the address if no connection was made, or the server's log if
+ * the response was cut off. The server aborts a response when it finds that the stored file is
+ * damaged. */
 static enum err_code add_advice(const struct client *client,
                                 const struct http_client_response *response, enum err_code code,
                                 struct err *err)
 {
     const char *url = getenv("PERFOLIO_URL");
-    const char *right = !client->is_own   ? "the link"
-                        : (url && url[0]) ? "PERFOLIO_URL"
-                                          : "what `perfolio login` has kept";
+    const char *source = !client->is_own   ? "in the link"
+                         : (url && url[0]) ? "in PERFOLIO_URL"
+                                           : "stored by `perfolio login`";
     size_t length = strlen(err->message);
     if (!response->was_sent && (code == ERR_NETWORK || code == ERR_TIMEOUT))
         snprintf(err->message + length, sizeof(err->message) - length,
-                 " (is the server running, and is %s right?)", right);
+                 " (check that the server runs and that the address %s is correct)", source);
     else if (response->status == 200 && code == ERR_NETWORK)
-        snprintf(
-            err->message + length, sizeof(err->message) - length,
-            " (the connection broke, or the stored file is damaged: then the server's log says "
-            "so)");
+        snprintf(err->message + length, sizeof(err->message) - length,
+                 " (the connection was lost, or the stored file is damaged; see the server's log)");
     return code;
 }
 
 /* Prints the server's warning about an incomplete result. */
-static void tell_warning(const struct client *client, const struct http_client_response *response)
+static void print_warning(const struct client *client, const struct http_client_response *response)
 {
     const struct span warning = http_client_response_field(response, "Perfolio-Warning");
     if (warning.size)
@@ -326,8 +325,8 @@ enum err_code client_send(struct client *client, const struct client_request *re
         enum err_code code = send_once(client, request, response, err);
         client->was_reached = client->was_reached || response->status > 0;
         if (!code)
-            tell_warning(client, response);
-        if (!code || !is_passing(code, response))
+            print_warning(client, response);
+        if (!code || !is_temporary(code, response))
             return code;
         int retries = retries_for(client, request, response, code);
         if (attempt > retries)
@@ -342,7 +341,7 @@ enum err_code client_send(struct client *client, const struct client_request *re
          * it. */
         int fd = request->http.response_fd;
         if (fd == STDOUT_FILENO && response->response_bytes) /* cannot be undone */
-            return err_add(err, "standard output has a part of it");
+            return err_add(err, "standard output already contains a part of the response");
         if (fd != HTTP_CLIENT_NO_FD && response->response_bytes &&
             (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)))
             return code;

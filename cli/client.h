@@ -2,12 +2,14 @@
  * client: requests to one server: address, token, retries, and conversion of problem documents to
  * errors.
  *
- * Temporary failures (429, 502, 503, 504, failed connections) are retried with doubling, jittered
- * pauses. Requests of an upload are retried up to CLIENT_PATIENT_RETRIES times. All other requests
- * are interactive: they are retried once after at most 500 ms, and not after a timeout, because the
- * user has waited long already. If the server sends Retry-After, requests of both kinds are retried
- * up to CLIENT_PATIENT_RETRIES times after that pause; a pause of more than two minutes ends the
- * retries. PERFOLIO_RETRIES overrides the number for every request.
+ * Temporary failures are retried with doubling, jittered pauses: failed connections, timeouts,
+ * status 408, 429, 502, 503 and 504, and problem documents of the types busy, database, rate limit
+ * and timeout with any other status. Requests of an upload (has_many_retries) are retried up to
+ * CLIENT_MANY_RETRIES times. All other requests are interactive: they are retried once after at
+ * most 500 ms, and not after a timeout, because the user has waited long already. If the server
+ * sends Retry-After, requests of both kinds are retried up to CLIENT_MANY_RETRIES times after that
+ * pause; a pause of more than two minutes ends the retries. A server that refuses the connection
+ * and has never responded is not retried. PERFOLIO_RETRIES overrides the number for every request.
  * A request that is not repeatable is sent again only if it had no effect: no byte of it was sent,
  * or the server returned 429 or 503.
  *
@@ -26,15 +28,15 @@ struct arena;
 struct client;
 struct terminal;
 
-enum { CLIENT_MAX_FIELDS = 6, CLIENT_PATIENT_RETRIES = 5 };
+enum { CLIENT_MAX_FIELDS = 6, CLIENT_MANY_RETRIES = 5 };
 
 struct client_request {
     struct http_client_request http; /* method, body, response_fd, progress; url is a path here */
     struct http_client_field fields[CLIENT_MAX_FIELDS]; /* besides Authorization */
     size_t field_count;
     bool is_repeatable;
-    bool is_patient;   /* part of an upload */
-    bool is_anonymous; /* goes without the account's token */
+    bool has_many_retries; /* part of an upload */
+    bool is_anonymous;     /* sent without the account's token */
 };
 
 /*
@@ -54,6 +56,7 @@ bool client_has_token(const struct client *client);
 
 /* GET, HEAD, PUT and DELETE are repeatable, others not; path starts with "/". */
 void client_request_init(struct client_request *request, const char *method, const char *path);
+/* Adds a header field; name and value are borrowed. A field beyond CLIENT_MAX_FIELDS is dropped. */
 void client_request_add(struct client_request *request, const char *name, const char *value);
 
 /*
@@ -96,7 +99,7 @@ static inline void client_cleanup(struct client **client)
  */
 int64_t client_pause_ms(int attempt, int retry_after_s, uint64_t random);
 
-/* Converts a response with status 400 or above to an error; returns its code. */
+/* Converts a response that is not 2xx to an error; returns its code. */
 enum err_code client_problem(const struct http_client_response *response, struct err *err);
 
 #endif

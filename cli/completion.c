@@ -15,7 +15,7 @@ static error_t parse_completion_option(int key, char *text, struct argp_state *s
 {
     struct completion *completion = state->input;
     if (key == ARGP_KEY_END && !completion->shell)
-        argp_error(state, "name a shell: bash, zsh or fish");
+        argp_error(state, "give a shell: bash, zsh or fish");
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
     for (size_t i = 0; shells[i]; i++) {
@@ -96,11 +96,13 @@ static void print_bash(void)
          "\"$word\")\n"
          "        return\n        ;;\n"
          "    --format)\n"
-         "        mapfile -t COMPREPLY < <(compgen -W 'raw pb.gz folded json svg png' -- "
-         "\"$word\")\n"
+         "        words='raw pb.gz folded json svg png dot'\n"
+         "        [ \"${COMP_WORDS[1]}\" != push ] || words='otlp profile'\n"
+         "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
          "        return\n        ;;\n"
          "    --report)\n"
-         "        mapfile -t COMPREPLY < <(compgen -W 'top folded pprof flame svg' -- \"$word\")\n"
+         "        mapfile -t COMPREPLY < <(compgen -W 'top folded pprof flame svg callgraph' -- "
+         "\"$word\")\n"
          "        return\n        ;;\n"
          "    esac\n"
          "    case ${COMP_WORDS[1]} in");

@@ -67,17 +67,21 @@ static void print_commands(const struct cli *cli)
 {
     const char *bold = terminal_style(&cli->terminal, stdout, STYLE_BOLD);
     const char *reset = terminal_style(&cli->terminal, stdout, STYLE_RESET);
-    printf("%sperfolio%s turns profiles into links.\n\n", bold, reset);
+    printf("%sperfolio%s uploads, compares and queries profiles and prints links to them.\n\n",
+           bold, reset);
     puts("Usage: perfolio COMMAND [ARGUMENTS]\n");
     for (size_t i = 0; cli_commands[i]; i++)
         printf("  %s%-11s%s %s\n", bold, cli_commands[i]->name, reset, cli_commands[i]->summary);
-    printf("\n%sperfolio COMMAND --help%s explains one; perfolio(1) is the manual.\n"
-           "PERFOLIO_URL, PERFOLIO_TOKEN and PERFOLIO_CA_FILE win over what login has kept.\n\n"
-           "  perfolio login https://profiles.example.org\n"
-           "  perfolio push cpu.pb.gz\n"
-           "  perfolio push --seconds 10 http://localhost:6060/debug/pprof/profile\n"
-           "  perfolio diff before.pb.gz after.pb.gz\n",
-           bold, reset);
+    printf(
+        "\n%sperfolio COMMAND --help%s describes a command, with its defaults in parentheses.\n"
+        "perfolio(1) is the manual.\n"
+        "PERFOLIO_URL, PERFOLIO_TOKEN and PERFOLIO_CA_FILE take precedence over the values that\n"
+        "login stored.\n\n"
+        "  perfolio login https://profiles.example.org\n"
+        "  perfolio push cpu.pb.gz\n"
+        "  perfolio push --seconds 10 http://localhost:6060/debug/pprof/profile\n"
+        "  perfolio diff before.pb.gz after.pb.gz\n",
+        bold, reset);
 }
 
 static enum err_code run_help(struct cli *cli, int argc, char **argv, struct err *err)

@@ -77,7 +77,7 @@ static enum err_code copy_stream(int from, int to, const char *name, struct err 
             return err_set_errno(err, ERR_IO, "reading %s", name);
         total += (uint64_t)taken;
         if (total > INPUT_MAX_BYTES)
-            return err_set(err, ERR_TOO_LARGE, "%s holds more than 4 GiB", name);
+            return err_set(err, ERR_TOO_LARGE, "%s is larger than 4 GiB", name);
         if (!write_all(to, piece, (size_t)taken))
             return err_set_errno(err, ERR_IO, "writing a temporary file");
     }
@@ -107,7 +107,7 @@ enum err_code input_measure(struct input *input, struct err *err)
     if (status.st_size <= 0)
         return err_set(err, ERR_INVALID, "%s is empty", input->name);
     if ((uint64_t)status.st_size > INPUT_MAX_BYTES)
-        return err_set(err, ERR_TOO_LARGE, "%s holds more than 4 GiB", input->name);
+        return err_set(err, ERR_TOO_LARGE, "%s is larger than 4 GiB", input->name);
     input->bytes = (uint64_t)status.st_size;
     return ERR_NONE;
 }
@@ -140,7 +140,7 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     size_t scheme = scheme_length(path);
     if (fd < 0 && errno == ENOENT && scheme)
         return err_set(err, ERR_UNSUPPORTED,
-                       "%.200s: the scheme %.*s is not supported, http and https only; name a file "
+                       "%.200s: the scheme %.*s is not supported, http and https only; give a file "
                        "by its path",
                        path, scheme > 40 ? 40 : (int)scheme, path);
     if (fd < 0)
@@ -154,7 +154,7 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     }
     if (S_ISDIR(status.st_mode)) {
         close(fd);
-        return err_set(err, ERR_INVALID, "%s is a directory: name the files in it", path);
+        return err_set(err, ERR_INVALID, "%s is a directory: give the files in it", path);
     }
     if (!S_ISREG(status.st_mode))
         return open_stream(fd, arena, input, err);
@@ -184,7 +184,7 @@ static const char *reason_of(const struct http_client_response *response, struct
         line = span_trim(line);
     }
     if (line.size == 0)
-        return "no profile is there";
+        return "it has no profile at this path";
     return arena_printf(arena, "%.*s", line.size > REASON_BYTES ? REASON_BYTES : (int)line.size,
                         (const char *)line.data);
 }

@@ -119,7 +119,7 @@ int main(int argc, char **argv)
         if (argc > 1)
             refuse_command(&cli, argv[1]);
         else
-            terminal_fail(&cli.terminal, "name a command: run perfolio help for a list");
+            terminal_fail(&cli.terminal, "give a command: run perfolio help for a list");
         arena_destroy(cli.arena);
         return EXIT_USAGE;
     }

@@ -16,7 +16,7 @@ static const struct argp_option option_table[] = {
     {"title", 't', "TEXT", 0, "Title of the share", 0},
     {"description", 'd', "TEXT", 0, "Description, as Markdown", 0},
     {"expires", 'e', "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 0},
-    {"visibility", 'v', "WHO", 0, "public, unlisted, team or password", 0},
+    {"visibility", 'v', "VISIBILITY", 0, "public, unlisted, team or password", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
      "Protect the share with the password in the first line of FILE (- is standard input)", 0},
     {"label", 'l', "KEY=VALUE", 0, "Label the share; may be repeated", 0},
@@ -106,7 +106,7 @@ enum err_code settings_options_finish(struct settings_options *options,
     settings->label_count = options->labels.count;
     bool wants_password = settings->visibility && strcmp(settings->visibility, "password") == 0;
     if (options->password_file && settings->visibility && !wants_password)
-        return cli_usage(options->cli, err, "a password goes with --visibility=password only");
+        return cli_usage(options->cli, err, "a password needs --visibility=password");
     enum err_code code = arguments_check_stdin(options->cli, profiles, options->password_file, err);
     if (code)
         return code;

@@ -136,7 +136,7 @@ void share_print_keeping(struct cli *cli, const json_t *share,
     const char *name = settings->filename ? settings->filename : "";
     if (stored_share_add(share, name, settings->title, &err)) {
         terminal_warn(terminal,
-                      "the delete token could not be kept (%s); delete the share here: %s",
+                      "the delete token could not be stored (%s); delete the share here: %s",
                       err.message, client_text(share, "delete_url", ""));
         return;
     }

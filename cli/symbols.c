@@ -32,7 +32,7 @@ static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
     if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
         os_close(fd);
         return err_set(err, ERR_INVALID,
-                       S_ISDIR(status.st_mode) ? "%s is a directory: name the files in it"
+                       S_ISDIR(status.st_mode) ? "%s is a directory: give the files in it"
                                                : "%s is not a regular file",
                        path);
     }

@@ -16,7 +16,7 @@ enum err_code target_open(struct cli *cli, const char *text, struct target *ret_
     if (!link_parse(text, cli->arena, &target.link))
         return cli_usage(cli, err, "%.200s is neither a Perfolio link nor the id of a share", text);
     if (target.link.is_diff)
-        return cli_usage(cli, err, "%.200s is a diff: name one of its two shares", text);
+        return cli_usage(cli, err, "%.200s is a diff: give one of its two shares", text);
     enum err_code code = cli_connect(cli, target.link.base, &target.client, err);
     if (code)
         return code;
@@ -67,17 +67,18 @@ static enum err_code print_text(int from_fd, int terminal_fd, struct err *err)
 {
     struct stat status;
     if (fstat(from_fd, &status) != 0)
-        return err_set_errno(err, ERR_IO, "reading what was downloaded");
+        return err_set_errno(err, ERR_IO, "reading the download");
     const size_t size = (size_t)status.st_size;
     void *bytes = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, from_fd, 0) : NULL;
     if (bytes == MAP_FAILED)
-        return err_set_errno(err, ERR_IO, "reading what was downloaded");
+        return err_set_errno(err, ERR_IO, "reading the download");
     FILE *file = fdopen(dup(terminal_fd), "w");
     enum err_code code = ERR_NONE;
     if (text_input_is_binary(span_of(bytes, size)))
-        code = err_set(err, ERR_INVALID,
-                       "this format is not for a terminal: name a file with -o, or redirect the "
-                       "output");
+        code = err_set(
+            err, ERR_INVALID,
+            "this format cannot be written to a terminal: give a file with -o, or redirect the "
+            "output");
     else if (file)
         terminal_print_text(file, span_of(bytes, size));
     if (!file || fclose(file) != 0)

@@ -22,7 +22,7 @@ enum {
     MAX_PART_COUNT = 1 << 20,
 };
 
-#define KEPT_TEXT "what has arrived is kept for a while: push %s again to go on"
+#define KEPT_TEXT "the server stores the received parts for a while: push %s again to continue"
 
 /* The state of an upload in parts. */
 struct parts {
@@ -71,7 +71,7 @@ static void add_password(struct client_request *request, const struct upload_set
 static void request_init(struct client_request *request, const char *method, const char *path)
 {
     client_request_init(request, method, path);
-    request->is_patient = true;
+    request->has_many_retries = true;
 }
 
 /* ret_key must live as long as the request. */

@@ -24,7 +24,7 @@ static const struct argp_option option_table[] = {
     {"show", OPTION_SHOW, "REGEX", 0, "Remove all other frames from the stacks", 0},
     {"label", OPTION_LABEL, "KEY=VALUE", 0,
      "Only samples with this label; KEY!=VALUE for samples without it", 0},
-    {"group-by", OPTION_GROUP_BY, "WHAT", 0,
+    {"group-by", OPTION_GROUP_BY, "KEY", 0,
      "function (the default), file, line, address, binary or a label", 0},
     {"limit", OPTION_LIMIT, "N", 0, "Show at most N rows, 0 for all (20)", 0},
     {"json", OPTION_JSON, NULL, 0, "Print JSON with the profile's own units", 0},

@@ -124,7 +124,8 @@ void metrics_append(const struct metrics *metrics, struct buf *text)
     append_agent(metrics->agent, text);
     append_count(text, "sent_batches_total", "Batches that the server accepted.",
                  metrics->uploader->sent_batches);
-    append_count(text, "sent_bytes_total", "Bytes of them.", metrics->uploader->sent_bytes);
+    append_count(text, "sent_bytes_total", "Bytes of accepted batches.",
+                 metrics->uploader->sent_bytes);
     append_count(text, "failed_tries_total",
                  "Attempts to send a batch that failed and are retried.",
                  metrics->uploader->failed_tries);
@@ -137,10 +138,10 @@ void metrics_append(const struct metrics *metrics, struct buf *text)
                  metrics->spool->dropped_batches);
     append_count(text, "kept_batches_total", "Batches written to the spool or to --offline-dir.",
                  metrics->spool->put_batches);
-    append_count(text, "kept_bytes_total", "Bytes of them.", metrics->spool->put_bytes);
+    append_count(text, "kept_bytes_total", "Bytes of written batches.", metrics->spool->put_bytes);
     append_symbols(metrics->symbols, text);
     if (metrics->is_offline) /* offline, other programs move the batches elsewhere */
         return;
-    append_gauge(text, "spool_batches", "Batches that wait.", metrics->spool->batches);
-    append_gauge(text, "spool_bytes", "Bytes of them.", metrics->spool->bytes);
+    append_gauge(text, "spool_batches", "Batches in the spool.", metrics->spool->batches);
+    append_gauge(text, "spool_bytes", "Bytes of the batches in the spool.", metrics->spool->bytes);
 }

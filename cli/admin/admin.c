@@ -37,7 +37,7 @@ const struct argp_option admin_options[] = {
     {"keep", OPTION_KEEP, "DURATION", 0, "How long a rule keeps profiles: 3d, 90d, 1y or forever",
      0},
     {"totals", OPTION_TOTALS, "DURATION", 0, "How long a rule keeps hourly totals", 0},
-    {"position", OPTION_POSITION, "N", 0, "Place of a rule; 1 is the first (unchanged, or last)",
+    {"position", OPTION_POSITION, "N", 0, "Position of a rule; 1 is the first (unchanged, or last)",
      0},
     {"yes", OPTION_YES, NULL, 0, "Confirm an action that cannot be undone", 0},
     {"json", OPTION_JSON, NULL, 0, "Print the response of the server", 0},
@@ -95,7 +95,7 @@ static error_t parse_admin_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!admin->noun && !admin->is_help)
-            argp_error(state, "name a command: run perfolio admin help for a list");
+            argp_error(state, "give a command: run perfolio admin help for a list");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

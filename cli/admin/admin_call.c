@@ -143,7 +143,7 @@ static const char *path_value(struct admin *admin, const struct admin_call *call
 }
 
 /* Appends parameters to a path that has a query already; find_useless_option has checked that. */
-static void append_moment(struct buf *path, const char *name, const char *text)
+static void append_time(struct buf *path, const char *name, const char *text)
 {
     if (!text)
         return;
@@ -167,8 +167,8 @@ static const char *fill_path(struct admin *admin, const struct admin_call *call)
         is_tenant = false;
     }
     buf_append_text(&path, rest);
-    append_moment(&path, "start", admin->start);
-    append_moment(&path, "end", admin->end);
+    append_time(&path, "start", admin->start);
+    append_time(&path, "end", admin->end);
     return buf_failed(&path) ? NULL : arena_strndup(admin->cli->arena, path.data, path.size);
 }
 

@@ -38,7 +38,7 @@ const struct admin_call admin_calls[] = {
      .method = "GET", .path = TEAM},
     {.noun = "team", .verb = "set",
      .arguments = "KEY=VALUE...",
-     .summary = "change its name or sample_labels, the labels of samples that make series of deltas",
+     .summary = "change its name or sample_labels, the sample labels that become series labels of delta profiles",
      .method = "PATCH", .path = TEAM,
      .uses = TAKES_PAIRS},
     {.noun = "user", .verb = "list",
@@ -154,7 +154,7 @@ const struct admin_call admin_calls[] = {
      .uses = TAKES_ID | NEEDS_YES | TAKES_WINDOW,
      .result = "id"},
     {.noun = "profiles", .verb = "deleted",
-     .summary = "list deletions of profiles, and when their data left the last object",
+     .summary = "list deletions of profiles, and when the last object with their data was deleted",
      .method = "GET", .path = "/api/v1/deletions",
      .uses = IS_PAGED,
      .columns = {"id", "query", "start_ns", "end_ns", "requested_at", "done_at"}},
@@ -202,7 +202,7 @@ const size_t admin_call_count = sizeof(admin_calls) / sizeof(admin_calls[0]);
 
 #define SETTINGS_TEXT                                                                              \
     "It runs perfoliod, which must be installed on this machine, with these arguments. The\n"      \
-    "settings are the server's own, such as --data-dir; perfoliod(8) has them all."
+    "settings are the server's own, such as --data-dir; perfoliod(8) lists them."
 
 const struct admin_program admin_programs[] = {
     {.noun = "backup",
@@ -219,11 +219,11 @@ const struct admin_program admin_programs[] = {
              "restored, unless --allow-damaged is given.\n\n" SETTINGS_TEXT},
     {.noun = "store",
      .arguments = "verify|stats [--json] [SETTINGS]",
-     .summary = "read and check all stored objects, or show how much the store holds",
+     .summary = "read and check all stored objects, or show the size of the store",
      .text =
          "verify ends with status 1 when an object is broken, missing or different from the\n"
          "catalogue. It also lists objects that no row refers to (unknown), which are no damage.\n"
-         "Objects that were unreadable before and are intact now are merged again. --json\n"
+         "Merges resume for objects that are readable again. --json\n"
          "prints the result as JSON.\n\n" SETTINGS_TEXT},
     {0},
 };

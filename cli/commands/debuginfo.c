@@ -68,7 +68,7 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
         is_known = is_known || is_verb(debuginfo, verbs[i]);
     if (!is_known)
         argp_error(state,
-                   "name an action: build, check, show, upload, list, delete, upstreams or retry%s",
+                   "give an action: build, check, show, upload, list, delete, upstreams or retry%s",
                    debuginfo->verb ? cli_did_you_mean(debuginfo->cli, debuginfo->verb, verbs) : "");
     if (is_verb(debuginfo, "list") && debuginfo->texts.count)
         argp_error(state, "list takes no arguments; use check BUILD_ID for one binary");
@@ -76,13 +76,13 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
         is_verb(debuginfo, "list"))
         return;
     if (debuginfo->texts.count == 0)
-        argp_error(state, is_verb(debuginfo, "delete") ? "name a build id" : "name a file");
+        argp_error(state, is_verb(debuginfo, "delete") ? "give a build id" : "give a file");
     if (is_verb(debuginfo, "build") && !debuginfo->output)
-        argp_error(state, "name the table with -o");
+        argp_error(state, "give the file of the table with -o");
     if (is_verb(debuginfo, "build") && debuginfo->texts.count > 1)
         argp_error(state, "one file at a time");
     if (is_verb(debuginfo, "show") && debuginfo->texts.count < 2)
-        argp_error(state, "name addresses behind the file, or - to read them");
+        argp_error(state, "give addresses after the file, or - to read them from standard input");
 }
 
 static error_t parse_debuginfo_option(int key, char *text, struct argp_state *state)

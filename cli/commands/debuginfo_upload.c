@@ -50,7 +50,7 @@ static enum err_code read_facts(struct candidate *candidate, int table_fd, struc
     const struct symbol_table_facts *facts = &candidate->facts;
     if (facts->id_kind == SYMBOL_ID_NONE || facts->id_bytes == 0)
         return err_set(err, ERR_INVALID,
-                       "%s has no build id, so that no profile could name it: link it with "
+                       "%s has no build id, so that no profile can refer to it: link it with "
                        "-Wl,--build-id",
                        candidate->path);
     digest_hex(span_of(facts->id, facts->id_bytes), candidate->id);
@@ -243,7 +243,7 @@ enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const
     return ERR_NONE;
 }
 
-/* ---- what the server has ---- */
+/* ---- status on the server ---- */
 
 bool debuginfo_upload_is_id(const char *text)
 {
@@ -395,7 +395,7 @@ enum err_code debuginfo_upload_show_profile(const struct debuginfo_upload *uploa
             code = show_mapping(upload, profile, &profile->mappings[i], err);
     }
     if (!code && profile->mapping_count == 0)
-        terminal_note(&cli->terminal, "%s names no binaries", path);
+        terminal_note(&cli->terminal, "%s refers to no binaries", path);
     profile_destroy(profile);
     return code;
 }

@@ -110,7 +110,7 @@ enum err_code debuginfo_upstreams(struct cli *cli, const struct cli_texts *texts
     const char *header = NULL;
     enum err_code code = ERR_NONE;
     if (header_file && (texts->count == 0 || is_mode(texts)))
-        return err_set(err, ERR_INVALID, "--header-file goes with the URLs of servers");
+        return err_set(err, ERR_INVALID, "--header-file needs the URLs of servers");
     if (header_file)
         code = read_header_file(cli, header_file, &header, err);
     if (code)

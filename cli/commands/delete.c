@@ -31,7 +31,7 @@ static error_t parse_delete_option(int key, char *text, struct argp_state *state
         return 0;
     case ARGP_KEY_END:
         if (delete->token && delete->arguments.texts.count > 1)
-            argp_error(state, "--token goes with one share only");
+            argp_error(state, "--token can be used with one share only");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -106,7 +106,7 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
 static enum err_code run_delete(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct delete delete = {.cli = cli,
-                            .arguments = {.cli = cli, .wanted = "name a link or an id"}};
+                            .arguments = {.cli = cli, .wanted = "give a link or an id"}};
     enum err_code code = ERR_NONE;
     cli_parse(&delete_command, argc, argv, &delete);
     if (delete.token && strcmp(delete.token, "-") == 0)

@@ -60,7 +60,7 @@ static const struct argp_option options[] = {
     {"normalised", OPTION_NORMALIZED, NULL, OPTION_ALIAS, NULL, 0},
     {"expires", OPTION_EXPIRES, "TIME", 0,
      "When the uploaded profiles expire: 12h, 30d, 8w or never", 0},
-    {"visibility", OPTION_VISIBILITY, "WHO", 0,
+    {"visibility", OPTION_VISIBILITY, "VISIBILITY", 0,
      "public, unlisted or team (team for queries, unlisted for files)", 0},
     {"markdown", OPTION_MARKDOWN, NULL, 0,
      "Print Markdown to paste: link, picture and the largest changes", 0},
@@ -101,9 +101,9 @@ static error_t parse_diff_option(int key, char *text, struct argp_state *state)
         if (diff->sides.texts.count != 2)
             argp_error(state, "a diff has two sides: before and after");
         if (!diff->is_local && (diff->view.rule_count || diff->view.is_json))
-            argp_error(state, "filters and --json go with --local");
+            argp_error(state, "filters and --json need --local");
         if (diff->is_local && diff->is_markdown)
-            argp_error(state, "--markdown is for a link, --local prints none");
+            argp_error(state, "--markdown prints a link and cannot be combined with --local");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -177,8 +177,8 @@ static void note_lengths(struct diff *diff, const struct side sides[2])
         terminal_note(&diff->cli->terminal, "%s: after is scaled to the total of before", lengths);
     else
         terminal_warn(&diff->cli->terminal,
-                      "%s: values are totals of a window (of levels: means), not rates; compare "
-                      "windows of one length, or proportions with --normalized",
+                      "%s: values are totals of each window (means for gauges), not rates: use "
+                      "windows of equal length, or compare proportions with --normalized",
                       lengths);
 }
 
@@ -203,9 +203,9 @@ static enum err_code name_sides(struct diff *diff, struct side sides[2], struct 
         return ERR_NONE;
     if (sides[0].is_query)
         return cli_usage(diff->cli, err,
-                         "both sides are the same query of the same window: name two windows, as "
+                         "both sides are the same query of the same window: give two windows, as "
                          "in 'QUERY@now-2h..now-1h' 'QUERY@now-1h..now'");
-    return cli_usage(diff->cli, err, "both sides are %.200s: name two different profiles",
+    return cli_usage(diff->cli, err, "both sides are %.200s: give two different profiles",
                      sides[0].text);
 }
 
@@ -539,7 +539,7 @@ static enum err_code run_diff(struct cli *cli, int argc, char **argv, struct err
 {
     struct diff diff = {.cli = cli,
                         .view = {.cli = cli, .limit = VIEW_OPTIONS_DEFAULT_LIMIT},
-                        .sides = {.cli = cli, .wanted = "name two profiles: before and after"}};
+                        .sides = {.cli = cli, .wanted = "give two profiles: before and after"}};
     cli_parse(&diff_command, argc, argv, &diff);
     enum err_code code =
         arguments_check_stdin(cli, &diff.sides.texts, diff.view.password_file, err);

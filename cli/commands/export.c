@@ -47,10 +47,10 @@ static void add_label(struct exporting *export, const char *text)
 static void check_export_options(const struct exporting *export, const struct argp_state *state)
 {
     if (!export->text)
-        argp_error(state, "name a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+        argp_error(state, "give a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
                           "{service_name=\"api\"}, in quotes");
     if (!export->output)
-        argp_error(state, "name the file with -o (- is standard output)");
+        argp_error(state, "give the file with -o (- is standard output)");
 }
 
 static error_t parse_export_option(int key, char *text, struct argp_state *state)
@@ -104,7 +104,7 @@ static enum err_code read_query(struct exporting *export, struct err *err)
         return code;
     if (query_text->start && (export->start || export->end))
         return cli_usage(export->cli, err,
-                         "the selector has a window behind its @: leave out --start and --end");
+                         "the selector has a window after its @: leave out --start and --end");
     query_text->start = export->start ? export->start : query_text->start;
     query_text->end = export->end ? export->end : query_text->end;
     return ERR_NONE;
@@ -128,7 +128,8 @@ static enum err_code check_begin(int fd, struct err *err)
     if (size < 0 || (size == sizeof(begin) && memcmp(begin, "PAR1", sizeof(begin)) == 0))
         return ERR_NONE;
     return err_set(err, ERR_NETWORK,
-                   "the response is no Parquet file: is the URL that of a Perfolio server?");
+                   "the response is not a Parquet file: check that the URL is that of a Perfolio "
+                   "server");
 }
 
 static enum err_code save_table(const struct exporting *export, struct client *client,
@@ -166,7 +167,7 @@ static enum err_code run_export(struct cli *cli, int argc, char **argv, struct e
     client_auto client = NULL;
     cli_parse(&export_command, argc, argv, &export);
     if (strcmp(export.output, "-") == 0 && cli->terminal.is_output_terminal)
-        return cli_usage(cli, err, "Parquet cannot be written to a terminal: name a file with -o");
+        return cli_usage(cli, err, "Parquet cannot be written to a terminal: give a file with -o");
     enum err_code code = read_query(&export, err);
     if (code)
         return code;

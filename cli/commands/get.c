@@ -155,7 +155,7 @@ static enum err_code get_one(void *context, const char *text, struct err *err)
 
 static enum err_code run_get(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct get get = {.cli = cli, .arguments = {.cli = cli, .wanted = "name a link or an id"}};
+    struct get get = {.cli = cli, .arguments = {.cli = cli, .wanted = "give a link or an id"}};
     enum err_code code = ERR_NONE;
     cli_parse(&get_command, argc, argv, &get);
     if (get.password_file)

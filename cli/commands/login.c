@@ -40,8 +40,9 @@ static error_t parse_login_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (login->url)
-            argp_error(state,
-                       "one server only; the token is asked for or read from standard input");
+            argp_error(
+                state,
+                "one server only; the token is read from the terminal or from standard input");
         login->url = text;
         return 0;
     default:
@@ -83,7 +84,7 @@ static enum err_code prompt_token(struct cli *cli, const char *url, const char *
     if (token.size == 0)
         return cli_usage(cli, err,
                          "no token was given: use --anonymous to store the server without one");
-    if (secret_check_token(token, "what was typed", err))
+    if (secret_check_token(token, "the typed text", err))
         return err->code;
     *ret_token = arena_strndup(cli->arena, token.data, token.size);
     return ERR_NONE;
@@ -104,7 +105,7 @@ static enum err_code gather(struct login *login, struct account *account, struct
             account->ca_file = NULL;
     }
     if (!account->url)
-        return cli_usage(cli, err, "name the server: perfolio login https://host");
+        return cli_usage(cli, err, "give the server: perfolio login https://host");
     if (login->ca_file)
         account->ca_file = login->ca_file;
     if (account->ca_file) { /* absolute, because later commands run in other folders */
@@ -135,7 +136,7 @@ static void say_who(struct cli *cli, const struct account *account, const json_t
         json_is_string(tenant) ? json_string_value(tenant) : client_text(tenant, "name", "");
     const char *who = client_text(user, "email", client_text(user, "name", ""));
     if (!account->token)
-        terminal_note(&cli->terminal, "%s is kept; sharing there is %s", account->url,
+        terminal_note(&cli->terminal, "%s is stored; sharing there is %s", account->url,
                       json_is_false(json_object_get(session, "anonymous_sharing"))
                           ? "for those with an account only"
                           : "open to all");

@@ -42,7 +42,7 @@ static error_t parse_merge_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (merge->is_forced && !merge->output)
-            argp_error(state, "--force goes with --output");
+            argp_error(state, "--force needs --output");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -141,7 +141,7 @@ static enum err_code run_merge(struct cli *cli, int argc, char **argv, struct er
 {
     struct merge merge = {.cli = cli,
                           .settings = {.cli = cli},
-                          .arguments = {.cli = cli, .wanted = "name the profiles to merge"}};
+                          .arguments = {.cli = cli, .wanted = "give the profiles to merge"}};
     cli_parse(&merge_command, argc, argv, &merge);
     input_auto input = INPUT_NONE;
     enum err_code code = settings_options_finish(&merge.settings, &merge.arguments.texts, err);

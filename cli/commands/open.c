@@ -58,7 +58,7 @@ static error_t parse_open_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (open->arguments.count == 0)
-            argp_error(state, "name a link or an id");
+            argp_error(state, "give a link or an id");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -39,7 +39,7 @@ struct push {
 
 static const struct argp_option options[] = {
     {"merge", OPTION_MERGE, NULL, 0, "Merge all profiles into one share", 0},
-    {"seconds", OPTION_SECONDS, "N", 0, "Ask a pprof URL to measure for N seconds", 0},
+    {"seconds", OPTION_SECONDS, "N", 0, "Let a pprof URL measure for N seconds", 0},
     {"no-check", OPTION_NO_CHECK, NULL, 0, "Upload without checking the profile first", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
     {"series", OPTION_SERIES, "NAME=VALUE", 0,
@@ -96,7 +96,8 @@ static error_t parse_push_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (push->is_merge && push->is_unchecked)
-            argp_error(state, "--merge has to read the profiles: it does not go with --no-check");
+            argp_error(state,
+                       "--merge must read the profiles: it cannot be combined with --no-check");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -122,7 +123,7 @@ static enum err_code check_profile(struct push *push, struct input *input, struc
     if (code) {
         size_t length = strlen(err->message);
         snprintf(err->message + length, sizeof(err->message) - length,
-                 " (--no-check sends it all the same)");
+                 " (--no-check uploads it anyway)");
         return code;
     }
     share_print_profile(push->cli, input, format, profile);
@@ -211,7 +212,8 @@ static enum err_code check_series_options(struct push *push, struct err *err)
                      {"open", push->is_opened}};
     for (size_t i = 0; push->is_series && i < sizeof(of_shares) / sizeof(of_shares[0]); i++) {
         if (of_shares[i].is_set)
-            return cli_usage(push->cli, err, "--%s is for shares: it does not go with --%s",
+            return cli_usage(push->cli, err,
+                             "--%s applies to shares: it cannot be combined with --%s",
                              of_shares[i].name, push->series_labels.count ? "series" : "format");
     }
     return ERR_NONE;
@@ -222,7 +224,7 @@ static enum err_code run_push(struct cli *cli, int argc, char **argv, struct err
     struct push push = {
         .cli = cli,
         .settings = {.cli = cli},
-        .arguments = {.cli = cli, .wanted = "name a profile to push, or - for standard input"}};
+        .arguments = {.cli = cli, .wanted = "give a profile to push, or - for standard input"}};
     cli_parse(&push_command, argc, argv, &push);
     client_auto client = NULL;
     enum err_code code = check_series_options(&push, err);

@@ -55,7 +55,7 @@ static const struct argp_option options[] = {
      "Keep this label in the share; may be repeated, * keeps all", 0},
     {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (type, labels and window)", 0},
     {"expires", OPTION_EXPIRES, "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 0},
-    {"visibility", OPTION_VISIBILITY, "WHO", 0,
+    {"visibility", OPTION_VISIBILITY, "VISIBILITY", 0,
      "Visibility of the share: team (the default), unlisted or public", 0},
     {0},
 };
@@ -87,23 +87,23 @@ static void check_query_options(const struct query_command_input *query,
     const bool has_view = query->view.rule_count || query->view.sample_type ||
                           query->view.group_by || query->view.limit != VIEW_OPTIONS_NO_LIMIT;
     if (!query->text)
-        argp_error(state, "name a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+        argp_error(state, "give a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
                           "{service_name=\"api\"}, in quotes");
     if (query->view.password_file)
         argp_error(state, "--password-file is only for shares: a query uses the token");
     if (query->is_share && (query->report || query->output || has_view))
-        argp_error(state, "--share keeps the whole profile: --report, -o and filters do not go "
-                          "with it; --keep-label keeps what its page can filter by");
+        argp_error(state, "--report, -o and filters cannot be combined with --share, which stores "
+                          "the whole profile; use --keep-label to keep labels for filtering");
     if (!query->is_share &&
         (settings->title || settings->expires || settings->visibility || query->kept_labels.count))
-        argp_error(state, "--title, --expires, --visibility and --keep-label go with --share");
+        argp_error(state, "--title, --expires, --visibility and --keep-label need --share");
     if (query->report && query->view.is_json)
-        argp_error(state, "--json goes with the table and with --share; --report flame is JSON");
+        argp_error(state, "--json needs the table or --share; --report flame prints JSON");
     if (!query->report && query->output)
-        argp_error(state, "-o goes with --report folded, pprof, flame, svg and callgraph");
+        argp_error(state, "-o needs --report folded, pprof, flame, svg or callgraph");
     if (query->report && strcmp(query->report, "pprof") == 0 && has_more_than_labels(&query->view))
-        argp_error(state, "--report pprof is the whole profile: of filters only --label and "
-                          "--group-by of a label go with it");
+        argp_error(state, "--report pprof writes the whole profile: only --label and --group-by "
+                          "LABEL can be combined with it");
 }
 
 static error_t parse_query_option(int key, char *text, struct argp_state *state)
@@ -181,7 +181,7 @@ static enum err_code read_query(struct query_command_input *query, struct err *e
         return code;
     if (query_text->start && (query->start || query->end))
         return cli_usage(query->cli, err,
-                         "the query has a window behind its @: leave out --start "
+                         "the query has a window after its @: leave out --start "
                          "and --end");
     query_text->start = query->start ? query->start : query_text->start;
     query_text->end = query->end ? query->end : query_text->end;
@@ -246,7 +246,7 @@ static enum err_code save_report(struct query_command_input *query, struct clien
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
     if (!query->output && strcmp(report, "pprof") == 0 && cli->terminal.is_output_terminal)
-        return cli_usage(cli, err, "pprof cannot be written to a terminal: name a file with -o");
+        return cli_usage(cli, err, "pprof cannot be written to a terminal: give a file with -o");
     enum err_code code = make_path(query, report, &path, err);
     if (code)
         return code;

@@ -213,14 +213,14 @@ enum err_code query_text_freeze(struct cli *cli, struct client *client,
     client_request_init(&request, "POST", (const char *)path.data);
     digest_random_id(key);
     client_request_add(&request, "Idempotency-Key", key);
-    request.is_repeatable = request.is_patient = true;
+    request.is_repeatable = request.has_many_retries = true;
     code = client_send_json(client, &request, ret_share, err);
     if (code)
         query_text_point(cli, query_text, err);
     return code;
 }
 
-/* ---- pointing ---- */
+/* ---- the position of a syntax error ---- */
 
 /* Reads N of "… character N …", from 1; 0: none. */
 static size_t find_place(const char *message)
@@ -300,7 +300,7 @@ void query_text_print_newest(struct cli *cli, struct client *client,
     const char *time = find_newest(client, &any, cli->arena);
     if (time[0])
         terminal_warn(&cli->terminal,
-                      "without --start a query is of the last hour; the newest profile of this "
+                      "without --start, a query covers the last hour; the newest profile of this "
                       "selector begins at %s: use --start %s",
                       time, time);
 }
@@ -353,7 +353,7 @@ static const char *list_services(const json_t *values, const char *wanted, struc
         return arena_printf(arena, "; did you mean %.*s?", SPAN_PRINT(buf_span(&near)));
     if (!shown)
         return "; no service has sent profiles in it";
-    return arena_printf(arena, "; services that have: %.*s%s", SPAN_PRINT(buf_span(&all)),
+    return arena_printf(arena, "; services with profiles in it: %.*s%s", SPAN_PRINT(buf_span(&all)),
                         shown > SHOWN_SERVICES ? ", …" : "");
 }
 
@@ -381,8 +381,8 @@ enum err_code query_text_refuse_empty(struct cli *cli, struct client *client,
     if (find_newest(client, query_text, cli->arena)[0])
         return err_set(
             err, ERR_NOT_FOUND,
-            "the profiles of this window that match %.200s have no samples: all was idle, or it "
-            "is a counter with one snapshot, which has values from its second snapshot on",
+            "the profiles of this window that match %.200s have no samples: the program was "
+            "idle, or this counter has only one snapshot; values start with the second",
             query_text->selector);
     query_text_print_newest(cli, client, query_text);
     return err_set(err, ERR_NOT_FOUND, "no data in this window matches %.200s%s",

@@ -23,7 +23,7 @@ enum {
     MEBIBYTE = 1 << 20
 };
 
-/* Properties of the input that are determined before it is sent. */
+/* The properties of the input, which are determined before it is sent. */
 struct content {
     bool is_otlp;
     enum otlp_encoding encoding;
@@ -32,7 +32,7 @@ struct content {
     bool has_time;          /* every profile has one */
 };
 
-/* ---- what it is ---- */
+/* ---- properties of the input ---- */
 
 static bool begins_as_json(struct span bytes)
 {
@@ -248,7 +248,7 @@ static enum err_code send_content(struct cli *cli, struct client *client, const 
     struct client_request request;
     char id[DIGEST_ID_BYTES];
     client_request_init(&request, "POST", path);
-    request.is_patient = request.is_repeatable = true;
+    request.has_many_retries = request.is_repeatable = true;
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = input->fd;
     request.http.body_bytes = input->bytes;
@@ -272,7 +272,7 @@ enum err_code series_push(struct cli *cli, struct client *client, struct input *
     http_client_response_init(&response);
     if (input->bytes > BODY_MAX_BYTES)
         return err_set(err, ERR_TOO_LARGE,
-                       "it has %.1f MiB, and what is added to a series has at most %d: compress it "
+                       "the file has %.1f MiB; the limit for a series is %d MiB: compress it "
                        "(gzip, zstd), or record for a shorter time",
                        (double)input->bytes / MEBIBYTE, BODY_MAX_BYTES / MEBIBYTE);
     enum err_code code = detect_content(cli, input, settings, &content, err);

@@ -29,7 +29,7 @@ static error_t parse_top_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!top->source)
-            argp_error(state, "name a profile or a link");
+            argp_error(state, "give a profile or a link");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

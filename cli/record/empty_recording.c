@@ -53,7 +53,7 @@ static const char *who_used(const struct empty_recording *recording)
         return "the program used no";
     if (recording->target_count)
         return recording->target_count == 1 ? "the process used no" : "the processes used no";
-    return "nothing here used";
+    return "no process used";
 }
 
 enum err_code empty_recording_explain(const struct empty_recording *recording, struct err *err)

@@ -23,7 +23,7 @@
 
 enum { FAILURES_SHOWN = 5 };
 enum { ID_TEXT_BYTES = 2 * SYMBOL_ID_MAX_BYTES + 1, NAME_MAX_BYTES = 1 << 20 };
-#define WHAT "looking for names of functions"
+#define PROGRESS_TEXT "looking for names of functions"
 
 /* Limit for all open tables; above it a table is closed once its mapping is symbolized. */
 #define TABLES_MAX_BYTES (UINT64_C(96) << 20)
@@ -139,7 +139,7 @@ static struct symbol_table *open_unchanged(struct search *search, const char *pa
     if (state == MAPPED_FILE_SEVERAL)
         fail_search(
             search, path,
-            "it was replaced while it was recorded and has no build id to tell the files apart: "
+            "it was replaced while it was recorded and has no build id to distinguish the files: "
             "link it with --build-id");
     return NULL;
 }
@@ -269,7 +269,7 @@ static struct known_table *find_table(struct local_names *local,
 {
     struct known_table *known = find_known(local, query->build_id, query->file);
     if (!known->is_built) {
-        struct delay_notice *slow = delay_notice_begin(&local->cli->terminal, WHAT);
+        struct delay_notice *slow = delay_notice_begin(&local->cli->terminal, PROGRESS_TEXT);
         build_known(local, known);
         delay_notice_end(slow);
     }
@@ -277,7 +277,7 @@ static struct known_table *find_table(struct local_names *local,
     return known;
 }
 
-/* ---- several at once ---- */
+/* ---- several tables in parallel ---- */
 
 struct job {
     struct known_table *known;
@@ -308,7 +308,8 @@ static void do_job(void *context, size_t i)
     if (atomic_load(&local->table_bytes) < TABLES_MAX_BYTES)
         build_known(local, jobs->jobs[i].known);
     pthread_mutex_lock(&jobs->lock);
-    terminal_progress_count(&local->cli->terminal, WHAT, "files", ++jobs->done, jobs->count);
+    terminal_progress_count(&local->cli->terminal, PROGRESS_TEXT, "files", ++jobs->done,
+                            jobs->count);
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -333,10 +334,10 @@ static enum err_code prepare_binaries(void *context, const struct symbolize_bina
     if (!jobs.count)
         return ERR_NONE;
     if (local->use == LOCAL_NAMES_REPORTED)
-        fprintf(stderr, WHAT " in %zu files\n", jobs.count);
+        fprintf(stderr, PROGRESS_TEXT " in %zu files\n", jobs.count);
     qsort(jobs.jobs, jobs.count, sizeof(*jobs.jobs), compare_jobs);
     pthread_mutex_init(&jobs.lock, NULL);
-    terminal_progress_count(&local->cli->terminal, WHAT, "files", 0, jobs.count);
+    terminal_progress_count(&local->cli->terminal, PROGRESS_TEXT, "files", 0, jobs.count);
     parallel_for(jobs.count, do_job, &jobs);
     terminal_progress_end(&local->cli->terminal);
     pthread_mutex_destroy(&jobs.lock);

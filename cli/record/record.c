@@ -128,7 +128,7 @@ static const struct argp_option options[] = {
     {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (the command, or the process)", 1},
     {"description", OPTION_DESCRIPTION, "TEXT", 0, "Description, as Markdown", 1},
     {"expires", OPTION_EXPIRES, "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 1},
-    {"visibility", OPTION_VISIBILITY, "WHO", 0, "public, unlisted or team", 1},
+    {"visibility", OPTION_VISIBILITY, "VISIBILITY", 0, "public, unlisted or team", 1},
     {"json", OPTION_JSON, NULL, 0, "Print the response of the server as one line of JSON", 1},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 1},
     {"quiet", 'q', NULL, 0, "Print only warnings and errors", 2},
@@ -226,15 +226,14 @@ static void check_arguments(struct record *record, struct argp_state *state)
     check_texts(&record->settings, state);
     const int ways = record->is_all + (record->target_count > 0) + (record->command != NULL);
     if (ways == 0)
-        argp_error(state, "name what to record: -p PID, -a, or -- COMMAND");
+        argp_error(state, "give what to record: -p PID, -a, or -- COMMAND");
     if (ways > 1)
         argp_error(state, "-p, -a and COMMAND cannot be combined");
     if (!record->is_shared &&
         (record->settings.title || record->settings.description || record->settings.expires ||
          record->settings.visibility || record->is_json || record->is_opened))
-        argp_error(state,
-                   "--title, --description, --expires, --visibility, --json and --open are of "
-                   "shares: add --share");
+        argp_error(state, "--title, --description, --expires, --visibility, --json and --open "
+                          "apply to shares: add --share");
     if (record->is_wall && !event_kind_is_time(record->event))
         argp_error(state, "--wall cannot be combined with --event=%s",
                    event_facts(record->event)->name);
@@ -349,7 +348,7 @@ static const struct argp argp = {
     .doc = "Sample where programs spend processor time, and write or share the profile.\v"
            "The programs need no change. Run it as root, or with CAP_BPF, CAP_PERFMON, "
            "CAP_SYS_PTRACE and CAP_SYSLOG; without these it samples only your own programs. "
-           "Function names come from files on this machine; the server looks up the others. "
+           "Function names come from files on this host; the server looks up the others. "
            "Ctrl-C and a closed terminal stop the recording; the profile is still written.",
 };
 
@@ -428,7 +427,7 @@ static enum err_code check_target(uint32_t process_id, struct err *err)
         fclose(file);
     if (state == 'Z' && thread_count <= 1)
         return err_set(err, ERR_NOT_FOUND,
-                       "process %u has ended already, and its parent has not asked for its status",
+                       "process %u has ended already, and its parent has not read its exit status",
                        process_id);
     if (owner == process_id)
         return ERR_NONE;
@@ -601,7 +600,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
         record->files = mapped_files_create();
     of_agent.on_binary = record->files ? keep_file : NULL;
     record->preparing =
-        delay_notice_begin(&record->cli->terminal, "preparing: reading what runs here");
+        delay_notice_begin(&record->cli->terminal, "preparing: reading the running processes");
     if (!code)
         code = agent_open(&of_agent, &agent, err);
     if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
@@ -609,8 +608,8 @@ static enum err_code take_profile(struct record *record, struct window_result *r
         end_preparing(record, false);
         return err_set(
             err, code,
-            "%s; without rights there is the processor time of your own programs: -p PID "
-            "or -- COMMAND",
+            "%s; without these rights only the processor time of your own programs can be "
+            "recorded: -p PID or -- COMMAND",
             why.message);
     }
     if (!code)
@@ -630,7 +629,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
         err);
 }
 
-/* ---- what becomes of it ---- */
+/* ---- the result ---- */
 
 static enum err_code symbolize_profile(struct record *record, struct profile *profile,
                                        struct arena *arena, struct profile *ret_named,

@@ -20,7 +20,7 @@ enum { NAME_BYTES = 64 };
 
 static enum err_code refuse_path(const char *path, int error, struct err *err)
 {
-    return err_set(err, ERR_IO, "writing %s: %s; name another file with -o", path, strerror(error));
+    return err_set(err, ERR_IO, "writing %s: %s; give another file with -o", path, strerror(error));
 }
 
 /* Creates and removes a file in the folder, because permissions are not sufficient: root has all of
@@ -90,8 +90,8 @@ bool record_output_keep(struct terminal *terminal, struct arena *arena, struct s
             terminal_warn(terminal, "%s", why.message);
     }
     if (path && terminal->is_quiet) /* notes are not printed */
-        terminal_warn(terminal, "kept as %s: `perfolio push %s' shares it", path, path);
+        terminal_warn(terminal, "saved as %s: `perfolio push %s' shares it", path, path);
     else if (path)
-        terminal_note(terminal, "kept as %s: `perfolio push %s' shares it", path, path);
+        terminal_note(terminal, "saved as %s: `perfolio push %s' shares it", path, path);
     return path != NULL;
 }

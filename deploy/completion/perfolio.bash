@@ -18,11 +18,13 @@ _perfolio()
         return
         ;;
     --format)
-        mapfile -t COMPREPLY < <(compgen -W 'raw pb.gz folded json svg png' -- "$word")
+        words='raw pb.gz folded json svg png dot'
+        [ "${COMP_WORDS[1]}" != push ] || words='otlp profile'
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
         return
         ;;
     --report)
-        mapfile -t COMPREPLY < <(compgen -W 'top folded pprof flame svg' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W 'top folded pprof flame svg callgraph' -- "$word")
         return
         ;;
     esac

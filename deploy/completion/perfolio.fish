@@ -28,7 +28,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from record' -l force -d 'Record
 complete -c perfolio -n __fish_use_subcommand -a push -d 'upload profiles and print a link to each'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -F
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l merge -d 'Merge all profiles into one share'
-complete -c perfolio -n '__fish_seen_subcommand_from push' -l seconds -x -d 'Ask a pprof URL to measure for N seconds'
+complete -c perfolio -n '__fish_seen_subcommand_from push' -l seconds -x -d 'Let a pprof URL measure for N seconds'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l no-check -d 'Upload without checking the profile first'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l open -d 'Open the link in a browser'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l series -x -d 'Add to the continuous profiles of this label; may be repeated'
@@ -163,7 +163,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from admin' -l start -x -d 'Star
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l end -x -d 'End of the window, exclusive (after the newest profile)'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l keep -x -d 'How long a rule keeps profiles – 3d, 90d, 1y or forever'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l totals -x -d 'How long a rule keeps hourly totals'
-complete -c perfolio -n '__fish_seen_subcommand_from admin' -l position -x -d 'Place of a rule; 1 is the first (unchanged, or last)'
+complete -c perfolio -n '__fish_seen_subcommand_from admin' -l position -x -d 'Position of a rule; 1 is the first (unchanged, or last)'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l yes -d 'Confirm an action that cannot be undone'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l json -d 'Print the response of the server'
 complete -c perfolio -n __fish_use_subcommand -a completion -d 'print the completion script of a shell'

@@ -1125,7 +1125,7 @@ def test_show_unwind_accepts_regular_files_only(tmp_path):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ([], "name a server"),
+        ([], "give a server"),
         (["--server=http://example.com"], "https://"),
         (["--server=http://localhost:x@127.0.0.9:1"], "https://"),
         (["--server=http://127.0.0.1.example.com"], "https://"),
@@ -1208,7 +1208,7 @@ def test_offline_dir_on_the_command_line_overrides_the_server_of_the_file(tmp_pa
             "[agent]\nserver = https://localhost:1\nframe-pointers = maybe\n",
             "frame-pointers must be yes or no",
         ),
-        ("[agent]\nframe-pointers = no\nforce = yes\n", "name a server"),
+        ("[agent]\nframe-pointers = no\nforce = yes\n", "give a server"),
     ],
 )
 def test_an_error_in_the_settings_file_is_named(text, words, tmp_path):

@@ -225,7 +225,7 @@ def test_names_cannot_send_control_characters_to_a_terminal(cli, on_terminal, tm
 def test_get_refuses_to_write_a_binary_format_to_a_terminal(cli, on_terminal, before):
     url = pushed(cli, before)
     status, seen, log = on_terminal("get", url, "--format", "pb.gz", "-o", "-")
-    assert status == 7 and seen == "" and "not for a terminal: name a file with -o" in log, (
+    assert status == 7 and seen == "" and "cannot be written to a terminal: give a file with -o" in log, (
         status,
         seen,
         log,
@@ -959,7 +959,7 @@ def test_links_to_other_servers_use_the_ca_file_but_not_the_token(
     )
     untrusted = cli("get", link, "-o", "-")
     assert (
-        untrusted.returncode == 4 and "ca.crt does not have its CA" in untrusted.log
+        untrusted.returncode == 4 and "ca.crt does not contain the server's CA" in untrusted.log
     ), untrusted.log
     both = tmp_path / "both.crt"
     both.write_bytes(other.ca_file.read_bytes() + server.ca_file.read_bytes())

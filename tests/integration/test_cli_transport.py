@@ -360,7 +360,7 @@ def test_an_export_is_a_parquet_file(run, fake, tmp_path):
     """A proxy may answer with a page of its own and status 200."""
     fake.documents["/api/v1/export"] = {"welcome": "please sign in"}
     result = run("export", "-o", tmp_path / "out.parquet", "cpu")
-    assert result.returncode == 3 and "no Parquet file" in result.log, result.log
+    assert result.returncode == 3 and "not a Parquet file" in result.log, result.log
     assert list(tmp_path.glob("out*")) == []
 
 

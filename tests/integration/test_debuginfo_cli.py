@@ -196,9 +196,9 @@ def test_a_damaged_table_is_detected(perfolio, program, tmp_path):
 @pytest.mark.parametrize(
     "arguments, status, words",
     [
-        ([], 2, "name an action"),
-        (["look", "x"], 2, "name an action"),
-        (["check"], 2, "name a file"),
+        ([], 2, "give an action"),
+        (["look", "x"], 2, "give an action"),
+        (["check"], 2, "give a file"),
         (["build", "x"], 2, "-o"),
         (["build", "x", "y", "-o", "z"], 2, "one file"),
         (["show", "x"], 2, "addresses"),

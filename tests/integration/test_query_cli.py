@@ -157,7 +157,7 @@ def test_query_share_creates_a_share_that_can_be_deleted(run_cli, filled, server
     assert made["id"] in made["url"]
     labels = filled.client.get(f"/api/v1/shares/{made['id']}/labels").json()["labels"]
     assert [one["key"] for one in labels] == ["pod"]
-    assert "--keep-label go with --share" in run_cli("query", NAME, "--keep-label", "pod").log
+    assert "--keep-label need --share" in run_cli("query", NAME, "--keep-label", "pod").log
 
 
 def diff_rows(text):
@@ -266,14 +266,14 @@ def test_diff_prints_a_link_that_compares_windows(run_cli, filled):
         (["cpu{}@now-2x..now"], 7, ["  now-2x", "       ^", "the window @now-2x..now: start"]),
         (["cpu{}@now-1h..now-2h"], 7, ["start must be before end"]),
         (["cpu{}@now-1h", "--end", "now"], 2, ["leave out --start and --end"]),
-        ([], 2, ["name a selector"]),
+        ([], 2, ["give a selector"]),
         (["cpu{pod=x,", "q=y}"], 2, ["in quotes"]),
         (["cpu", "--report", "poem"], 2, ["--report is top"]),
         (["cpu", "--share", "--focus", "x"], 2, ["--share keeps the whole profile"]),
-        (["cpu", "--title", "x"], 2, ["go with --share"]),
-        (["cpu", "-o", "x"], 2, ["-o goes with"]),
+        (["cpu", "--title", "x"], 2, ["need --share"]),
+        (["cpu", "-o", "x"], 2, ["-o needs"]),
         (["cpu", "--report", "pprof", "--focus", "x"], 2, ["of filters only --label"]),
-        (["cpu", "--report", "svg", "--json"], 2, ["--json goes with"]),
+        (["cpu", "--report", "svg", "--json"], 2, ["--json needs"]),
         (["process_cpu", *WINDOW], 7, ["2 profile types match"]),
         (["cpu{}@now", "--share"], 7, ["finds no sample"]),
     ],
@@ -324,7 +324,7 @@ def test_a_window_without_samples_is_reported_as_idle(server, cli, tmp_path):  #
     file = tmp_path / "idle.pb.gz"
     for more in ([], ["--start", "now-30m"], ["--report", "pprof", "-o", file]):
         result = cli("query", 'cpu{service_name="api"}', *more, token=token)
-        assert result.returncode == 5 and "have no samples: all was idle" in result.log, result.log
+        assert result.returncode == 5 and "have no samples: the program was idle" in result.log, result.log
         assert "--start" not in result.log and not file.exists()
     other = cli("query", 'cpu{service_name="apl"}', token=token)
     assert other.returncode == 5 and "no data in this window matches" in other.log, other.log

@@ -918,7 +918,7 @@ def test_a_recording_that_cannot_be_shared_is_saved_in_a_file(record, program, s
     done = record("--share", "-F", "499", "--", program, "300", environment=environment)
     assert done.returncode != 0
     kept = re.search(
-        r"^kept as (profile-\d{8}-\d{6}-\w{6}\.pb\.gz): `perfolio push \1' shares it$",
+        r"^saved as (profile-\d{8}-\d{6}-\w{6}\.pb\.gz): `perfolio push \1' shares it$",
         done.stderr,
         re.M,
     )
@@ -927,7 +927,7 @@ def test_a_recording_that_cannot_be_shared_is_saved_in_a_file(record, program, s
     done = record(
         "--share", "-o", "mine.pb.gz", "-F", "499", "--", program, "300", environment=environment
     )
-    assert done.returncode != 0 and "kept as" not in done.stderr
+    assert done.returncode != 0 and "saved as" not in done.stderr
     assert functions(tmp_path, "mine.pb.gz")["inner"]["flat"] > 0
 
 
@@ -1040,7 +1040,7 @@ def test_no_thread_is_left_after_a_refusal(tmp_path):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ([], "name what to record"),
+        ([], "give what to record"),
         (["-a", "-p", "1"], "cannot be combined"),
         (["-p", "x"], "takes a process id"),
         (["-a", "-d", "0"], "takes seconds"),
@@ -1129,7 +1129,7 @@ def test_a_recording_is_saved_elsewhere_if_its_file_cannot_be_written(
     # The recording is shared nevertheless, and the status reports the failed write.
     assert done.returncode == 1 and "No space left" in done.stderr
     assert re.fullmatch(re.escape(server.url) + r"/p/[0-9A-Za-z]{22}", done.stdout.strip())
-    kept = re.search(r"^kept as (profile-\S+\.pb\.gz): ", done.stderr, re.M)
+    kept = re.search(r"^saved as (profile-\S+\.pb\.gz): ", done.stderr, re.M)
     assert kept and pprof_reader.load(tmp_path / kept[1]).samples
 
 
@@ -1159,7 +1159,7 @@ def test_a_recording_saved_in_tmpdir_is_readable_by_its_user_only(program, tmp_p
         timeout=120,
     )
     (kept,) = there.iterdir()
-    assert done.returncode == 1 and f"kept as {kept}: " in done.stderr, done.stderr
+    assert done.returncode == 1 and f"saved as {kept}: " in done.stderr, done.stderr
     assert pprof_reader.load(kept).samples and kept.stat().st_mode & 0o777 == 0o600
 
 
@@ -1194,7 +1194,7 @@ def test_a_recording_saved_in_tmpdir_is_not_written_to_a_fifo(program, tmp_path)
         timeout=60,
     )
     (kept,) = (file for file in there.iterdir() if file.is_file())
-    assert f"kept as {kept}: " in done.stderr and kept.stat().st_mode & 0o777 == 0o600
+    assert f"saved as {kept}: " in done.stderr and kept.stat().st_mode & 0o777 == 0o600
     assert pprof_reader.load(kept).samples
 
 

@@ -19,7 +19,7 @@ static void advice_of_the_server_names_options_and_commands(void **state)
     assert_translated("Sign in, or send a token as \"Authorization: Bearer pf_…\"",
                       "this needs a token: run `perfolio login URL`, or set PERFOLIO_TOKEN");
     assert_translated("this share needs a password: send it in the header X-Perfolio-Password",
-                      "this share needs a password: name a file that holds it with "
+                      "this share needs a password: give a file that contains it with "
                       "--password-file FILE, or - for standard input");
     assert_translated("the share's password must have 8 to 72 bytes; it is sent in the header "
                       "X-Perfolio-Password",

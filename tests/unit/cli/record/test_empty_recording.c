@@ -23,7 +23,7 @@ static void explains_why_a_recording_is_empty(void **state)
     static char name[] = "name";
     char *command[] = {name, NULL};
     struct empty_recording recording = {.frequency_hz = 99, .event = EVENT_CPU};
-    assert_explained(&recording, "nothing here used processor time");
+    assert_explained(&recording, "no process used processor time");
     recording.target_count = 1;
     assert_explained(&recording, "the process used no processor time");
     recording.target_count = 2;
