@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what is missing of the Debian 12 packages that Perfolio needs.
+# Installs the missing ones of the Debian 12 packages that Perfolio needs.
 #   sh deploy/install-packages.sh run build test s3   kernels   (any of these words)
-# Needs root or sudo only when something is missing; says nothing and takes no time otherwise.
+# If packages are missing, it needs root or sudo; otherwise it prints nothing and returns at once.
 set -eu
 
 run="postgresql-15 libpq5 ca-certificates fonts-dejavu-core"

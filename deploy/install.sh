@@ -1,8 +1,8 @@
 #!/bin/sh
-# make install: copies what was built to DESTDIR and PREFIX.
+# make install: copies the built files to DESTDIR and PREFIX.
 #   sh deploy/install.sh BUILD_FOLDER DESTDIR PREFIX
-# Programs find each other beside themselves, so that any DESTDIR works. A settings file that is
-# there already is kept.
+# Programs look for each other in their own folder, so any DESTDIR works. An existing settings file is
+# not replaced.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -ne 3 ]; then
