@@ -1,5 +1,5 @@
-# `make run` installs what is missing, builds and starts the server. `make test` installs what the
-# tests need and runs them. `make help` lists all targets. Each kind of build has a folder below
+# `make run` installs missing packages, builds and starts the server. `make test` installs the packages
+# that the tests need and runs them. `make help` lists all targets. Each kind of build has a folder below
 # build/: BUILD=release (default), debug, asan, tsan, coverage, fuzz or arm64 (cross-compiled with
 # Debian's libraries in build/arm64-root).
 BUILD    ?= release
@@ -248,7 +248,7 @@ $(OUT)/tests/programs/faulty_%: $(OUT)/tests/programs/faulty_%.o $(OUT)/api.a $(
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 TEST_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/programs/*.c))
 # Cheap password hashes for the servers of the tests. A sanitizer's runtime refuses to start after a
-# preloaded library, so builds with sanitizers do without.
+# preloaded library, so builds with sanitizers do not use it.
 TEST_PRELOAD := $(if $(SANITIZE_$(BUILD)),,$(OUT)/tests/preload/cheap_scrypt.so)
 $(OUT)/tests/preload/%.so: tests/preload/%.c
 	@mkdir -p $(@D)
