@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """make bench-agent: the cost of perfolio-agent on its host, compared to `perf record` in one run.
 
-  tests/bench/agent.py [PART …]   walk, busy, aggregate, depth, start, tables; by default all
+  tests/bench/agent.py [PART …]   unwind, busy, aggregate, depth, start, tables; by default all
 
 BENCH_SECONDS (20) is the duration of each measurement, BENCH_PROCESSES (150) the number of
 processes on the host. The cost of a sample is the CPU time that the kernel counts for BPF programs
 (kernel.bpf_stats_enabled, which is restored afterwards); the counting itself takes about 20 ns of
-each run. The cost per frame is the cost of a deep stack minus that of a stack of one frame, divided
-by the number of frames. A core is busy if it is not idle, whichever process uses it. Memory is
-resident memory, including the mapped tables of the kernel program, which also count as BPF memory.
-The cost of perf in the kernel is not part of the CPU time of its process and is not measured.
+each run. The cost of unwinding N frames is the cost of a stack of N frames minus that of a stack of
+one frame, divided by N - 1 and multiplied by N. A core is busy if it is not idle, whichever process
+uses it. Memory is resident memory, including the mapped tables of the kernel program, which also
+count as BPF memory. The cost of perf in the kernel is not part of the CPU time of its process and is
+not measured.
 
 "depth" samples the same processes at the same time with `perfolio record` and `perf record
 --call-graph dwarf`: number of frames of the program per stack, number of stacks that reach the
-entry of the program, and bytes per sample that the kernel transfers. The goals for perf are perf's
-own results. Neither counts inlined frames.
+entry of the program, and bytes per sample that the kernel transfers. In this part the results of perf
+are the goals. Neither counts inlined frames.
 
 Needs root. A result that misses its goal (a goal of the project) is marked, and the run passes.
 """
@@ -44,6 +45,8 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 PROCESSES = int(os.environ.get("BENCH_PROCESSES", "150"))
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 CORES = os.cpu_count()
+BPF_PROG_TYPE_PERF_EVENT = 7  # of linux/bpf.h, as /proc/PID/fdinfo shows it
+SHARD_BYTES = 4 << 20  # UNWIND_SHARD_BYTES of bpf/unwind_format.h
 OUTER_FRAMES = 5  # _start, two frames of libc, main and spin
 STARTS = 5
 RECORD_HEAD_BYTES = 8 + 80  # header in the ring buffer, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
@@ -191,7 +194,7 @@ class Agent:
             for info in self.descriptors()
             if "run_time_ns" in info and "prog_tag" in info
         }.values()
-        sampler = [info for info in programs if info["prog_type"].strip() == "7"]
+        sampler = [info for info in programs if int(info["prog_type"]) == BPF_PROG_TYPE_PERF_EVENT]
         return (
             sum(int(info["run_cnt"]) for info in sampler),
             sum(int(info["run_time_ns"]) for info in sampler),
@@ -211,7 +214,7 @@ class Agent:
             {
                 info["map_id"]
                 for info in self.descriptors()
-                if info.get("value_size", "").strip() == str(4 << 20)
+                if info.get("value_size", "").strip() == str(SHARD_BYTES)
             }
         )
 
@@ -246,16 +249,18 @@ def watch(agent, seconds=SECONDS):
     after = (*agent.kernel_time(), processor_ns(agent.pid), busy_seconds())
     runs, ns, all_ns, own_ns, busy = (late - early for late, early in zip(after, before))
     if not runs:
-        sys.exit("the kernel counts no runs of its programs: is kernel.bpf_stats_enabled allowed?")
+        sys.exit(
+            "the kernel counts no runs of its programs: check that kernel.bpf_stats_enabled may be set"
+        )
     return runs, ns / runs, all_ns, own_ns, busy
 
 
 # ---- results ----
 
 
-def bench_walk(folder, truth):
-    """Runs first, without samples of other processes; the kernel leaves 5 % of the CPU to
-    others."""
+def bench_unwinding(folder, truth):
+    """Runs first. Its load has real-time priority, so that other processes get only the 5 % of the
+    CPU that the kernel reserves for them."""
     taken = {}
     commands = {frames: [truth, "deep", frames - OUTER_FRAMES] for frames in (12, 25, 95)}
     for frames, command in {1: [program_of_one_frame(folder)], **commands}.items():
@@ -267,7 +272,7 @@ def bench_walk(folder, truth):
         row(f"a sample of {frames} frames, warm (997 Hz)", taken[frames], "us", goal_us)
         if goal_us:
             row(
-                "  of it unwinding",
+                "  unwinding",
                 (taken[frames] - taken[1]) * frames / (frames - 1),
                 "us",
                 goal_us,
@@ -276,7 +281,7 @@ def bench_walk(folder, truth):
 
 def bench_perf(folder, hertz, form):
     if not shutil.which("perf"):
-        return print("(there is no perf)")
+        return print("(perf is not installed)")
     file = folder / "perf.data"
     with subprocess.Popen(
         ["perf", "record", "-B", "-N", "-a", "-F", str(hertz), "--call-graph", form, "-o", file],
@@ -305,7 +310,7 @@ def bench_busy(folder, truth):
         "C++ regex": [[compiled(folder, "g++", HERE / "regex.cc")]] * CORES,
         "mixed load": mixed_load(truth),
     }
-    for hertz, sample_us, share in ((19, 9, 0.05), (99, 4, 0.15)):
+    for hertz, sample_us, busy_percent in ((19, 9, 0.05), (99, 4, 0.15)):
         for load, commands in loads.items():
             with running(*commands):
                 began = busy_seconds()
@@ -322,9 +327,9 @@ def bench_busy(folder, truth):
                         f"agent and kernel program at {hertz} Hz, {load}, of a busy core",
                         (all_ns + own_ns) / busy / 1e7,
                         "%",
-                        share,
+                        busy_percent,
                     )
-                    row("  of it the kernel program", all_ns / busy / 1e7, "%")
+                    row("  kernel program", all_ns / busy / 1e7, "%")
                     lost = int(re.findall(r"lost_samples=(\d+)", agent.stop())[-1])
                     row("  written", agent.written / (busy_seconds() - began) / 1e3, "kB/s/core")
                     if hertz == 99:
@@ -347,9 +352,13 @@ def bench_aggregate(folder, truth):
                 time.sleep(WARM_SECONDS)
                 runs, ns, all_ns, own_ns, busy = watch(agent)
                 name = f"{load} at 99 Hz, --aggregate={where}"
-                row(f"{name}: a sample ({runs} samples)", ns / 1e3, "us")
-                row(f"{name}: the agent, a sample", own_ns / runs / 1e3, "us")
-                row(f"{name}: both, of a busy core", (all_ns + own_ns) / busy / 1e7, "%")
+                row(f"{name}: kernel CPU time per sample ({runs} samples)", ns / 1e3, "us")
+                row(f"{name}: agent CPU time per sample", own_ns / runs / 1e3, "us")
+                row(
+                    f"{name}: agent and kernel program, % of a busy core",
+                    (all_ns + own_ns) / busy / 1e7,
+                    "%",
+                )
                 row(f"{name}: BPF memory", agent.kernel_bytes() / (1 << 20), "MiB")
 
 
@@ -403,22 +412,22 @@ def stacks_of_perf(file):
 
 
 def judge(stacks, executable):
-    """Returns (stacks, frames per stack, share of the stacks that reach the program's entry)."""
-    places = [range(entry, entry + 64) for entry in entry_of(executable)]
+    """Returns (stacks, frames per stack, percentage of the stacks that reach the program's entry)."""
+    entries = [range(entry, entry + 64) for entry in entry_of(executable)]
     total = sum(count for *_, count in stacks)
     if not total:
         return 0, 0.0, 0.0
     whole = sum(
         count
         for _, (address, path), count in stacks
-        if os.path.realpath(path) == executable and any(address in place for place in places)
+        if os.path.realpath(path) == executable and any(address in entry for entry in entries)
     )
     return total, sum(depth * count for depth, _, count in stacks) / total, 100 * whole / total
 
 
 def bench_depth(folder, truth):
     if not shutil.which("perf"):
-        return print("(there is no perf)")
+        return print("(perf is not installed)")
     for name, command in zip(
         ("16 frames of C", "xz", "CPython"), mixed_load(truth)[:: max(1, CORES // 2)]
     ):
@@ -488,7 +497,7 @@ def bench_depth(folder, truth):
             True,
         )
         row(
-            "  bytes that the kernel transfers, of perf's",
+            "  bytes transferred by the kernel, % of perf",
             100 * (RECORD_HEAD_BYTES + 8 * our_depth) / (theirs.stat().st_size / count),
             "%",
             5,
@@ -528,10 +537,10 @@ def bench_start(folder, truth):
             memory = agent.memory()
             row("most memory since the start", memory["VmHWM"], "MiB", 32)
             row("memory, steady", memory["VmRSS"], "MiB", 16)
-            row("  of it the agent's own", memory["RssAnon"], "MiB")
-            row("  of it files and mapped tables", memory["RssFile"] + memory["RssShmem"], "MiB")
+            row("  anonymous", memory["RssAnon"], "MiB")
+            row("  files and mapped tables", memory["RssFile"] + memory["RssShmem"], "MiB")
             row("BPF memory", agent.kernel_bytes() / (1 << 20), "MiB", 10)
-            row("  of it shards of tables", agent.shards() * 4.0, "MiB")
+            row("  shards of tables", agent.shards() * SHARD_BYTES / (1 << 20), "MiB")
 
 
 def bench_tables(_folder, _truth):
@@ -546,7 +555,7 @@ def bench_tables(_folder, _truth):
 
 
 PARTS = {
-    "walk": bench_walk,
+    "unwind": bench_unwinding,
     "busy": bench_busy,
     "aggregate": bench_aggregate,
     "depth": bench_depth,

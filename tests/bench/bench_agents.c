@@ -28,7 +28,8 @@
 
 enum {
     AGENTS_MAX = 5000,
-    ASKERS = 200, /* connections for queries; a query that is due while all are busy is skipped */
+    QUERY_CLIENTS =
+        200, /* connections for queries; a query that is due while all are busy is skipped */
     PROGRAMS = 20,
     PROGRAMS_OF_AGENT = 4,
     STACKS_OF_PROGRAM = 5000,
@@ -134,9 +135,9 @@ static void name_program(char text[TEXT_MAX], uint32_t program)
     snprintf(text, TEXT_MAX, "service-%02u", program);
 }
 
-static uint32_t program_of(const struct client *agent, uint32_t place)
+static uint32_t program_of(const struct client *agent, uint32_t index)
 {
-    return (uint32_t)((unsigned long)agent->number * 7 + place * 5) % PROGRAMS;
+    return (uint32_t)((unsigned long)agent->number * 7 + index * 5) % PROGRAMS;
 }
 
 static void add_one_stack(struct maker *maker, struct client *agent, uint32_t program)
@@ -148,14 +149,14 @@ static void add_one_stack(struct maker *maker, struct client *agent, uint32_t pr
     add_stack(maker, &random, program);
 }
 
-static uint32_t add_program(struct bench *bench, struct client *agent, uint32_t place,
+static uint32_t add_program(struct bench *bench, struct client *agent, uint32_t index,
                             uint32_t first_stack, const char *host)
 {
-    const uint32_t program = program_of(agent, place);
+    const uint32_t program = program_of(agent, index);
     const uint32_t count = (uint32_t)bench->options.sample_count / PROGRAMS_OF_AGENT;
     uint32_t stacks = 0;
     char service[TEXT_MAX];
-    agent->totals[place] = 0;
+    agent->totals[index] = 0;
     buf_clear(&bench->samples);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t stack = stacks;
@@ -163,10 +164,10 @@ static uint32_t add_program(struct bench *bench, struct client *agent, uint32_t 
             add_one_stack(&bench->maker, agent, program), stacks++;
         else
             stack = random_below(&agent->random, stacks);
-        agent->totals[place] +=
+        agent->totals[index] +=
             add_sample(&bench->maker, &bench->samples, first_stack + stack, agent->begin_ns);
     }
-    agent->totals[place] *= MAKER_PERIOD_NS;
+    agent->totals[index] *= MAKER_PERIOD_NS;
     name_program(service, program);
     add_resource(&bench->maker, &bench->request, service, host, buf_span(&bench->samples),
                  agent->begin_ns);
@@ -310,7 +311,7 @@ static void finish(struct bench *bench, struct client *client, CURLcode code)
 
 /* ---- the loop ---- */
 
-/* Starts what is due; retries of a batch also after the end of the run. */
+/* Starts the batches that are due; repeats of refused batches also after the end of the run. */
 static void start_agents(struct bench *bench, int64_t now_ns, bool is_over)
 {
     for (long i = 0; i < bench->options.agent_count; i++) {
@@ -512,7 +513,7 @@ int main(int argc, char **argv)
     buf_init(&bench.samples, MAKER_MAX_BYTES);
     curl_global_init(CURL_GLOBAL_DEFAULT);
     bench.multi = curl_multi_init();
-    bench.client_count = bench.options.agent_count + ASKERS;
+    bench.client_count = bench.options.agent_count + QUERY_CLIENTS;
     curl_multi_setopt(bench.multi, CURLMOPT_MAXCONNECTS, bench.client_count);
     bench.clients = mem_new(struct client, (size_t)bench.client_count);
     for (long i = 0; i < bench.client_count; i++)

@@ -54,7 +54,7 @@ static void make_series(struct batch *batch, struct profile *tables, uint32_t co
     batch->series_count = batch->series_label_count = count;
 }
 
-/* Each stack has its own address and a caller that all have; stack 0 is empty. */
+/* Each stack has its own address and a caller that all stacks share; stack 0 is empty. */
 static void make_stacks(struct batch *batch, struct profile *tables, uint32_t count)
 {
     struct profile_location *locations =

@@ -85,8 +85,8 @@ struct feed {
     uint64_t request_count;
     uint64_t protobuf_bytes;
     uint64_t failure_count;
-    uint64_t refusal_count; /* refused with Retry-After */
-    /* Of the current request: */
+    uint64_t refusal_count; /* responses with Retry-After */
+    /* The current request: */
     struct buf dictionary;
     struct buf message;
     struct buf inner;
@@ -561,7 +561,7 @@ static void make_ahead(struct feed *feed, uint32_t tick, uint32_t target, bool i
     ahead->targets[ahead->count++] = target;
 }
 
-/* In real time: sends all requests that are due at the same time. */
+/* With --paced: sends all requests that are due at the same time. */
 static void feed_all(struct feed *feed)
 {
     const int64_t start_ns = clock_monotonic_ns();

@@ -4,9 +4,9 @@
  *   bench_load --url URL --ca FILE [--token-file FILE] [--clients N] [--seconds S] [--count N]
  *              [--ids FILE] PROFILE…
  *
- * Each client posts the profiles in turn, one request at a time. A client that is told 429 or 503
- * waits as long as Retry-After says. Prints a CSV header and one line; --ids keeps the ids of the
- * accepted shares, so that the caller can check that each of them is there.
+ * Each client posts the profiles one after the other, one request at a time. A client that gets 429
+ * or 503 waits for the time in Retry-After. Prints a CSV header and one line; --ids writes the ids
+ * of the accepted shares, so that the caller can check that each of them exists.
  */
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"

@@ -301,7 +301,7 @@ static double cpu_s_since(int64_t start)
     return (double)(clock_thread_cpu_ns() - start) / 1e9;
 }
 
-/* The table as stored, and what a server does before it reads it. */
+/* The stored table, and the work of a server before it reads the table. */
 static void bench_pack(const char *what, const struct symbol_table *table)
 {
     struct err err;

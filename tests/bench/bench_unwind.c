@@ -123,7 +123,8 @@ static void collect(void *context, uint64_t start, uint64_t end)
     functions->list[functions->count++][1] = end;
 }
 
-/* The same rows; the list of functions is given and not measured. */
+/* Computes the same rows with elfutils; the list of functions is given, and finding it is not
+ * measured. */
 static double elfutils_seconds(int fd, const char *path, const struct unwind_table *table,
                                unsigned long *ret_rows)
 {

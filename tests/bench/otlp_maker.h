@@ -162,10 +162,10 @@ static inline void add_stack(struct maker *maker, uint64_t *random, uint32_t pro
         state = (state * 6 + branch + 1) * UINT64_C(0x9e3779b97f4a7c15);
         state ^= state >> 29;
         /* The power makes few functions frequent and many rare. */
-        double place = (double)(state >> 11) / 0x1p53;
+        double position = (double)(state >> 11) / 0x1p53;
         for (uint32_t j = 1; j < maker->sharing; j++)
-            place *= (double)(state >> 11) / 0x1p53;
-        frames[i] = take_location(maker, (uint32_t)(place * MAKER_FUNCTIONS));
+            position *= (double)(state >> 11) / 0x1p53;
+        frames[i] = take_location(maker, (uint32_t)(position * MAKER_FUNCTIONS));
     }
     for (uint32_t i = depth; i-- > 0;)
         put_varint(&maker->inner, frames[i]);

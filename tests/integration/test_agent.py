@@ -269,7 +269,7 @@ def test_the_agent_sends_symbols_of_sampled_programs_once(
     with spinning(program):
         while not re.search(r"symbols_known_total [1-9]", text):
             assert time.monotonic() < deadline, text
-            text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
+            text = send_request(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
             time.sleep(0.2)
     agent.stop()
     assert agent.log().count(f"build_id={build_id} kind=table") == 1
@@ -321,7 +321,7 @@ def test_kernel_aggregation_loses_no_samples(start_agent, server, tenant, progra
     begin = now()
     agent = start_agent("--aggregate=kernel", f"--metrics=unix:{tmp_path}/metrics.sock", *form)
     spun = spin(program, 5.5)
-    text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
+    text = send_request(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
     agent.stop()
     samples, tallied = (
         int(re.search(rf"^perfolio_agent_{name}_total (\d+)$", text, re.M)[1])
@@ -458,7 +458,7 @@ def test_the_agent_keeps_sampling_above_the_memory_limit_without_growing(
     with spinning(program):
         while not values.get("short_of_memory_seconds_total") or not values.get("refused_total"):
             assert time.monotonic() < deadline, values
-            text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
+            text = send_request(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
             values = {
                 name: int(value)
                 for name, value in re.findall(r"^perfolio_agent_(\S+) (\d+)$", text, re.M)
@@ -580,10 +580,10 @@ class Pods(http.server.BaseHTTPRequestHandler):
     """Responds as a kubelet does; the test sets the id of the container."""
 
     container = ""
-    asked = 0  # the number of requests
+    request_count = 0
 
     def do_GET(self):
-        Pods.asked += 1
+        Pods.request_count += 1
         is_right = self.path in PODS_PATHS and self.headers["Authorization"] == "Bearer pods-token"
         body = json.dumps(
             {
@@ -671,7 +671,7 @@ def test_the_agent_gets_the_labels_of_a_pod_from_the_kubelet(
         text = series_of(client, begin, '{k8s_pod_name="web-1"}')
     finally:
         kubelet.shutdown()
-    assert Pods.asked
+    assert Pods.request_count
     for label in (
         "'k8s_namespace_name': 'shop'",
         "'k8s_node_name': 'node-7'",
@@ -1030,7 +1030,7 @@ def test_a_full_spool_drops_the_oldest_batches(tmp_path, program):
     assert re.search(r"dropped=[1-9]", log)
 
 
-def ask(address, request, timeout=10):
+def send_request(address, request, timeout=10):
     """The status and the body of the response from a port or a socket's path."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as connection:
@@ -1060,7 +1060,7 @@ def test_the_agent_serves_metrics_and_health_to_its_host(start_agent, program, t
     values = {}
     while not values.get('stacks_total{stop="root"}') or not values.get("sent_batches_total"):
         assert time.monotonic() < deadline, values
-        status, text = ask(address, get % b"/metrics")
+        status, text = send_request(address, get % b"/metrics")
         assert status == 200
         values = {
             name: int(value)
@@ -1074,14 +1074,14 @@ def test_the_agent_serves_metrics_and_health_to_its_host(start_agent, program, t
     assert len(names) == len(set(names)) and {name.partition("{")[0] for name in values} == set(
         names
     )
-    assert ask(address, get % b"/healthz") == (200, "ok\n")
-    assert ask(address, get % b"/other")[0] == 404
-    assert ask(address, b"POST /metrics HTTP/1.1\r\n\r\n")[0] == 405
-    assert ask(address, b"nonsense\r\n\r\n")[0] == 400
+    assert send_request(address, get % b"/healthz") == (200, "ok\n")
+    assert send_request(address, get % b"/other")[0] == 404
+    assert send_request(address, b"POST /metrics HTTP/1.1\r\n\r\n")[0] == 405
+    assert send_request(address, b"nonsense\r\n\r\n")[0] == 400
     # The agent closes a connection that sends nothing after a while, and serves other clients.
     with socket.socket(socket.AF_INET if is_port else socket.AF_UNIX, socket.SOCK_STREAM) as silent:
         silent.connect(address)
-        assert ask(address, get % b"/healthz", timeout=60)[0] == 200
+        assert send_request(address, get % b"/healthz", timeout=60)[0] == 200
     agent.stop()
     assert is_port or not path.exists()
 

@@ -24,7 +24,7 @@ from test_agent import (
     Agent,
     Pods,
     REFUSAL,
-    ask,
+    send_request,
     build_id_of,
     cgroup,
     let_it_run,
@@ -165,15 +165,15 @@ def test_pods_ca_file_verifies_the_certificate_of_the_kubelet(start_agent, tmp_p
         "--symbols=off",
     )
     try:
-        Pods.asked = 0
+        Pods.request_count = 0
         agent = start_agent(
             *flags, f"--pods-ca-file={tmp_path}/token"
         )  # a file without the kubelet's certificate
         wait_for(lambda: re.search(r"pods.*(certificate|trust|CA|PEM)", agent.log(), re.I), agent)
         agent.stop()
-        assert Pods.asked == 0
+        assert Pods.request_count == 0
         agent = start_agent(*flags, f"--pods-ca-file={cert}")
-        wait_for(lambda: Pods.asked, agent)
+        wait_for(lambda: Pods.request_count, agent)
         agent.stop()
     finally:
         kubelet.shutdown()
@@ -259,9 +259,9 @@ def test_symbols_all_sends_tables_that_other_sources_already_supplied(
                         wait_for(
                             lambda: re.search(
                                 r"symbols_known_total [1-9]",
-                                ask(f"{tmp_path}/missing.sock", b"GET /metrics HTTP/1.1\r\n\r\n")[
-                                    1
-                                ],
+                                send_request(
+                                    f"{tmp_path}/missing.sock", b"GET /metrics HTTP/1.1\r\n\r\n"
+                                )[1],
                             ),
                             agent,
                         )

@@ -68,7 +68,7 @@ def go_program():
         thread.join()
 
 
-def test_the_two_lock_profiles_of_go_have_types_of_their_own(push, tenant, go_program):
+def test_the_two_lock_profiles_of_go_have_different_types(push, tenant, go_program):
     urls = [go_program + "mutex", go_program + "block?debug=0"]
     done = push("--series", "service_name=shop", *urls)
     assert done.returncode == 0, done

@@ -357,7 +357,7 @@ def test_a_list_whose_pages_repeat_ends(run, fake):
 
 
 def test_an_export_is_a_parquet_file(run, fake, tmp_path):
-    """A proxy may answer with a page of its own and status 200."""
+    """A proxy may respond with its own page and status 200."""
     fake.documents["/api/v1/export"] = {"welcome": "please sign in"}
     result = run("export", "-o", tmp_path / "out.parquet", "cpu")
     assert result.returncode == 3 and "not a Parquet file" in result.log, result.log

@@ -32,7 +32,7 @@ def entry(inode, name, mode, data):
 
 
 def needed(path):
-    """Names of the shared libraries that an ELF file asks for, and the path of its loader."""
+    """Names of the shared libraries that an ELF file requires, and the path of its loader."""
     text = subprocess.run(
         ["readelf", "-ldW", path], check=True, capture_output=True, text=True
     ).stdout

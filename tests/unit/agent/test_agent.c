@@ -1,8 +1,13 @@
 #include "agent/agent.h"
+#include "bpf/shared.h"
 #include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include <assert.h>
 #include <string.h>
+
+static_assert(SAMPLE_EVENT_HEAD_BYTES == 80 && UNWIND_SHARD_BYTES == 4 << 20,
+              "tests/bench/agent.py has these numbers");
 
 static void assert_refused(const char *release, bool is_refused)
 {

@@ -65,7 +65,7 @@ static void loads_what_was_saved(void **state)
     assert_true(again.is_readable_by_others);
 }
 
-static void the_environment_wins(void **state)
+static void the_environment_takes_precedence(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -127,7 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(loads_what_was_saved, clean_environment),
-        cmocka_unit_test_setup(the_environment_wins, clean_environment),
+        cmocka_unit_test_setup(the_environment_takes_precedence, clean_environment),
         cmocka_unit_test_setup(a_saved_token_is_not_sent_to_another_server, clean_environment),
         cmocka_unit_test(refuses_an_invalid_server_url),
         cmocka_unit_test(secrets_are_sent_to_localhost_or_encrypted),

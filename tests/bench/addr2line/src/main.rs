@@ -14,7 +14,7 @@ fn resolve(loader: &addr2line::Loader, addresses: &[u64]) -> u64 {
     for &address in addresses {
         let mut found = loader.find_frames(address).expect("frames");
         while let Ok(Some(frame)) = found.next() {
-            frames += 1 + frame.location.and_then(|place| place.line).unwrap_or(0) as u64 % 2;
+            frames += 1 + frame.location.and_then(|location| location.line).unwrap_or(0) as u64 % 2;
         }
     }
     frames

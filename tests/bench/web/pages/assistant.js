@@ -1,2 +1,2 @@
-// Stands for @grafana/assistant, which the flame graph imports and shows only where it is asked to.
+// Stands for @grafana/assistant, which the flame graph imports and shows only if its options request it.
 export const OpenAssistantButton = () => null;

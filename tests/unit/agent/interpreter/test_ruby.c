@@ -31,7 +31,7 @@ static void lines_are_found_by_the_index(void **state)
                                          {59, 9}, {60, 12}, {117, 12}, {118, 12}, {565, 12}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
         assert_int_equal(ruby_lines_find(&lines, wanted[i][0]), wanted[i][1]);
-    assert_int_equal(ruby_lines_find(&lines, 566), 0); /* behind the index */
+    assert_int_equal(ruby_lines_find(&lines, 566), 0); /* after the end of the index */
     assert_int_equal(ruby_lines_find(&lines, UINT64_MAX), 0);
 }
 

@@ -33,7 +33,7 @@ static void lists_of_the_kernel_are_parsed(void **state)
                          ERR_INVALID);
 }
 
-/* online: what is online now; sampled: what was sampled before. */
+/* online: the CPUs that are online now; sampled: those that were sampled before. */
 static void assert_changes(const char *online, const char *sampled, const char *common,
                            const char *missing)
 {

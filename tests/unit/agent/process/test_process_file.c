@@ -1,4 +1,4 @@
-/* Files named by a process, when the path contains another file by now. */
+/* Opens files by a path that a process reported and that leads to another file now. */
 #include "tests/unit/test.h"
 
 #include "agent/process/proc_text.h"

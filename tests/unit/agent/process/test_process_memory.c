@@ -55,7 +55,8 @@ static void reads_as_much_as_is_readable(void **state)
     munmap(memory, 2 * PAGE_BYTES);
 }
 
-/* A page that nobody provides: a read of it waits for ever. False: the kernel does not allow it. */
+/* A page that no handler provides: a read of it waits for ever. False: the kernel does not allow
+ * it. */
 static bool map_endless(uint8_t **ret_page)
 {
     const int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -105,7 +106,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_another_process), cmocka_unit_test(reads_as_much_as_is_readable),
-        cmocka_unit_test(a_read_that_does_not_end_is_given_up), /* last: see there */
+        cmocka_unit_test(a_read_that_does_not_end_is_given_up), /* last, because reads of this owner
+                                                                   then fail for a while */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void a_replaced_file_is_another_binary(void **state)
     copy_file("/bin/ls", second);
     const uint64_t replaced = map(processes, binaries, second)->serial;
     assert_int_not_equal(replaced, serial);
-    /* What is known of a deleted file stays. */
+    /* The data of a deleted file stays. */
     assert_int_equal(unlink(second), 0);
     assert_int_equal(map(processes, binaries, second)->serial, replaced);
     assert_null(map(processes, binaries, "//anon"));

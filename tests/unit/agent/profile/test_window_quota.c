@@ -25,7 +25,7 @@ static void an_owner_may_use_half_of_what_is_left(void **state)
         assert_int_equal(window_quota_is_full(&text), i >= 3);
     }
     assert_true(text.used_bytes <= WINDOW_QUOTA_MAX_BYTES);
-    /* What other owners have used meanwhile is not freed. */
+    /* Bytes that other owners have used meanwhile are not freed. */
     assert_int_equal(take_all(&text, 1), 0);
     window_quota_fini(&text);
     assert_int_equal(text.used_bytes, 0);

@@ -522,7 +522,7 @@ static void tables_beyond_the_budget_are_omitted(void **state)
                                  .end_wall_ns = INT64_MAX,
                                  .is_over = end_at_once,
                                  .context = &call_count};
-    /* Of libc itself, since the sanitizers intercept the usual functions. */
+    /* A function of libc itself, since the sanitizers intercept the usual ones. */
     assert_true(dladdr(__extension__(void *) gnu_get_libc_version, &library));
     const int fd = open(library.dli_fname, O_RDONLY | O_CLOEXEC);
     assert_int_equal(unwind_table_build(fd, "test", NULL, &whole, &err), ERR_NONE);
@@ -983,8 +983,9 @@ static void large_owners_leave_memory_for_others(void **state)
     struct unwind_table *table = make_unique_table(1, 16000); /* 120 KB of rows */
     struct unwind_table_ref refs[16], other;
     uint32_t tables = 0;
-    /* Half of 256 pieces is not counted; of the rest, an owner may have an eighth of what is left.
-     * */
+    /* The first half of 256 pieces is not counted. Then an owner may have an eighth of the
+     * remaining pieces.
+     */
     /* Below half, nothing is counted. */
     for (; tables < 16; tables++)
         assert_int_equal(add_owned(walk, 9, table, &refs[tables]), ERR_NONE);
@@ -998,7 +999,7 @@ static void large_owners_leave_memory_for_others(void **state)
         tables++;
     assert_in_range(tables, 3, 8);
     assert_int_equal(add_owned(walk, 10, table, &other), ERR_NONE);
-    /* What an owner frees is available to it again. */
+    /* Memory that an owner frees is available to it again. */
     for (size_t i = 0; i < 2; i++)
         unwind_maps_remove_table(walk->space, &refs[i], 0);
     unwind_maps_drop_mappings(walk->space, 7, &put_lists[count - 1], 0);

@@ -106,7 +106,7 @@ static void expect_that_both_are_known(const char *const *responses)
     assert_int_equal(counts.failed, 0);
 }
 
-static void a_server_without_symbol_tables_is_asked_again(void **state)
+static void a_server_without_symbol_tables_is_queried_again(void **state)
 {
     (void)state;
     const char *const responses[] = {
@@ -175,7 +175,7 @@ static void files_are_closed_if_the_server_has_no_symbol_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_without_symbol_tables_is_asked_again),
+        cmocka_unit_test(a_server_without_symbol_tables_is_queried_again),
         cmocka_unit_test(files_are_closed_if_the_server_has_no_symbol_tables),
         cmocka_unit_test(an_invalid_response_is_retried),
     };
