@@ -69,7 +69,8 @@ static const struct argp_option options[] = {
     {"token-file", OPTION_TOKEN_FILE, "FILE", 0,
      "The token, of scope ingest, is the first line of FILE", 0},
     {"ca-file", OPTION_CA_FILE, "FILE", 0, "Trust the certificates in FILE (PEM)", 0},
-    {"proxy", OPTION_PROXY, "URL", 0, "Send through this proxy, in place of the environment's", 0},
+    {"proxy", OPTION_PROXY, "URL", 0, "Send through this proxy instead of that of the environment",
+     0},
     {"frequency", 'F', "HZ", 0, "Samples per second of each busy CPU (19)", 1},
     {"interval", OPTION_INTERVAL, "SECONDS", 0, "Send a batch every SECONDS (10)", 1},
     {"off-cpu", OPTION_OFF_CPU, "FRACTION", 0,
@@ -90,8 +91,8 @@ static const struct argp_option options[] = {
     {"environment", OPTION_ENVIRONMENT, "NAME,...", 0,
      "Environment variables of processes that become labels (none)", 1},
     {"relabel-file", OPTION_RELABEL_FILE, "FILE", 0,
-     "Rules that change labels, or leave processes out: relabel_configs, as Prometheus' and "
-     "Parca's",
+     "Rules that change labels or leave processes out, in the form of relabel_configs of "
+     "Prometheus and Parca",
      1},
     {"pods", OPTION_PODS, "URL", 0,
      "Read this node's Kubernetes pods from there: the kubelet's /pods, or the API server's", 1},
@@ -494,10 +495,10 @@ static enum err_code set_spool(const struct reader *reader, struct err *err)
     struct settings *settings = reader->settings;
     const char *state = getenv("STATE_DIRECTORY");
     if (reader->spool_dir && reader->offline_dir)
-        return err_set(
-            err, ERR_INVALID,
-            "spool-dir keeps batches until they are sent, offline-dir for good: give one of "
-            "them");
+        return err_set(err, ERR_INVALID,
+                       "spool-dir keeps batches until they are sent, offline-dir keeps all of "
+                       "them: give one of "
+                       "them");
     settings->is_offline = reader->offline_dir != NULL;
     settings->spool_dir = reader->offline_dir        ? reader->offline_dir
                           : reader->spool_dir        ? reader->spool_dir
@@ -514,8 +515,9 @@ static enum err_code check_folder(const char *name, const char *folder, struct e
     struct stat status;
     if (stat(folder, &status))
         return err_set_errno(err, ERR_INVALID, "%s %s", name, folder);
-    return S_ISDIR(status.st_mode) ? ERR_NONE
-                                   : err_set(err, ERR_INVALID, "%s %s is no folder", name, folder);
+    return S_ISDIR(status.st_mode)
+               ? ERR_NONE
+               : err_set(err, ERR_INVALID, "%s %s is not a folder", name, folder);
 }
 
 /* Rejects combinations that would have no effect or an unexpected one. */
@@ -531,16 +533,16 @@ static enum err_code check_together(const struct reader *reader, struct err *err
         (access->server || access->token_file || access->ca_file || access->proxy))
         return err_set(
             err, ERR_INVALID,
-            "server, token-file, ca-file and proxy are for sending, but with offline-dir "
-            "nothing is sent: leave either out");
+            "server, token-file, ca-file and proxy have no effect with offline-dir, because "
+            "nothing is sent: leave out one or the other");
     if (settings->min_off_cpu_ns && settings->off_cpu_fraction == 0)
         return err_set(err, ERR_INVALID,
                        "min-off-cpu has no effect without off-CPU profiling: add off-cpu");
     if (reader->has_hidden_label && !settings->relabel_file)
         return err_set(
             err, ERR_INVALID,
-            "labels whose names begin with __ are only for the rules of relabel-file: name "
-            "that file, or rename the labels");
+            "labels whose names begin with __ are only for the rules of relabel-file: set "
+            "relabel-file, or rename the labels");
     return ERR_NONE;
 }
 

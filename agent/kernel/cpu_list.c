@@ -25,7 +25,7 @@ enum err_code cpu_list_parse(struct span text, struct arena *arena, uint32_t **r
         uint64_t first, last;
         span_split(rest, ',', &range, &rest);
         if (!parse_range(range, &first, &last) || (count && first <= cpus[count - 1]))
-            return err_set(err, ERR_INVALID, "%.*s is no list of CPUs",
+            return err_set(err, ERR_INVALID, "%.*s is not a list of CPUs",
                            text.size > 100 ? 100 : (int)text.size, (const char *)text.data);
         for (; first <= last; first++)
             cpus[count++] = (uint32_t)first;

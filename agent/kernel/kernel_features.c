@@ -53,11 +53,11 @@ enum err_code kernel_features_check(const struct kernel_features *features, stru
 {
     if (!features->has_types)
         return err_set(err, ERR_UNSUPPORTED,
-                       "this kernel does not describe its types: one with "
-                       "CONFIG_DEBUG_INFO_BTF is needed (there is no " TYPES_FILE ")");
+                       "this kernel has no type information (" TYPES_FILE
+                       "): use one with CONFIG_DEBUG_INFO_BTF");
     if (!features->has_ring)
         return err_set(err, ERR_UNSUPPORTED,
-                       "this kernel has no ring buffers for programs: Linux 5.8 or later has "
-                       "(5.10 or later is tested)");
+                       "this kernel has no BPF ring buffers: use Linux 5.8 or later (5.10 or later "
+                       "is tested)");
     return ERR_NONE;
 }

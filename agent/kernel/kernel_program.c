@@ -650,12 +650,11 @@ static enum err_code fail_event(enum event_kind kind, struct err *err)
 {
     const struct event_facts *facts = event_facts(kind);
     if (facts->is_hardware && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
-        return err_set(
-            err, ERR_UNSUPPORTED,
-            "this machine cannot count %s: its processor has no such counter, or it is a "
-            "virtual machine without access to it; use cpu-clock, page-faults or "
-            "context-switches, which every machine can count",
-            facts->name);
+        return err_set(err, ERR_UNSUPPORTED,
+                       "this host cannot count %s: its processor has no such counter, or it is a "
+                       "virtual machine without access to it; use cpu-clock, page-faults or "
+                       "context-switches, which every host can count",
+                       facts->name);
     return set_error(errno, "opening a perf event", err);
 }
 

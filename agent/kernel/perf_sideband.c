@@ -363,8 +363,8 @@ static enum err_code fail_own(const char *what, struct err *err)
                        "own programs: run `sysctl kernel.perf_event_paranoid=2` as root",
                        (int)level);
     return err_set_errno(err, ERR_FORBIDDEN,
-                         "%s: only programs of your own, that have no more rights than you, can be "
-                         "sampled without CAP_PERFMON",
+                         "%s: without CAP_PERFMON only your own programs that have no more rights "
+                         "than you can be sampled",
                          what);
 }
 
@@ -535,7 +535,7 @@ static enum err_code fail_watch(const struct perf_sideband *band, uint32_t proce
     if (errno == ESRCH)
         return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
     if (errno == ENOENT || errno == EOPNOTSUPP)
-        return err_set(err, ERR_UNSUPPORTED, "this machine cannot count %s",
+        return err_set(err, ERR_UNSUPPORTED, "this host cannot count %s",
                        event_facts(band->options.event)->name);
     if (errno == EACCES || errno == EPERM)
         return fail_own("sampling a process", err);

@@ -77,15 +77,16 @@ static void check_features(void)
     report_need(features.has_types, "the kernel's own types (BTF)",
                 "a kernel with CONFIG_DEBUG_INFO_BTF is needed");
     if (!(capabilities_effective() & MAY_LOAD)) {
-        report_option(false, "other features of the kernel", " are not known without CAP_BPF");
+        report_option(false, "other features of the kernel",
+                      " cannot be determined without CAP_BPF");
         return;
     }
-    report_need(features.has_ring, "ring buffers of programs", "Linux 5.8 or later is needed");
+    report_need(features.has_ring, "BPF ring buffers", "Linux 5.8 or later is needed");
     report_option(features.has_loop, "bpf_loop",
                   " is missing (Linux 5.17 has it): stacks are unwound in bounded loops");
     report_option(features.has_registers, "bpf_task_pt_regs",
                   " is missing (Linux 5.15 has it): registers are read from the kernel's stack");
-    report_option(features.has_growing_maps, "growing tables at perf events",
+    report_option(features.has_growing_maps, "hash maps that grow at perf events",
                   " are missing (Linux 6.1 has them): at most 16,384 processes are known");
 }
 

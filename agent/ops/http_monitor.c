@@ -221,13 +221,16 @@ static void make_response(struct http_monitor *monitor, struct span head, struct
     if (kind == HTTP_MONITOR_RESPONSE_HEALTH && is_healthy)
         respond(output, "200 OK", "", SPAN_LITERAL("ok\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_HEALTH)
-        respond(output, "503 Service Unavailable", "", SPAN_LITERAL("the agent does not go on\n"));
+        respond(output, "503 Service Unavailable", "",
+                SPAN_LITERAL("the agent makes no progress\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_NOT_FOUND)
-        respond(output, "404 Not Found", "", SPAN_LITERAL("there are /metrics and /healthz\n"));
+        respond(output, "404 Not Found", "",
+                SPAN_LITERAL("only /metrics and /healthz are served\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_OTHER_METHOD)
-        respond(output, "405 Method Not Allowed", "Allow: GET\r\n", SPAN_LITERAL("only GET\n"));
+        respond(output, "405 Method Not Allowed", "Allow: GET\r\n",
+                SPAN_LITERAL("only GET is allowed\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_BAD_REQUEST)
-        respond(output, "400 Bad Request", "", SPAN_LITERAL("no request of HTTP/1.1\n"));
+        respond(output, "400 Bad Request", "", SPAN_LITERAL("not an HTTP/1.1 request\n"));
 }
 
 static void serve(struct http_monitor *monitor, int fd)

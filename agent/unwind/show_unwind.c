@@ -147,7 +147,7 @@ static int open_file(const char *path, struct err *err)
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
         return fd;
     close(fd);
-    err_set(err, ERR_INVALID, "%s is no regular file", path);
+    err_set(err, ERR_INVALID, "%s is not a regular file", path);
     return -1;
 }
 

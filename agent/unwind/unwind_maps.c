@@ -462,7 +462,7 @@ enum err_code unwind_maps_fill(struct unwind_maps *maps, const struct unwind_tab
     const uint64_t bytes = rows_bytes(table);
     const bool is_counted = is_counted_with(maps, bytes);
     if (!may_take(maps, holding->owner, bytes, holding->bytes))
-        return refuse_room(maps, "so large a table of this owner", err);
+        return refuse_room(maps, "a table of this size of this owner", err);
     struct rule_uses uses = add_rules(maps, holding->owner, table, records);
     if (!copy_chunks(maps, table, records, chunks)) {
         free_rules(maps, &uses);

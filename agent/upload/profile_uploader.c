@@ -121,12 +121,12 @@ static enum err_code check_response(const struct http_client_response *response,
     const int shown = (int)(body.size < SHOWN_BYTES ? body.size : SHOWN_BYTES);
     if (response->status < 200 || response->status >= 300 || is_otlp(response))
         return ERR_NONE;
-    return err_set(
-        err, ERR_NETWORK,
-        "the response is not OTLP: does the address lead to a login page or a proxy? its "
-        "Content-Type is \"%.*s\", and it begins with \"%.*s\"",
-        (int)(type.size < SHOWN_BYTES ? type.size : SHOWN_BYTES), (const char *)type.data, shown,
-        (const char *)body.data);
+    return err_set(err, ERR_NETWORK,
+                   "the response is not OTLP: check that the address does not lead to a login page "
+                   "or a proxy; its "
+                   "Content-Type is \"%.*s\", and it begins with \"%.*s\"",
+                   (int)(type.size < SHOWN_BYTES ? type.size : SHOWN_BYTES),
+                   (const char *)type.data, shown, (const char *)body.data);
 }
 
 /* Logs and counts profiles of an accepted batch that the server rejected. */

@@ -145,8 +145,8 @@ static enum err_code lock_folder(const struct spool *spool, const char *folder, 
     if (flock(spool->folder_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
         return ERR_NONE;
     return err_set(err, ERR_CONFLICT,
-                   "another perfolio-agent keeps its batches in %s: end it first (systemctl stop "
-                   "perfolio-agent), or name another folder with --spool-dir or --offline-dir",
+                   "another perfolio-agent keeps its batches in %s: stop it first (systemctl stop "
+                   "perfolio-agent), or set another folder with --spool-dir or --offline-dir",
                    folder);
 }
 
@@ -167,7 +167,7 @@ enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **
 {
     const bool is_made = os_mkdirat(AT_FDCWD, folder, 0700) == 0;
     if (!is_made && errno != EEXIST)
-        return err_set_errno(err, ERR_IO, "making the folder %s", folder);
+        return err_set_errno(err, ERR_IO, "creating the folder %s", folder);
     const int fd = os_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "opening the folder %s", folder);

@@ -127,8 +127,8 @@ static enum err_code check_response(const struct http_client_response *response,
     if (response->status >= 200 && response->status < 300)
         return ERR_NONE;
     read_problem(response, problem);
-    err_set(err, code_of_status(response->status), "the server responded %d: %s", response->status,
-            problem);
+    err_set(err, code_of_status(response->status), "the server returned status %d: %s",
+            response->status, problem);
     err->retry_after_s = response->retry_after_s;
     return err->code;
 }

@@ -1107,7 +1107,7 @@ def test_the_doctor_reports_available_and_missing_features():
     )
     assert done.returncode == 1
     assert re.search(r"^missing +CAP_BPF.*grant", done.stdout, re.M)
-    assert "not known without CAP_BPF" in done.stdout and "bpf_loop" not in done.stdout
+    assert "cannot be determined without CAP_BPF" in done.stdout and "bpf_loop" not in done.stdout
     # Features of the kernel that could not be queried are not reported as missing.
     assert "Linux 5.12" not in done.stdout and "is not there" not in done.stdout
     assert done.stdout.count("not known, since perf_event_open is refused") == 2
@@ -1140,7 +1140,7 @@ def test_show_unwind_accepts_regular_files_only(tmp_path):
             ["--server=https://x", "--host-root=/nonexistent"],
             "host-root /nonexistent: No such file",
         ),
-        (["--server=https://x", "--host-root=/etc/passwd"], "is no folder"),
+        (["--server=https://x", "--host-root=/etc/passwd"], "is not a folder"),
         (["--server=https://x", "--frequency=0"], "a number from 1"),
         (
             ["--server=https://x", "--off-cpu=1.5"],
