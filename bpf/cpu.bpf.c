@@ -25,8 +25,8 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/subsample.bpf.h"
 #include "bpf/tally.bpf.h"
-#include "bpf/thin.bpf.h"
 #include "bpf/unwind.bpf.h"
 
 _Static_assert(__builtin_offsetof(struct sample_event, addresses) -
@@ -42,10 +42,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
 const volatile __u32 agent_namespace =
-    0;                                /* inode of the agent's PID namespace; 0: the initial one */
-const volatile __u8 has_targets = 0;  /* only processes in the map are sampled */
-const volatile __u8 walk_options = 0; /* UNWIND_OPTION_… */
-const volatile __u64 wake_bytes = 0;  /* a CPU wakes the agent after writing this much */
+    0;                                  /* inode of the agent's PID namespace; 0: the initial one */
+const volatile __u8 has_targets = 0;    /* only processes in the map are sampled */
+const volatile __u8 unwind_options = 0; /* UNWIND_OPTION_… */
+const volatile __u64 wake_bytes = 0;    /* a CPU wakes the agent after writing this much */
 #if CPU_BEFORE_5_17
 const volatile __u64 kernel_stack_bytes = 0; /* THREAD_SIZE of the kernel */
 #endif
@@ -59,7 +59,7 @@ struct {
  * each sample needs are next to each other. */
 struct scratch {
     __u64 unread_bytes;   /* written since this CPU woke the agent */
-    __u32 is_interpreted; /* for walk_frame: interpreted frames were read */
+    __u32 is_interpreted; /* for unwind_frame: interpreted frames were read */
     __u32 is_early;       /* mappings of the process may be missing: the sample carries its stack */
     __u64 pc;             /* in user code */
     struct unwind_state state;
@@ -143,12 +143,12 @@ static __u32 thread_number(struct task_struct *task)
  * waking it for each sample costs more than the sample. Each CPU counts what it writes, because
  * querying the fill level of the ring costs more too.
  */
-static __u64 ring_flags(struct scratch *made, __u64 bytes)
+static __u64 ring_flags(struct scratch *sample, __u64 bytes)
 {
-    made->unread_bytes += bytes;
-    if (made->unread_bytes < wake_bytes)
+    sample->unread_bytes += bytes;
+    if (sample->unread_bytes < wake_bytes)
         return BPF_RB_NO_WAKEUP;
-    made->unread_bytes = 0;
+    sample->unread_bytes = 0;
     return BPF_RB_FORCE_WAKEUP;
 }
 
@@ -230,23 +230,24 @@ static __u64 thread_pointer(void)
  * itself, and assumes of a call only that it returns a number. 513 calls therefore cost it little,
  * while 513 inlined copies would exceed its limit. Such a function takes no pointers, so it looks
  * its arguments up again. */
-__attribute__((noinline)) int walk_frame(__u32 index, __u32 slot)
+__attribute__((noinline)) int unwind_frame(__u32 index, __u32 slot)
 {
-    struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
-    if (!made)
+    struct scratch *sample = bpf_map_lookup_elem(&scratch, &slot);
+    if (!sample)
         return 1;
-    struct unwind_walk walk = {.state = &made->state,
-                               .stack = (struct unwind_stack *)&made->event.user_count,
-                               .interpreted = made->is_interpreted ? interpreter_of(slot) : 0};
-    return (int)unwind_walk_frame(index, &walk);
+    struct unwind_loop loop = {.state = &sample->state,
+                               .stack = (struct unwind_stack *)&sample->event.user_count,
+                               .interpreted = sample->is_interpreted ? interpreter_of(slot) : 0};
+    return (int)unwind_one(index, &loop);
 }
 
-static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_walk *interpreted)
+static void unwind_frames(__u32 slot, struct scratch *sample,
+                          struct interpreter_reader *interpreted)
 {
-    made->is_interpreted = interpreted != 0;
+    sample->is_interpreted = interpreted != 0;
 #pragma clang loop unroll(disable)
     for (__u32 i = 0; i < UNWIND_MAX_FRAMES + 1; i++) {
-        if (walk_frame(i, slot))
+        if (unwind_frame(i, slot))
             return;
     }
 }
@@ -262,10 +263,11 @@ static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
            is_of_program(ret_registers);
 }
 #else
-static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_walk *interpreted)
+static void unwind_frames(__u32 slot, struct scratch *sample,
+                          struct interpreter_reader *interpreted)
 {
     (void)slot;
-    unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted);
+    unwind_all(&sample->state, (struct unwind_stack *)&sample->event.user_count, interpreted);
 }
 
 /* The user registers with which the thread entered the kernel. */
@@ -315,12 +317,12 @@ static _Bool is_early(const struct sample_process *known, const struct sample_ev
 }
 
 /* Unwinds the user stack. Returns the interpreted frames; NULL: there are none. */
-static __always_inline struct interpreter_walk *
-walk_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_program,
-             struct scratch *scratch)
+static __always_inline struct interpreter_reader *
+unwind_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_program,
+               struct scratch *scratch)
 {
     struct sample_event *event = &scratch->event;
-    struct interpreter_walk *interpreted = 0;
+    struct interpreter_reader *interpreted = 0;
     const struct unwind_mapping_list unknown = {};
     const struct unwind_mapping_list *list = &unknown;
     const __u32 process = event->process_id;
@@ -331,20 +333,21 @@ walk_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_pr
     if (known && (known->started_ns == 0 || known->started_ns == event->started_ns)) {
         list = &known->list;
         if (known->interpreter.layout.groups != INTERPRETER_NONE)
-            interpreted = interpreter_walk_all(slot, &known->interpreter, thread_pointer());
+            interpreted = interpreter_read_all(slot, &known->interpreter, thread_pointer());
     } else {
         known = 0;
     }
     scratch->pc = scratch->state.pc;
-    unwind_begin(&scratch->state, list, walk_options);
-    walk_frames(slot, scratch, interpreted);
+    unwind_begin(&scratch->state, list, unwind_options);
+    unwind_frames(slot, scratch, interpreted);
     scratch->is_early =
-        !(walk_options & UNWIND_OPTION_FP_ONLY) && !interpreted && is_early(known, event);
+        !(unwind_options & UNWIND_OPTION_FP_ONLY) && !interpreted && is_early(known, event);
     return interpreted;
 }
 
 /* Appends the interpreted frames after all addresses. */
-static void put_interpreted(struct sample_event *event, const struct interpreter_walk *interpreted)
+static void put_interpreted(struct sample_event *event,
+                            const struct interpreter_reader *interpreted)
 {
     __u64 first = (__u64)event->user_count + event->kernel_count;
     __u64 count = interpreted->count;
@@ -363,17 +366,17 @@ static void put_interpreted(struct sample_event *event, const struct interpreter
  * page, because its end may be near, and because the newest page is not mapped before it is
  * written.
  */
-static void put_stack(struct sample_event *event, const struct scratch *made)
+static void put_stack(struct sample_event *event, const struct scratch *sample)
 {
     const __u64 count = (__u64)event->user_count + event->kernel_count;
     if (count > SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
         return;
     struct sample_stack *stack =
         (struct sample_stack *)((char *)event + SAMPLE_EVENT_HEAD_BYTES + count * 8);
-    __u64 address = made->state.leaf[UNWIND_REGISTER_SP], bytes = 0;
-    stack->pc = made->pc;
+    __u64 address = sample->state.leaf[UNWIND_REGISTER_SP], bytes = 0;
+    stack->pc = sample->pc;
     stack->start = address;
-    if (bpf_probe_read_kernel(stack->registers, sizeof(stack->registers), made->state.leaf))
+    if (bpf_probe_read_kernel(stack->registers, sizeof(stack->registers), sample->state.leaf))
         return;
 #pragma clang loop unroll(full)
     for (int i = 0; i < SAMPLE_STACK_PAGES; i++) {
@@ -392,7 +395,7 @@ static void put_stack(struct sample_event *event, const struct scratch *made)
 }
 
 /* Unwinds the kernel stack into the record, after the user frames. */
-static void walk_kernel(void *context, struct sample_event *event)
+static void unwind_kernel(void *context, struct sample_event *event)
 {
     __u64 first = event->user_count;
     if (first > SAMPLE_USER_FRAMES_MAX)
@@ -403,13 +406,13 @@ static void walk_kernel(void *context, struct sample_event *event)
 }
 
 /* Writes the record to the ring; false: the ring is full. */
-static _Bool send(struct scratch *made)
+static _Bool send(struct scratch *sample)
 {
-    struct sample_event *event = &made->event;
+    struct sample_event *event = &sample->event;
     __u64 bytes = sample_event_bytes(event);
     if (bytes > sizeof(*event))
         bytes = sizeof(*event);
-    if (!bpf_ringbuf_output(&samples, event, bytes, ring_flags(made, bytes)))
+    if (!bpf_ringbuf_output(&samples, event, bytes, ring_flags(sample, bytes)))
         return 1;
     COUNT(lost);
     tally_forget(event);
@@ -451,10 +454,10 @@ static __always_inline void put_current(struct sample_event *event)
  * context of the perf event, whose registers may be those of user code; NULL: the thread leaves its
  * CPU. */
 static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interrupted, void *context,
-                                 struct scratch *made)
+                                 struct scratch *sample)
 {
-    const struct interpreter_walk *interpreted = 0;
-    struct sample_event *event = &made->event;
+    const struct interpreter_reader *interpreted = 0;
+    struct sample_event *event = &sample->event;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     const _Bool is_in_program = interrupted && is_of_program(&interrupted->regs);
     event->time_ns = bpf_ktime_get_ns();
@@ -464,16 +467,16 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     event->key = 0;
     event->stop = UNWIND_GO_ON;
-    made->is_early = 0;
-    made->state.list.generation = 0; /* set by unwind_begin if the mappings are known */
+    sample->is_early = 0;
+    sample->state.list.generation = 0; /* set by unwind_begin if the mappings are known */
     if (is_in_program || has_program(task))
-        interpreted = walk_program(slot, interrupted, is_in_program, made);
+        interpreted = unwind_program(slot, interrupted, is_in_program, sample);
     if (!is_in_program)
-        walk_kernel(context, event);
+        unwind_kernel(context, event);
     if (interpreted)
         put_interpreted(event, interpreted);
-    if (made->is_early && has_room_for_stacks())
-        put_stack(event, made);
+    if (sample->is_early && has_room_for_stacks())
+        put_stack(event, sample);
 }
 
 SEC("perf_event")
@@ -483,10 +486,10 @@ int sample_cpu(struct bpf_perf_event_data *context)
     const __u64 numbers = bpf_get_current_pid_tgid();
     if ((__u32)numbers == 0) /* the idle task */
         return 0;
-    struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
-    if (!made)
+    struct scratch *sample = bpf_map_lookup_elem(&scratch, &slot);
+    if (!sample)
         return 0;
-    struct sample_event *event = &made->event;
+    struct sample_event *event = &sample->event;
     event->process_id = agent_namespace
                             ? process_number((struct task_struct *)bpf_get_current_task())
                             : (__u32)(numbers >> 32);
@@ -494,14 +497,14 @@ int sample_cpu(struct bpf_perf_event_data *context)
         COUNT(foreign);
     if (!is_wanted(event->process_id))
         return 0;
-    event->amount = thin_take(context->sample_period);
+    event->amount = subsample_take(context->sample_period);
     if (!event->amount)
         return 0;
     event->kind = SAMPLE_TICK;
-    fill(slot, context, context, made);
-    if (has_tallies && tally(event, sample_event_bytes(event), made->state.list.generation))
+    fill(slot, context, context, sample);
+    if (has_tallies && tally(event, sample_event_bytes(event), sample->state.list.generation))
         COUNT(tallied);
-    else if (!send(made))
+    else if (!send(sample))
         COUNT(lost_ticks);
     return 0;
 }

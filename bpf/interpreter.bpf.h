@@ -12,7 +12,7 @@
 
 #include "bpf/interpreter_format.h"
 
-struct interpreter_walk {
+struct interpreter_reader {
     struct interpreter_layout layout;
     __u64 frame;  /* address of the next frame to read */
     __u64 limit;  /* STACKED: end of the thread's frames */
@@ -31,12 +31,12 @@ struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, SCRATCH_COUNT);
     __type(key, __u32);
-    __type(value, struct interpreter_walk);
-} interpreter_walks SEC(".maps");
+    __type(value, struct interpreter_reader);
+} interpreter_readers SEC(".maps");
 
-static __always_inline struct interpreter_walk *interpreter_of(__u32 slot)
+static __always_inline struct interpreter_reader *interpreter_of(__u32 slot)
 {
-    return bpf_map_lookup_elem(&interpreter_walks, &slot);
+    return bpf_map_lookup_elem(&interpreter_readers, &slot);
 }
 
 static __always_inline int interpreter_pointer(__u64 address, __u64 *ret_value)
@@ -44,111 +44,111 @@ static __always_inline int interpreter_pointer(__u64 address, __u64 *ret_value)
     return bpf_probe_read_user(ret_value, sizeof(*ret_value), (const void *)address);
 }
 
-static __always_inline __u64 interpreter_word(const struct interpreter_walk *walk, __u16 offset)
+static __always_inline __u64 interpreter_word(const struct interpreter_reader *reader, __u16 offset)
 {
-    return *(const __u64 *)(walk->piece + (offset & (INTERPRETER_PIECE_BYTES - 1)));
+    return *(const __u64 *)(reader->piece + (offset & (INTERPRETER_PIECE_BYTES - 1)));
 }
 
-/* Reads bytes at address into walk->piece; false: they cannot be read. */
-static __always_inline int interpreter_read(struct interpreter_walk *walk, __u64 address,
+/* Reads bytes at address into reader->piece; false: they cannot be read. */
+static __always_inline int interpreter_read(struct interpreter_reader *reader, __u64 address,
                                             __u16 bytes)
 {
     __u64 size = bytes & (INTERPRETER_PIECE_BYTES - 1);
-    return size && bpf_probe_read_user(walk->piece, size, (const void *)address) == 0;
+    return size && bpf_probe_read_user(reader->piece, size, (const void *)address) == 0;
 }
 
-static __always_inline __u32 interpreter_check_of(struct interpreter_walk *walk, __u64 code)
+static __always_inline __u32 interpreter_check_of(struct interpreter_reader *reader, __u64 code)
 {
-    const struct interpreter_layout *layout = &walk->layout;
+    const struct interpreter_layout *layout = &reader->layout;
     __u64 body = code;
     if (layout->code_body && interpreter_pointer(code + layout->code_body, &body))
         return 0;
-    if (!interpreter_read(walk, body + layout->code_start, layout->code_bytes))
+    if (!interpreter_read(reader, body + layout->code_start, layout->code_bytes))
         return 0;
-    return interpreter_check(interpreter_word(walk, layout->code_words[0]),
-                             interpreter_word(walk, layout->code_words[1]),
-                             interpreter_word(walk, layout->code_words[2]));
+    return interpreter_check(interpreter_word(reader, layout->code_words[0]),
+                             interpreter_word(reader, layout->code_words[1]),
+                             interpreter_word(reader, layout->code_words[2]));
 }
 
-static __always_inline void interpreter_end_group(struct interpreter_walk *walk, __u64 anchor)
+static __always_inline void interpreter_end_group(struct interpreter_reader *reader, __u64 anchor)
 {
-    __u32 last = walk->count - 1;
-    __u32 group = walk->group_count;
-    if (!walk->is_group_filled || last >= INTERPRETED_FRAMES_MAX)
+    __u32 last = reader->count - 1;
+    __u32 group = reader->group_count;
+    if (!reader->is_group_filled || last >= INTERPRETED_FRAMES_MAX)
         return;
-    walk->frames[last].flags = INTERPRETED_LAST;
-    walk->is_group_filled = 0;
+    reader->frames[last].flags = INTERPRETED_LAST;
+    reader->is_group_filled = 0;
     if (group < INTERPRETED_GROUPS_MAX) {
-        walk->anchor[group] = anchor;
-        walk->last[group] = last;
-        walk->group_count = group + 1;
+        reader->anchor[group] = anchor;
+        reader->last[group] = last;
+        reader->group_count = group + 1;
     }
 }
 
-static __always_inline void interpreter_add(struct interpreter_walk *walk, __u64 code,
+static __always_inline void interpreter_add(struct interpreter_reader *reader, __u64 code,
                                             __u64 position)
 {
-    const __u32 count = walk->count;
-    struct interpreted_frame *found = &walk->frames[count & (INTERPRETED_FRAMES_MAX - 1)];
+    const __u32 count = reader->count;
+    struct interpreted_frame *found = &reader->frames[count & (INTERPRETED_FRAMES_MAX - 1)];
     found->code = code;
     found->position = position;
-    found->check = interpreter_check_of(walk, code);
+    found->check = interpreter_check_of(reader, code);
     found->native = INTERPRETED_NOWHERE;
     found->flags = 0;
-    walk->count = count + 1;
-    walk->is_group_filled = 1;
+    reader->count = count + 1;
+    reader->is_group_filled = 1;
 }
 
 /* Reads one frame of a thread whose frames are contiguous; 1 ends the loop. */
-static __always_inline long interpreter_step_stacked(struct interpreter_walk *walk)
+static __always_inline long interpreter_step_stacked(struct interpreter_reader *reader)
 {
-    const struct interpreter_layout *layout = &walk->layout;
-    const __u64 frame = walk->frame;
+    const struct interpreter_layout *layout = &reader->layout;
+    const __u64 frame = reader->frame;
     __u64 bits;
-    if (frame >= walk->limit || walk->count >= INTERPRETED_FRAMES_MAX ||
-        !interpreter_read(walk, frame, layout->frame_bytes))
+    if (frame >= reader->limit || reader->count >= INTERPRETED_FRAMES_MAX ||
+        !interpreter_read(reader, frame, layout->frame_bytes))
         return 1;
-    const __u64 code = interpreter_word(walk, layout->frame_code);
-    const __u64 position = interpreter_word(walk, layout->frame_position);
-    const __u64 environment = interpreter_word(walk, layout->frame_environment);
-    walk->frame = frame + layout->frame_previous;
+    const __u64 code = interpreter_word(reader, layout->frame_code);
+    const __u64 position = interpreter_word(reader, layout->frame_position);
+    const __u64 environment = interpreter_word(reader, layout->frame_environment);
+    reader->frame = frame + layout->frame_previous;
     if (interpreter_pointer(environment, &bits))
         return 1;
     if (code && !(bits & INTERPRETER_C_BITS) &&
         (bits & INTERPRETER_KIND_BITS) != INTERPRETER_KIND_DUMMY)
-        interpreter_add(walk, code, position);
+        interpreter_add(reader, code, position);
     if (bits & INTERPRETER_GROUP_BITS)
-        interpreter_end_group(walk, 0);
+        interpreter_end_group(reader, 0);
     return 0;
 }
 
 /* Reads one frame and goes to its caller; 1 ends the loop. */
 static long interpreter_step(__u32 index, void *context)
 {
-    struct interpreter_walk *walk = *(struct interpreter_walk **)context;
-    const struct interpreter_layout *layout = &walk->layout;
-    const __u64 frame = walk->frame;
+    struct interpreter_reader *reader = *(struct interpreter_reader **)context;
+    const struct interpreter_layout *layout = &reader->layout;
+    const __u64 frame = reader->frame;
     (void)index;
     if (layout->groups == INTERPRETER_STACKED)
-        return interpreter_step_stacked(walk);
-    if (!frame || walk->count >= INTERPRETED_FRAMES_MAX ||
-        !interpreter_read(walk, frame, layout->frame_bytes))
+        return interpreter_step_stacked(reader);
+    if (!frame || reader->count >= INTERPRETED_FRAMES_MAX ||
+        !interpreter_read(reader, frame, layout->frame_bytes))
         return 1;
-    const __u64 code = interpreter_word(walk, layout->frame_code) & ~7ULL;
-    const __u64 position = interpreter_word(walk, layout->frame_position);
-    const __u8 end = (__u8)interpreter_word(walk, layout->group_end);
-    walk->frame = interpreter_word(walk, layout->frame_previous);
+    const __u64 code = interpreter_word(reader, layout->frame_code) & ~7ULL;
+    const __u64 position = interpreter_word(reader, layout->frame_position);
+    const __u8 end = (__u8)interpreter_word(reader, layout->group_end);
+    reader->frame = interpreter_word(reader, layout->frame_previous);
     if (layout->groups == INTERPRETER_BY_OWNER && end >= INTERPRETER_FRAME_OF_C) {
-        interpreter_end_group(walk, frame);
+        interpreter_end_group(reader, frame);
         return 0;
     }
-    interpreter_add(walk, code, layout->is_position_short ? (__u32)position : position);
+    interpreter_add(reader, code, layout->is_position_short ? (__u32)position : position);
     if (layout->groups == INTERPRETER_EACH_FRAME ||
         (layout->groups == INTERPRETER_BY_FLAG && end)) {
-        interpreter_end_group(walk, walk->record);
-        if (walk->record &&
-            interpreter_pointer(walk->record + layout->record_previous, &walk->record))
-            walk->record = 0;
+        interpreter_end_group(reader, reader->record);
+        if (reader->record &&
+            interpreter_pointer(reader->record + layout->record_previous, &reader->record))
+            reader->record = 0;
     }
     return 0;
 }
@@ -167,56 +167,56 @@ static __always_inline int interpreter_is_own(const struct interpreter_layout *l
 }
 
 /* Finds the end of contiguous frames: that of the thread's own stack. */
-static __always_inline int interpreter_find_limit(struct interpreter_walk *walk, __u64 thread)
+static __always_inline int interpreter_find_limit(struct interpreter_reader *reader, __u64 thread)
 {
     __u64 start, words;
-    if (interpreter_pointer(thread + walk->layout.thread_stack, &start) ||
-        interpreter_pointer(thread + walk->layout.thread_stack + 8, &words))
+    if (interpreter_pointer(thread + reader->layout.thread_stack, &start) ||
+        interpreter_pointer(thread + reader->layout.thread_stack + 8, &words))
         return 0;
-    walk->limit = start + 8 * words;
+    reader->limit = start + 8 * words;
     return 1;
 }
 
 /* Finds the state of the current thread and its innermost frame; false: it runs no script. */
-static __always_inline int interpreter_begin(struct interpreter_walk *walk,
+static __always_inline int interpreter_begin(struct interpreter_reader *reader,
                                              const struct interpreter_process *process,
                                              __u64 thread_pointer)
 {
     __u64 thread;
-    walk->layout = process->layout;
-    walk->count = walk->group_count = walk->next_group = walk->is_group_filled = 0;
-    walk->frame = walk->record = 0;
-    const struct interpreter_layout *layout = &walk->layout;
+    reader->layout = process->layout;
+    reader->count = reader->group_count = reader->next_group = reader->is_group_filled = 0;
+    reader->frame = reader->record = 0;
+    const struct interpreter_layout *layout = &reader->layout;
     if (layout->groups == INTERPRETER_NONE || !thread_pointer)
         return 0;
     const __u64 start = layout->is_state_shared ? 0 : thread_pointer;
     if (interpreter_pointer(start + (__u64)process->thread_offset, &thread) || !thread ||
         !interpreter_is_own(layout, thread, thread_pointer))
         return 0;
-    if (layout->groups == INTERPRETER_STACKED && !interpreter_find_limit(walk, thread))
+    if (layout->groups == INTERPRETER_STACKED && !interpreter_find_limit(reader, thread))
         return 0;
-    if (layout->has_record && interpreter_pointer(thread + layout->thread_record, &walk->record))
+    if (layout->has_record && interpreter_pointer(thread + layout->thread_record, &reader->record))
         return 0;
-    const __u64 holder = layout->is_frame_in_record ? walk->record + layout->record_frame
+    const __u64 holder = layout->is_frame_in_record ? reader->record + layout->record_frame
                                                     : thread + layout->thread_frame;
-    return interpreter_pointer(holder, &walk->frame) == 0;
+    return interpreter_pointer(holder, &reader->frame) == 0;
 }
 
 #if CPU_BEFORE_5_17
-/* Not static, so that the verifier checks it once; see walk_frame in cpu.bpf.c. */
+/* Not static, so that the verifier checks it once; see unwind_frame in cpu.bpf.c. */
 __attribute__((noinline)) int interpreter_step_alone(__u32 index, __u32 slot)
 {
-    struct interpreter_walk *walk = interpreter_of(slot);
-    return walk ? (int)interpreter_step(index, &walk) : 1;
+    struct interpreter_reader *reader = interpreter_of(slot);
+    return reader ? (int)interpreter_step(index, &reader) : 1;
 }
 #endif
 
 /* Reads all frames of the current thread; NULL: it runs no script. */
-static __always_inline struct interpreter_walk *
-interpreter_walk_all(__u32 slot, const struct interpreter_process *process, __u64 thread_pointer)
+static __always_inline struct interpreter_reader *
+interpreter_read_all(__u32 slot, const struct interpreter_process *process, __u64 thread_pointer)
 {
-    struct interpreter_walk *walk = interpreter_of(slot);
-    if (!walk || !interpreter_begin(walk, process, thread_pointer))
+    struct interpreter_reader *reader = interpreter_of(slot);
+    if (!reader || !interpreter_begin(reader, process, thread_pointer))
         return 0;
 #if CPU_BEFORE_5_17
 #pragma clang loop unroll(disable)
@@ -225,29 +225,29 @@ interpreter_walk_all(__u32 slot, const struct interpreter_process *process, __u6
             break;
     }
 #else
-    bpf_loop(INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX, interpreter_step, &walk, 0);
+    bpf_loop(INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX, interpreter_step, &reader, 0);
 #endif
-    return walk;
+    return reader;
 }
 
 /* Called for each native frame, from the leaf on: if the memory of frame number, from low to high,
  * contains the anchor of the next group, the group replaces that frame. */
-static __always_inline void interpreter_mark(struct interpreter_walk *walk, __u64 low, __u64 high,
-                                             __u32 number)
+static __always_inline void interpreter_mark(struct interpreter_reader *reader, __u64 low,
+                                             __u64 high, __u32 number)
 {
-    __u32 group = walk->next_group;
-    if (group >= walk->group_count || group >= INTERPRETED_GROUPS_MAX)
+    __u32 group = reader->next_group;
+    if (group >= reader->group_count || group >= INTERPRETED_GROUPS_MAX)
         return;
-    if (walk->anchor[group] < low) { /* its native frame was not recognised */
-        walk->next_group = ++group;
-        if (group >= walk->group_count || group >= INTERPRETED_GROUPS_MAX)
+    if (reader->anchor[group] < low) { /* its native frame was not recognised */
+        reader->next_group = ++group;
+        if (group >= reader->group_count || group >= INTERPRETED_GROUPS_MAX)
             return;
     }
-    const __u64 anchor = walk->anchor[group];
+    const __u64 anchor = reader->anchor[group];
     if (anchor < low || anchor >= high)
         return;
-    walk->frames[walk->last[group] & (INTERPRETED_FRAMES_MAX - 1)].native = (__u16)number;
-    walk->next_group = group + 1;
+    reader->frames[reader->last[group] & (INTERPRETED_FRAMES_MAX - 1)].native = (__u16)number;
+    reader->next_group = group + 1;
 }
 
 #endif

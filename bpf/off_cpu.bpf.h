@@ -36,9 +36,9 @@ struct {
 enum { TASK_IS_EXITING = 4 }; /* PF_EXITING: the thread will not run again */
 
 static void end_interval(__u32 number, __u64 since_ns, __u64 until_ns, struct task_struct *task,
-                         struct scratch *made)
+                         struct scratch *sample)
 {
-    struct sample_event *event = &made->event;
+    struct sample_event *event = &sample->event;
     event->kind = SAMPLE_SWITCH_IN;
     event->amount = since_ns;
     event->time_ns = until_ns;
@@ -46,7 +46,7 @@ static void end_interval(__u32 number, __u64 since_ns, __u64 until_ns, struct ta
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     event->key = 0;
     bpf_map_delete_elem(&open_intervals, &number);
-    send(made);
+    send(sample);
 }
 
 /* Ends an interval whose end was missed, when its thread leaves the CPU again. Some kernels run no
@@ -55,24 +55,24 @@ static void end_interval(__u32 number, __u64 since_ns, __u64 until_ns, struct ta
  * the CPU time that it has used since gives the time of the return. Otherwise the time is unknown,
  * and the interval is counted as lost. */
 static void end_missed_interval(__u32 number, const struct off_cpu_start *now,
-                                struct task_struct *task, struct scratch *made)
+                                struct task_struct *task, struct scratch *sample)
 {
     const struct off_cpu_start *missed = bpf_map_lookup_elem(&open_intervals, &number);
     if (!missed)
         return;
     const __u64 since_ns = missed->since_ns, ran_ns = now->ran_ns - missed->ran_ns;
     if (now->switches - missed->switches == 1 && now->since_ns - since_ns > ran_ns)
-        end_interval(number, since_ns, now->since_ns - ran_ns, task, made);
+        end_interval(number, since_ns, now->since_ns - ran_ns, task, sample);
     else
         COUNT(lost);
 }
 
-static void begin_interval(struct bpf_raw_tracepoint_args *context, struct scratch *made)
+static void begin_interval(struct bpf_raw_tracepoint_args *context, struct scratch *sample)
 {
     const __u32 slot = SCRATCH_SWITCH;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     const __u32 number = (__u32)bpf_get_current_pid_tgid();
-    struct sample_event *event = &made->event;
+    struct sample_event *event = &sample->event;
     if (number == 0 || BPF_CORE_READ(task, flags) & TASK_IS_EXITING)
         return;
     event->process_id = process_number(task);
@@ -82,17 +82,17 @@ static void begin_interval(struct bpf_raw_tracepoint_args *context, struct scrat
                                   .ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime),
                                   .switches =
                                       BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw)};
-    end_missed_interval(number, &begun, task, made);
+    end_missed_interval(number, &begun, task, sample);
     event->kind = SAMPLE_SWITCH_OUT;
     event->amount = 0;
-    fill(slot, (void *)0, context, made);
+    fill(slot, (void *)0, context, sample);
     begun.since_ns = event->time_ns;
     if (bpf_map_update_elem(&open_intervals, &number, &begun, BPF_ANY)) {
         COUNT(refused_off_cpu);
         return;
     }
     COUNT(off_cpu);
-    if (!send(made))
+    if (!send(sample))
         bpf_map_delete_elem(&open_intervals, &number);
 }
 
@@ -108,13 +108,13 @@ int note_switch(struct bpf_raw_tracepoint_args *context)
     const _Bool is_chosen = bpf_get_prandom_u32() <= off_cpu_threshold;
     if (!begun && !is_chosen)
         return 0;
-    struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
-    if (!made)
+    struct scratch *sample = bpf_map_lookup_elem(&scratch, &slot);
+    if (!sample)
         return 0;
     if (begun)
-        end_interval(number, begun->since_ns, bpf_ktime_get_ns(), next, made);
+        end_interval(number, begun->since_ns, bpf_ktime_get_ns(), next, sample);
     if (is_chosen)
-        begin_interval(context, made);
+        begin_interval(context, sample);
     return 0;
 }
 

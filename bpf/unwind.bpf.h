@@ -4,8 +4,8 @@
  *
  * Include the kernel's integer types, the map types and bpf_helpers.h before it. Interpreted
  * frames, which are read first, get the number of the native frame that they replace
- * (interpreter.bpf.h). State and stack have to be in map memory (a per-CPU array). unwind_walk() is
- * for kernels with bpf_loop (5.17 and later); otherwise a program calls unwind_walk_frame() in its
+ * (interpreter.bpf.h). State and stack have to be in map memory (a per-CPU array). unwind_all() is
+ * for kernels with bpf_loop (5.17 and later); otherwise a program calls unwind_one() in its
  * own loop.
  */
 #ifndef BPF_UNWIND_BPF_H
@@ -122,10 +122,10 @@ struct unwind_stack {
     __u64 address[UNWIND_MAX_FRAMES];
 };
 
-struct unwind_walk {
+struct unwind_loop {
     struct unwind_state *state;
     struct unwind_stack *stack;
-    struct interpreter_walk *interpreted; /* frames of this sample; NULL: there are none */
+    struct interpreter_reader *interpreted; /* frames of this sample; NULL: there are none */
 };
 
 static __always_inline int unwind_record(const struct unwind_state *state,
@@ -140,37 +140,37 @@ static __always_inline int unwind_record(const struct unwind_state *state,
 }
 
 /* Records the frame and goes to its caller; 1 ends the loop. */
-static long unwind_walk_frame(__u32 index, void *context)
+static long unwind_one(__u32 index, void *context)
 {
     (void)index;
-    struct unwind_walk *walk = context;
-    if (!unwind_record(walk->state, walk->stack)) {
-        walk->stack->stop = UNWIND_STOP_FRAME_LIMIT;
+    struct unwind_loop *loop = context;
+    if (!unwind_record(loop->state, loop->stack)) {
+        loop->stack->stop = UNWIND_STOP_FRAME_LIMIT;
         return 1;
     }
-    const __u64 low = walk->state->sp;
-    walk->stack->stop = unwind_step((struct unwind_source *)0, walk->state);
-    if (walk->stack->stop != UNWIND_GO_ON) {
-        walk->stack->stop =
-            unwind_end(walk->state, (enum unwind_stop)walk->stack->stop, &walk->stack->count);
+    const __u64 low = loop->state->sp;
+    loop->stack->stop = unwind_step((struct unwind_source *)0, loop->state);
+    if (loop->stack->stop != UNWIND_GO_ON) {
+        loop->stack->stop =
+            unwind_end(loop->state, (enum unwind_stop)loop->stack->stop, &loop->stack->count);
         return 1;
     }
-    if (walk->state->was_signal) {
-        __u32 last = walk->stack->count - 1;
+    if (loop->state->was_signal) {
+        __u32 last = loop->stack->count - 1;
         if (last < UNWIND_MAX_FRAMES)
-            walk->stack->address[last]++;
-    } else if (walk->interpreted) {
-        interpreter_mark(walk->interpreted, low, walk->state->sp, walk->stack->count - 1);
+            loop->stack->address[last]++;
+    } else if (loop->interpreted) {
+        interpreter_mark(loop->interpreted, low, loop->state->sp, loop->stack->count - 1);
     }
     return 0;
 }
 
 /* Unwinds the whole stack; unwind_begin() comes before. Frames are appended to stack. */
-static __always_inline void unwind_walk(struct unwind_state *state, struct unwind_stack *stack,
-                                        struct interpreter_walk *interpreted)
+static __always_inline void unwind_all(struct unwind_state *state, struct unwind_stack *stack,
+                                       struct interpreter_reader *interpreted)
 {
-    struct unwind_walk walk = {.state = state, .stack = stack, .interpreted = interpreted};
-    bpf_loop(UNWIND_MAX_FRAMES + 1, unwind_walk_frame, &walk, 0);
+    struct unwind_loop loop = {.state = state, .stack = stack, .interpreted = interpreted};
+    bpf_loop(UNWIND_MAX_FRAMES + 1, unwind_one, &loop, 0);
 }
 
 #endif

@@ -47,8 +47,9 @@ static inline bool event_kind_is_time(enum event_kind kind)
     return kind == EVENT_CPU || kind == EVENT_CPU_CLOCK;
 }
 
-/* Whether the kernel passes every event to our program, which selects some (bpf/thin.bpf.h). */
-static inline bool event_kind_is_thinned(enum event_kind kind)
+/* Whether the kernel passes every event to our program, which selects some (bpf/subsample.bpf.h).
+ */
+static inline bool event_kind_is_subsampled(enum event_kind kind)
 {
     return kind == EVENT_PAGE_FAULTS || kind == EVENT_CONTEXT_SWITCHES;
 }

@@ -176,14 +176,14 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const uint32_t agent_namespace = own_namespace();
     const uint8_t has_targets = program->options.has_targets;
     const uint8_t has_tallies = program->options.has_tallies;
-    const uint8_t walk_options = program->options.has_no_tables ? UNWIND_OPTION_FP_ONLY : 0;
+    const uint8_t unwind_options = program->options.has_no_tables ? UNWIND_OPTION_FP_ONLY : 0;
     /* A BPF program wakes the agent once it has written so many bytes on a CPU since it last did.
      * Each CPU counts twice, for ticks and for thread switches, so the ring is at most half full.
      */
     const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
     const uint32_t off_cpu_threshold = (uint32_t)(program->options.off_cpu_fraction * UINT32_MAX);
-    const uint32_t thin_hz =
-        event_kind_is_thinned(program->options.event) ? program->options.frequency_hz : 0;
+    const uint32_t subsample_hz =
+        event_kind_is_subsampled(program->options.event) ? program->options.frequency_hz : 0;
     const uint64_t stack_bytes = kernel_stack_bytes();
     const struct {
         const char *name;
@@ -192,8 +192,8 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     } constants[] = {
         {"agent_namespace", &agent_namespace, sizeof(agent_namespace)},
         {"has_targets", &has_targets, sizeof(has_targets)},
-        {"walk_options", &walk_options, sizeof(walk_options)},
-        {"thin_hz", &thin_hz, sizeof(thin_hz)},
+        {"unwind_options", &unwind_options, sizeof(unwind_options)},
+        {"subsample_hz", &subsample_hz, sizeof(subsample_hz)},
         {"off_cpu_threshold", &off_cpu_threshold, sizeof(off_cpu_threshold)},
         {"has_tallies", &has_tallies, sizeof(has_tallies)},
         {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},

@@ -15,14 +15,14 @@ static int open_event(const struct perf_event_attr *attributes, int thread_id, u
 
 int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
 {
-    const bool is_thinned = event_kind_is_thinned(kind);
+    const bool is_subsampled = event_kind_is_subsampled(kind);
     const struct perf_event_attr attributes = {
         .size = sizeof(attributes),
         .type = event_facts(kind)->perf_type,
         .config = event_facts(kind)->perf_config,
         /* Without .freq this is sample_period (a union): 1 is every occurrence. */
-        .sample_freq = is_thinned ? 1 : hz,
-        .freq = !is_thinned,
+        .sample_freq = is_subsampled ? 1 : hz,
+        .freq = !is_subsampled,
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
         .exclude_idle = 1,
         .exclude_hv = 1,

@@ -12,7 +12,7 @@
 
 /* Opens an event on a CPU to attach a program to. A timer ticks hz times a second while the CPU is
  * busy, an event of a processor counter at about that rate. A kernel event for which
- * event_kind_is_thinned ticks at every occurrence. */
+ * event_kind_is_subsampled ticks at every occurrence. */
 int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind);
 
 /* Opens an event on a CPU that never ticks but records process events in its ring: mappings, with
@@ -34,7 +34,7 @@ bool perf_event_is_alive(int fd);
  *                              while the thread runs user code, records frame-pointer stacks and
  *                              process events, and is inherited by new threads and processes
  *
- * perf_event_open_own does not support kinds for which event_kind_is_thinned: they need a BPF
+ * perf_event_open_own does not support kinds for which event_kind_is_subsampled: they need a BPF
  * program, and `perfolio record` refuses them without privileges (may_be_unprivileged).
  */
 enum { PERF_EVENT_REGISTER_PC = UINT32_MAX >> 1 };

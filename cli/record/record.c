@@ -572,7 +572,7 @@ static bool keep_file(void *context, const struct agent *agent, const struct age
 static bool may_be_unprivileged(const struct record *record)
 {
     return !record->is_all && record->off_cpu_fraction == 0 &&
-           !event_kind_is_thinned(record->event);
+           !event_kind_is_subsampled(record->event);
 }
 
 static enum err_code take_profile(struct record *record, struct window_result *ret_result,
