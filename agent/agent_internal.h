@@ -76,9 +76,9 @@ struct agent {
     struct deferred_sample **deferred_end;
 
     /* The memory limit. */
-    uint64_t memory_bytes;   /* resident, at the last look */
+    uint64_t memory_bytes;   /* resident memory when it was last measured */
     uint64_t short_seconds;  /* seconds above the limit */
-    bool is_short_of_memory; /* above the limit at the last look */
+    bool is_short_of_memory; /* above the limit when it was last measured */
     bool is_early_due;       /* the window should be taken early: once for each such second */
 
     /* Counts for agent_count. */

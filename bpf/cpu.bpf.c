@@ -55,8 +55,8 @@ struct {
     __uint(max_entries, 1 << 20); /* set before loading */
 } samples SEC(".maps");
 
-/* Memory in which a sample is made. At 19 Hz nothing is in a CPU cache any more, so members that
- * each sample needs are next to each other. */
+/* Scratch memory for one sample. At 19 Hz it has left the CPU caches since the previous sample, so
+ * members that each sample needs are next to each other. */
 struct scratch {
     __u64 unread_bytes;   /* written since this CPU woke the agent */
     __u32 is_interpreted; /* for unwind_frame: interpreted frames were read */
@@ -227,9 +227,9 @@ static __u64 thread_pointer(void)
 
 #if CPU_BEFORE_5_17
 /* Unwinds one frame; 1 ends the loop. The verifier checks a function that is not static once, by
- * itself, and assumes of a call only that it returns a number. 513 calls therefore cost it little,
- * while 513 inlined copies would exceed its limit. Such a function takes no pointers, so it looks
- * its arguments up again. */
+ * itself, and assumes only that a call returns a number. 513 calls therefore cost it little, while
+ * 513 inlined copies would exceed its limit. Such a function takes no pointers, so it looks its
+ * arguments up again. */
 __attribute__((noinline)) int unwind_frame(__u32 index, __u32 slot)
 {
     struct scratch *sample = bpf_map_lookup_elem(&scratch, &slot);

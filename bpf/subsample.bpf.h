@@ -32,7 +32,7 @@ struct {
     __type(value, struct subsampling);
 } subsamplings SEC(".maps");
 
-/* Halves the probability if twice as many events as wanted were selected, at once; doubles it if
+/* Halves the probability at once if twice as many events as wanted were selected; doubles it if
  * less than half as many were selected in an interval. */
 static void subsample_adapt(struct subsampling *subsampling)
 {

@@ -57,7 +57,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
     clean_up();
-    /* Not a truncated mapped file but a bug, which must end the process with SIGBUS. */
+    /* This is not a truncated mapped file but a bug, which must end the process with SIGBUS. */
     if (info->si_code != BUS_ADRERR)
         return; /* repeats the access, now with the default action */
     write_stderr("perfolio: error: a file became shorter while it was read\n");

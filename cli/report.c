@@ -160,7 +160,7 @@ static void print_percent(double value, bool is_signed)
 
 /* Appends " file.c:12", without folders, which distinguishes rows of one name when grouped by
  * line. */
-static void append_place(const struct report_row *row, struct buf *text)
+static void append_location(const struct report_row *row, struct buf *text)
 {
     struct span file = row->file;
     const uint8_t *slash = file.size ? memrchr(file.data, '/', file.size) : NULL;
@@ -183,7 +183,7 @@ static void print_name(const struct cli *cli, const struct report *report,
     buf_init(&file, MAX_NAME_BYTES);
     terminal_append_clean(&name, row->name.size ? row->name : SPAN_LITERAL("(no name)"));
     if (report->is_by_line)
-        append_place(row, &name);
+        append_location(row, &name);
     else
         terminal_append_clean(&file, row->file);
     int room = terminal->columns - used;

@@ -120,7 +120,7 @@ static const char *viewers_of(const struct upload_settings *settings)
     return "to everyone who has the link (--visibility changes that)";
 }
 
-void share_print_keeping(struct cli *cli, const json_t *share,
+void share_print_details(struct cli *cli, const json_t *share,
                          const struct upload_settings *settings)
 {
     char time[VALUE_TEXT_BYTES], distance[VALUE_TEXT_BYTES];

@@ -38,7 +38,7 @@ void share_print_pair(struct cli *cli, const struct profile *const profiles[2],
 
 /* Call it after the upload: prints the expiry and how to delete the share. Stores the delete token,
  * and warns if that fails. */
-void share_print_keeping(struct cli *cli, const json_t *share,
+void share_print_details(struct cli *cli, const json_t *share,
                          const struct upload_settings *settings);
 
 #endif

@@ -21,12 +21,12 @@ static enum err_code path_of(const char *id, struct arena *arena, const char **r
                        ret_path, err);
 }
 
-/* Stores at most MAX_KEPT_TEXT bytes of a text, with blanks in place of characters that the file
+/* Stores at most MAX_STORED_TEXT bytes of a text, with blanks in place of characters that the file
  * format cannot represent. */
 static void set_text(struct config *config, const char *key, const char *text, struct arena *arena)
 {
-    enum { MAX_KEPT_TEXT = 100 };
-    char *copy = arena_strndup(arena, text, strnlen(text, MAX_KEPT_TEXT));
+    enum { MAX_STORED_TEXT = 100 };
+    char *copy = arena_strndup(arena, text, strnlen(text, MAX_STORED_TEXT));
     for (char *at = copy; *at; at++) {
         if ((unsigned char)*at < ' ' || *at == ';')
             *at = ' ';

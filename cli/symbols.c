@@ -269,7 +269,7 @@ void symbols_print_facts(const char *path, const struct symbol_table *table)
     print_id(facts);
     print_quality(facts);
     printf("  functions  %u\n  files      %u\n  addresses  0x%" PRIx64 " to 0x%" PRIx64
-           ", %u places\n  table      %" PRIu64 " bytes\n",
+           ", %u records\n  table      %" PRIu64 " bytes\n",
            sizes.functions, sizes.files, sizes.first_address, sizes.end_address, sizes.records,
            sizes.bytes);
 }

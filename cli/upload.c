@@ -22,7 +22,7 @@ enum {
     MAX_PART_COUNT = 1 << 20,
 };
 
-#define KEPT_TEXT "the server stores the received parts for a while: push %s again to continue"
+#define RESUME_TEXT "the server stores the received parts for a while: push %s again to continue"
 
 /* The state of an upload in parts. */
 struct parts {
@@ -67,7 +67,8 @@ static void add_password(struct client_request *request, const struct upload_set
         client_request_add(request, "X-Perfolio-Password", settings->password);
 }
 
-/* Requests of an upload are retried patiently: after a failure all bytes would be sent again. */
+/* Requests of an upload are retried many times, because all bytes would have to be sent again after
+ * a failure. */
 static void request_init(struct client_request *request, const char *method, const char *path)
 {
     client_request_init(request, method, path);
@@ -230,14 +231,14 @@ static enum err_code put_part(struct parts *parts, uint64_t part, struct err *er
 }
 
 /* From now on an interrupt prints how to resume the upload. */
-static void announce_keeping(const struct parts *parts)
+static void set_resume_text(const struct parts *parts)
 {
     buf_auto name;
     buf_init(&name, MAX_QUERY_BYTES);
     terminal_append_clean(&name, span_text(parts->input->name));
     buf_append_byte(&name, 0);
     if (!parts->terminal->is_quiet && !buf_failed(&name))
-        interrupt_set_text(arena_printf(parts->arena, KEPT_TEXT "\n", (const char *)name.data));
+        interrupt_set_text(arena_printf(parts->arena, RESUME_TEXT "\n", (const char *)name.data));
 }
 
 static enum err_code resume_or_begin(struct parts *parts, const char *filename, struct err *err)
@@ -250,7 +251,7 @@ static enum err_code resume_or_begin(struct parts *parts, const char *filename, 
                       100 * (double)parts->sent_before / (double)parts->input->bytes);
     if (code)
         return code;
-    announce_keeping(parts);
+    set_resume_text(parts);
     return ERR_NONE;
 }
 
@@ -288,7 +289,7 @@ static void end_parts(const struct parts *parts, enum err_code code)
         code == ERR_NOT_FOUND || code == ERR_GONE)
         upload_state_forget(&parts->state);
     else if (parts->state.id)
-        terminal_note(parts->terminal, KEPT_TEXT, parts->input->name);
+        terminal_note(parts->terminal, RESUME_TEXT, parts->input->name);
     interrupt_set_text(NULL);
 }
 

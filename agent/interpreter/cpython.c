@@ -141,7 +141,7 @@ static bool has_code(const struct python *python, uint64_t frame)
     return false;
 }
 
-/* Verifies the layout by one thread, and finds the distance that holds for all threads. */
+/* Verifies the layout with one thread, and finds the distance that holds for all threads. */
 static enum interpreter_outcome try_thread(const struct python *python, uint64_t state,
                                            int64_t *ret_distance)
 {

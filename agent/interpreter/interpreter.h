@@ -1,6 +1,6 @@
 /*
- * interpreter: the functions of scripts. Their frames are read in the kernel
- * (bpf/interpreter.bpf.h) and named here.
+ * interpreter: finds the functions of scripts. Their frames are read in the kernel
+ * (bpf/interpreter.bpf.h); this module finds their names.
  *
  * A kind of interpreter (cpython.h, ruby.h) detects whether a mapped file is one (detect), finds
  * out where its frames are in the memory of a process (attach), and names the function of a frame

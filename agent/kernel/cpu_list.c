@@ -46,7 +46,7 @@ enum err_code cpu_list_online(struct arena *arena, uint32_t **ret_cpus, uint32_t
     return code ? code : cpu_list_parse(buf_span(&text), arena, ret_cpus, ret_count, err);
 }
 
-/* The CPUs of a list that are in the other one (is_in) or are not. */
+/* Returns the CPUs of `list` that are (is_in) or are not in `other`. */
 static struct cpu_list filter(struct cpu_list list, struct cpu_list other, bool is_in,
                               struct arena *arena)
 {

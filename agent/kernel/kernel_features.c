@@ -10,8 +10,8 @@
 
 #define TYPES_FILE "/sys/kernel/btf/vmlinux"
 
-/* Loads a program at perf events that does nothing but name such a map. Kernels before 6.1 refuse
- * this program at perf events, and write a warning to their log when it is loaded for a tracepoint.
+/* Loads a program at perf events that only refers to such a map. Kernels before 6.1 refuse this
+ * program at perf events, and write a warning to their log when it is loaded for a tracepoint.
  */
 static bool can_use_growing_maps(void)
 {

@@ -49,7 +49,8 @@ struct label_settings {
     const char *host_root;             /* NULL: the root of process 1 */
 };
 
-/* Holds the labels of the host and the program_info of each program. settings NULL: none. */
+/* Creates a source, which contains the labels of the host and the program_info of each program.
+ * settings NULL: none. */
 struct label_source *label_source_create(const struct label_settings *settings,
                                          const struct binaries *binaries);
 void label_source_destroy(struct label_source *source); /* NULL is a no-op */

@@ -1,14 +1,15 @@
 /*
- * fair_quota: limits what one owner may take of a table that all processes of the host share, so
- * that one owner cannot fill it.
+ * fair_quota: limits the entries that one owner may take of a table that all processes of the host
+ * share, so that one owner cannot fill it.
  *
- * While less than half of the table is used, an owner takes what it needs. From then on what an
- * owner takes is counted, and the owner may hold at most 1/8 of the entries that are left. A single
- * request for more than one entry may never exceed 1/8 of what is left.
+ * While less than half of the table is used, an owner takes what it needs. From then on the entries
+ * that an owner takes are counted, and the owner may hold at most 1/8 of those that are left. A
+ * single request for more than one entry may never exceed 1/8 of what is left.
  *
- * If owners one after the other take all that they may, the k-th one finds at least (7/8)^(k-1) of
- * half the table free. Example for a table of 8,192 entries, 4,096 of which are used: one owner may
- * take at most 512 more; 3,584 are free then, of which the next owner may take at most 448.
+ * If several owners in a row take all entries that they may, the k-th one finds at least
+ * (7/8)^(k-1) of half the table free. Example for a table of 8,192 entries, 4,096 of which are
+ * used: one owner may take at most 512 more; 3,584 are free then, of which the next owner may take
+ * at most 448.
  *
  * An owner is a user, or a single process where the user is root (process_file_owner). The
  * functions are pure. Threads: any.
@@ -21,13 +22,13 @@
 
 enum { FAIR_QUOTA_DIVISOR = 8 };
 
-/* Whether what an owner takes is counted from now on. */
+/* Whether entries that an owner takes are counted from now on. */
 static inline bool fair_quota_is_counted(uint32_t used, uint32_t limit)
 {
     return used >= limit / 2;
 }
 
-/* Whether an owner may take `wanted` entries; held: what it has taken since that is counted. */
+/* Whether an owner may take `wanted` entries; held: the counted entries that it has. */
 static inline bool fair_quota_allows(uint32_t used, uint32_t limit, uint32_t held, uint32_t wanted)
 {
     const uint32_t left = limit - used;

@@ -80,7 +80,7 @@ void processes_apply(struct processes *processes, const struct process_event *ev
  */
 struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);
-/* The process of that number as it is known; NULL: it is not known. */
+/* The process with that number, without reading /proc; NULL: it is not known. */
 const struct process *processes_get(struct processes *processes, uint32_t process_id);
 /* Finds the mapping of an address. If there is none, rescans /proc/PID first, unless the last scan
  * is less than a second ago or no time for scans is left. */

@@ -224,7 +224,7 @@ void processes_scan_after_loss(struct processes *processes, int64_t now_ns)
     if (!processes->is_scan_due || now_ns < processes->next_all_ns)
         return;
     const int64_t begin_ns = clock_monotonic_ns();
-    /* If /proc cannot be read, the known state is all there is. */
+    /* If /proc cannot be read, the known state stays. */
     if (scan_all(processes, !processes->options.has_targets, begin_ns + LOSS_SCAN_MAX_NS, &ignored))
         processes->counts.failed_scans++;
     processes->is_scan_due = false;

@@ -1,5 +1,6 @@
 /*
- * window_resources: the OTLP resources of a window: each different label set of its processes once.
+ * window_resources: the OTLP resources of a window: one for each different label set of its
+ * processes.
  *
  * A resource is found by the key of its labels. Labels are copied and counted against the quota of
  * the builder's owner; processes whose labels exceed it share one resource, whose service.name is

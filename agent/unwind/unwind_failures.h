@@ -1,6 +1,6 @@
 /*
  * unwind_failures: counts stacks that ended before their root, by binary and reason, so that a
- * fault of the unwinder can be distinguished from programs whose stacks cannot be unwound. The
+ * fault of the unwinder can be distinguished from a program whose stacks cannot be unwound. The
  * number of binaries is bounded; the stacks of further ones are counted as "elsewhere". Threads:
  * one.
  */

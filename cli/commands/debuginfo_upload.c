@@ -233,11 +233,11 @@ enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const
         candidate.input.filename, &response, err);
     if (code)
         return err_add(err, "%s", path);
-    const bool is_kept = json_is_false(json_object_get(response, "is_stored"));
+    const bool has_equal = json_is_false(json_object_get(response, "is_stored"));
     print_outcome(upload, &candidate,
                   !candidate.has_names ? "sent for debuggers, without names"
                   : upload->raw_kind   ? "sent; its table is being built"
-                  : is_kept            ? "the server has it, or a better one"
+                  : has_equal          ? "the server has it, or a better one"
                                        : "uploaded",
                   response);
     return ERR_NONE;

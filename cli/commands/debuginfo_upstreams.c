@@ -57,7 +57,7 @@ static void print_response(const json_t *response, bool is_json)
 }
 
 /* Reads a header from the first line of a file. A secret on the command line would be visible to
- * all users of the machine. */
+ * all users of the host. */
 static enum err_code read_header_file(struct cli *cli, const char *path, const char **ret_header,
                                       struct err *err)
 {

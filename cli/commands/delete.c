@@ -57,18 +57,18 @@ static const char *given_token(const struct delete *delete, const struct target 
 }
 
 /* The delete token that push stored; NULL: use the account's token. */
-static const char *kept_token(const struct delete *delete, const struct target *target)
+static const char *stored_token(const struct delete *delete, const struct target *target)
 {
-    struct stored_share kept;
-    struct link kept_link;
+    struct stored_share stored;
+    struct link stored_link;
     struct err ignored;
     struct arena *arena = delete->cli->arena;
     /* Sent only to the server that issued it. */
-    if (stored_share_find(target->link.a, arena, &kept, &ignored) || !kept.delete_token[0] ||
-        !link_parse(kept.url, arena, &kept_link) || !kept_link.base ||
-        !link_is_same_server(kept_link.base, client_base(target->client)))
+    if (stored_share_find(target->link.a, arena, &stored, &ignored) || !stored.delete_token[0] ||
+        !link_parse(stored.url, arena, &stored_link) || !stored_link.base ||
+        !link_is_same_server(stored_link.base, client_base(target->client)))
         return NULL;
-    return kept.delete_token;
+    return stored.delete_token;
 }
 
 static enum err_code delete_one(void *context, const char *text, struct err *err)
@@ -80,7 +80,7 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
     if (code)
         return code;
     const char *given = given_token(delete, &target);
-    const char *token = given ? given : kept_token(delete, &target);
+    const char *token = given ? given : stored_token(delete, &target);
     if (!token && !client_has_token(target.client))
         return err_set(err, ERR_UNAUTHENTICATED,
                        "%s was not pushed from here: give its delete token with --token", text);

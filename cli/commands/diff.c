@@ -385,7 +385,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     enum err_code code;
     if (side->is_query) {
         terminal_note(&cli->terminal, "%.200s:", side->text);
-        code = query_text_freeze(cli, client, &side->query_text, NULL, &settings, &share, err);
+        code = query_text_share(cli, client, &side->query_text, NULL, &settings, &share, err);
     } else {
         share_print_profile(cli, &side->input, side->format, side->profile);
         settings.filename = side->input.filename;
@@ -394,7 +394,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     if (code)
         return err_add(err, "%s", side->text);
     terminal_note(&cli->terminal, "  link     %s", client_text(share, "url", ""));
-    share_print_keeping(cli, share, &settings);
+    share_print_details(cli, share, &settings);
     side->link.a = arena_strdup(cli->arena, client_text(share, "id", ""));
     side->has_picture = strstr(client_text(share, "markdown", ""), "[![") != NULL;
     return ERR_NONE;

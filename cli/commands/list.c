@@ -114,7 +114,7 @@ static void print_heading(const struct list *list)
                terminal_style(terminal, stdout, STYLE_RESET));
 }
 
-static enum err_code list_kept(struct list *list, struct err *err)
+static enum err_code list_stored(struct list *list, struct err *err)
 {
     struct stored_share *shares;
     size_t count;
@@ -221,7 +221,7 @@ static enum err_code run_list(struct cli *cli, int argc, char **argv, struct err
     if (list.is_local || !cli->account.token) {
         if (!list.is_local)
             terminal_note(&cli->terminal, "not signed in: showing shares pushed from this machine");
-        return list_kept(&list, err);
+        return list_stored(&list, err);
     }
     client_auto client = NULL;
     enum err_code code = cli_connect(cli, NULL, &client, err);

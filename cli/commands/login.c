@@ -143,7 +143,7 @@ static void say_who(struct cli *cli, const struct account *account, const json_t
     else
         terminal_note(&cli->terminal, "signed in at %s%s%s%s%s", account->url, who[0] ? " as " : "",
                       who, tenant_name[0] ? " in tenant " : "", tenant_name);
-    terminal_note(&cli->terminal, "kept in %s", account->config_file);
+    terminal_note(&cli->terminal, "stored in %s", account->config_file);
 }
 
 static enum err_code run_login(struct cli *cli, int argc, char **argv, struct err *err)

@@ -133,7 +133,7 @@ static enum err_code push_output(struct merge *merge, const struct input *input,
     if (code)
         return code;
     code = share_print_result(cli, client, merge->settings.output, share, settings, err);
-    share_print_keeping(cli, share, settings);
+    share_print_details(cli, share, settings);
     return code;
 }
 

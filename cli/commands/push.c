@@ -144,7 +144,7 @@ static enum err_code push_input(struct push *push, const struct input *input, st
         return err_add(err, "%s", input->name);
     code =
         share_print_result(push->cli, push->client, push->settings.output, share, &settings, err);
-    share_print_keeping(push->cli, share, &settings);
+    share_print_details(push->cli, share, &settings);
     if (code)
         return code;
     if (push->is_opened)

@@ -269,14 +269,14 @@ static enum err_code share_result(struct query_command_input *query, struct clie
                                   struct err *err)
 {
     json_auto_t *share = NULL;
-    enum err_code code = query_text_freeze(query->cli, client, &query->query_text,
-                                           &query->kept_labels, &query->settings, &share, err);
+    enum err_code code = query_text_share(query->cli, client, &query->query_text,
+                                          &query->kept_labels, &query->settings, &share, err);
     if (code)
         return code;
     code = share_print_result(query->cli, client,
                               query->view.is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, share,
                               &query->settings, err);
-    share_print_keeping(query->cli, share, &query->settings);
+    share_print_details(query->cli, share, &query->settings);
     return code;
 }
 

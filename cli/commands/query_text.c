@@ -189,13 +189,14 @@ enum err_code query_text_download(struct cli *cli, struct client *client,
     return code;
 }
 
-enum err_code query_text_freeze(struct cli *cli, struct client *client,
-                                const struct query_text *query_text,
-                                const struct query_text_labels *labels,
-                                struct upload_settings *settings, json_t **ret_share,
-                                struct err *err)
+enum err_code query_text_share(struct cli *cli, struct client *client,
+                               const struct query_text *query_text,
+                               const struct query_text_labels *labels,
+                               struct upload_settings *settings, json_t **ret_share,
+                               struct err *err)
 {
-    /* Continuous profiles belong to the team, so by default the share does, too, as on the page. */
+    /* Continuous profiles belong to the team, so by default only the team can see the share, as on
+     * the page. */
     if (!settings->visibility)
         settings->visibility = "team";
     char key[DIGEST_ID_BYTES];
@@ -223,14 +224,14 @@ enum err_code query_text_freeze(struct cli *cli, struct client *client,
 /* ---- the position of a syntax error ---- */
 
 /* Reads N of "… character N …", from 1; 0: none. */
-static size_t find_place(const char *message)
+static size_t find_position(const char *message)
 {
     static const char word[] = "character ";
     for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
-        uint64_t place = 0;
+        uint64_t position = 0;
         size_t digits = strspn(at + strlen(word), "0123456789");
-        if (digits && span_parse_u64(span_of(at + strlen(word), digits), &place))
-            return (size_t)place;
+        if (digits && span_parse_u64(span_of(at + strlen(word), digits), &position))
+            return (size_t)position;
     }
     return 0;
 }
@@ -253,17 +254,18 @@ void query_text_point(const struct cli *cli, const struct query_text *query_text
                       const struct err *err)
 {
     const char *text = find_text(query_text, err->message);
-    size_t place = find_place(err->message);
-    if (!text || !place || place > strlen(text) + 1)
+    size_t position = find_position(err->message);
+    if (!text || !position || position > strlen(text) + 1)
         return;
-    size_t first = place - 1 > SHOWN_BEFORE ? place - 1 - SHOWN_BEFORE : 0, end = place - 1;
+    size_t first = position - 1 > SHOWN_BEFORE ? position - 1 - SHOWN_BEFORE : 0,
+           end = position - 1;
     while (first > 0 && is_inside(text[first]))
         first--;
     for (size_t i = 0; text[end] && (i < SHOWN_BEHIND || is_inside(text[end])); i++)
         end++;
     buf_auto before;
     buf_init(&before, PATH_MAX_BYTES);
-    terminal_append_clean(&before, span_of(text + first, place - 1 - first));
+    terminal_append_clean(&before, span_of(text + first, position - 1 - first));
     fputs("  ", stderr);
     terminal_print_clean(stderr, span_of(text + first, end - first));
     fprintf(stderr, "\n  %*s%s^%s\n", terminal_width(buf_span(&before)), "",

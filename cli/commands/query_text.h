@@ -67,11 +67,11 @@ enum err_code query_text_download(struct cli *cli, struct client *client,
 
 /* Stores the result as a new share, like upload_share. If settings has no visibility, it is set to
  * team. labels may be NULL: none are kept. Handles also ERR_INVALID (no sample). */
-enum err_code query_text_freeze(struct cli *cli, struct client *client,
-                                const struct query_text *query_text,
-                                const struct query_text_labels *labels,
-                                struct upload_settings *settings, json_t **ret_share,
-                                struct err *err) MUST_USE;
+enum err_code query_text_share(struct cli *cli, struct client *client,
+                               const struct query_text *query_text,
+                               const struct query_text_labels *labels,
+                               struct upload_settings *settings, json_t **ret_share,
+                               struct err *err) MUST_USE;
 
 /* If err names the character position of a syntax error, prints the query to standard error with a
  * caret at that position. Call it before err_add changes the message. */

@@ -115,7 +115,7 @@ static void add_slice(struct live_top *live, const struct window_result *window)
     live->samples += window->samples;
     /* Addresses without a name are shown as binary and address. */
     if (!live->is_unnamed &&
-        local_names_give(live->names, window->profile, arena, &named, &counts, &ignored))
+        local_names_symbolize(live->names, window->profile, arena, &named, &counts, &ignored))
         named = *window->profile;
     if (window->samples == 0 || view_create(arena, &named, &options, &view, &ignored))
         return;

@@ -104,7 +104,7 @@ static struct symbol_table *try_file(struct search *search, const char *path)
     return NULL;
 }
 
-static struct symbol_table *open_kept(struct search *search, int fd, const char *path)
+static struct symbol_table *open_descriptor(struct search *search, int fd, const char *path)
 {
     struct symbol_table *table = NULL;
     struct err err;
@@ -129,7 +129,7 @@ static struct symbol_table *open_unchanged(struct search *search, const char *pa
     const enum mapped_file_state state =
         files ? mapped_files_find(files, search->build_id, span_text(path), &fd) : MAPPED_FILE_NONE;
     if (state == MAPPED_FILE_OPEN)
-        return open_kept(search, fd, path);
+        return open_descriptor(search, fd, path);
     if (search->build_id.size)
         return try_file(search, path);
     if (state == MAPPED_FILE_AT_PATH)
@@ -156,14 +156,14 @@ static struct symbol_table *open_by_id(struct search *search)
 }
 
 /*
- * Opens the debug file that the binary names, in the places that gdb uses: beside the binary, in
- * .debug, or in its folder below /usr/lib/debug. Its build id must be equal. The report of the
- * binary's own table contains the name.
+ * Opens the debug file that the debug link of the binary names, in the folders that gdb searches:
+ * that of the binary, its subfolder .debug, and the same folder below /usr/lib/debug. Its build id
+ * must be equal. The report of the binary's own table contains the name.
  */
 static struct symbol_table *open_linked(struct search *search, const char *path)
 {
     char real[PATH_MAX];
-    static const char *const places[][2] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
+    static const char *const folders[][2] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
     const struct symbol_builder_report of_binary = search->report;
     struct symbol_table *table = NULL;
     if (!search->build_id.size || !of_binary.debug_link[0] ||
@@ -172,9 +172,9 @@ static struct symbol_table *open_linked(struct search *search, const char *path)
     char *own_name = strrchr(real, '/') + 1;
     const bool is_itself = strcmp(own_name, of_binary.debug_link) == 0;
     *own_name = 0;
-    for (size_t i = is_itself ? 1 : 0; !table && i < sizeof(places) / sizeof(*places); i++)
-        table = try_file(search, arena_printf(search->arena, "%s%s%s%s", places[i][0], real,
-                                              places[i][1], of_binary.debug_link));
+    for (size_t i = is_itself ? 1 : 0; !table && i < sizeof(folders) / sizeof(*folders); i++)
+        table = try_file(search, arena_printf(search->arena, "%s%s%s%s", folders[i][0], real,
+                                              folders[i][1], of_binary.debug_link));
     return table;
 }
 
@@ -226,7 +226,7 @@ static void build_known(struct local_names *local, struct known_table *known)
     atomic_fetch_add(&local->table_bytes, bytes_of(known->table));
 }
 
-/* Reports the first FAILURES_SHOWN failures; a machine may have hundreds of files without names. */
+/* Reports the first FAILURES_SHOWN failures; a host may have hundreds of files without names. */
 static void report_failure(struct local_names *local, struct known_table *known)
 {
     struct terminal *terminal = &local->cli->terminal;
@@ -403,9 +403,9 @@ static enum err_code resolve_addresses(void *context, const struct symbolize_que
     struct symbol_cursor cursor;
     symbol_cursor_init(&cursor, table);
     for (uint32_t i = 0; i < query->address_count; i++) {
-        const uint64_t placed = query->addresses[i] + mapping.start - mapping.offset;
+        const uint64_t mapped = query->addresses[i] + mapping.start - mapping.offset;
         uint64_t address;
-        if (symbol_address_find(table, &mapping, placed, &address) != SYMBOL_ADDRESS_NONE)
+        if (symbol_address_find(table, &mapping, mapped, &address) != SYMBOL_ADDRESS_NONE)
             find_frames(&cursor, names, address, arena, &results[i]);
     }
     symbol_names_destroy(names);
@@ -440,9 +440,9 @@ void local_names_destroy(struct local_names *names)
     mem_free(names);
 }
 
-enum err_code local_names_give(struct local_names *names, const struct profile *profile,
-                               struct arena *arena, struct profile *ret_named,
-                               struct local_names_counts *ret_counts, struct err *err)
+enum err_code local_names_symbolize(struct local_names *names, const struct profile *profile,
+                                    struct arena *arena, struct profile *ret_named,
+                                    struct local_names_counts *ret_counts, struct err *err)
 {
     const struct symbolize_resolver resolver = {
         .context = names, .prepare = prepare_binaries, .resolve = resolve_addresses};

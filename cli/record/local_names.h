@@ -1,6 +1,6 @@
 /*
- * local_names: symbolizes a profile with the files of this machine. It builds symbol tables of the
- * mapped binaries in the sandbox of perfolio-symbolize.
+ * local_names: symbolizes a profile with files of this host. It builds symbol tables of the mapped
+ * binaries in the sandbox of perfolio-symbolize.
  *
  * Sources of a binary, in this order: the debug file of its build id below /usr/lib/debug; the file
  * itself; if that has no DWARF, the debug file that it names; the descriptor in mapped_files. A
@@ -40,10 +40,11 @@ struct local_names_counts {
     uint32_t unknown_count;
 };
 
-/* Makes a profile with names. *ret_named lives in arena and refers to profile. If a binary cannot
+/* Creates a profile with names. *ret_named lives in arena and refers to profile. If a binary cannot
  * be read, a note reports it and its addresses remain without names; that is not an error. */
-enum err_code local_names_give(struct local_names *names, const struct profile *profile,
-                               struct arena *arena, struct profile *ret_named,
-                               struct local_names_counts *ret_counts, struct err *err) MUST_USE;
+enum err_code local_names_symbolize(struct local_names *names, const struct profile *profile,
+                                    struct arena *arena, struct profile *ret_named,
+                                    struct local_names_counts *ret_counts,
+                                    struct err *err) MUST_USE;
 
 #endif

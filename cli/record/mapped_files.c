@@ -74,7 +74,7 @@ void mapped_files_destroy(struct mapped_files *files)
     mem_free(files);
 }
 
-/* ---- which file ---- */
+/* ---- identity of a file ---- */
 
 static struct identity identity_of(const struct stat *status)
 {
@@ -108,7 +108,7 @@ static bool is_unchanged(const struct mapped_file *file)
     return is_same(&now, &file->identity);
 }
 
-/* ---- keeping ---- */
+/* ---- adding ---- */
 
 static bool is_known(const struct mapped_files *files, const struct mapped_file *file)
 {

@@ -466,8 +466,8 @@ static bool has_target_left(const struct record *record)
     return record->target_count == 0;
 }
 
-/* Whether samples are kept for a profile at the end. */
-static bool is_kept(const struct record *record)
+/* Whether a profile of all samples is written or shared at the end. */
+static bool has_final_profile(const struct record *record)
 {
     return record->output || record->is_shared;
 }
@@ -476,8 +476,8 @@ static void update_live_top(struct record *record, struct agent *agent)
 {
     struct window_result slice;
     struct err ignored;
-    if (!(is_kept(record) ? agent_take_live(agent, &slice, &ignored)
-                          : agent_take(agent, &slice, &ignored)))
+    if (!(has_final_profile(record) ? agent_take_live(agent, &slice, &ignored)
+                                    : agent_take(agent, &slice, &ignored)))
         live_top_add(record->live, &slice);
 }
 
@@ -584,7 +584,8 @@ static enum err_code take_profile(struct record *record, struct window_result *r
                                      .off_cpu_fraction = record->off_cpu_fraction,
                                      .off_cpu_min_ns = record->min_off_cpu_ns,
                                      .is_wall = record->is_wall,
-                                     .has_live_window = record->is_live && is_kept(record),
+                                     .has_live_window =
+                                         record->is_live && has_final_profile(record),
                                      .has_targets = !record->is_all,
                                      .has_no_tables = record->has_no_tables,
                                      .has_bounded_loops = record->has_bounded_loops,
@@ -615,7 +616,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     if (!code)
         code = run_agent(record, agent, ret_result, err);
     end_preparing(record, false);
-    if (code || ret_result->samples || !is_kept(record))
+    if (code || ret_result->samples || !has_final_profile(record))
         return code;
     window_result_fini(ret_result);
     struct agent_counts counts;
@@ -644,7 +645,8 @@ static enum err_code symbolize_profile(struct record *record, struct profile *pr
         record->cli, record->files,
         record->has_progress && !record->cli->terminal.is_error_terminal ? LOCAL_NAMES_REPORTED
                                                                          : LOCAL_NAMES_ONCE);
-    const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
+    const enum err_code code =
+        local_names_symbolize(names, profile, arena, ret_named, &counts, err);
     local_names_destroy(names);
     if (code)
         return code;
@@ -722,7 +724,7 @@ static enum err_code share_profile(struct record *record, struct span bytes, boo
     *ret_is_sent = true;
     code = share_print_result(cli, client, record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL,
                               response, &settings, err);
-    share_print_keeping(cli, response, &settings);
+    share_print_details(cli, response, &settings);
     if (code)
         return code;
     if (record->is_opened)
@@ -739,15 +741,15 @@ static enum err_code deliver_profile(struct record *record, struct span bytes, s
     const bool is_file = record->output && strcmp(record->output, "-") != 0;
     const enum err_code written =
         record->output ? save_bytes(bytes, record->output, true, err) : ERR_NONE;
-    bool is_kept = is_file && !written;
-    if (is_kept)
+    bool is_saved = is_file && !written;
+    if (is_saved)
         terminal_note(&cli->terminal, "written to %s", record->output);
     if (written && written != ERR_CANCELLED)
-        is_kept = record_output_keep(&cli->terminal, cli->arena, bytes);
+        is_saved = record_output_keep(&cli->terminal, cli->arena, bytes);
     bool is_sent = false;
     if (!record->is_shared || !share_profile(record, bytes, &is_sent, &of_share))
         return written;
-    if (!is_kept && !is_sent)
+    if (!is_saved && !is_sent)
         record_output_keep(&cli->terminal, cli->arena, bytes);
     if (written)
         terminal_warn(&cli->terminal, "%s", of_share.message);
@@ -761,7 +763,7 @@ static enum err_code finish_recording(struct record *record, struct window_resul
 {
     arena_auto arena = arena_create();
     struct profile named;
-    if (!is_kept(record))
+    if (!has_final_profile(record))
         return ERR_NONE;
     buf_auto bytes;
     buf_init(&bytes, PROFILE_MAX_BYTES);
