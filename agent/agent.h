@@ -101,7 +101,7 @@ struct agent_counts {
     uint32_t unsampled_cpus; /* online CPUs on which sampling could not begin */
     uint32_t processes;
     uint32_t mappings;
-    uint64_t refused; /* sum of the following, which had no room or no memory */
+    uint64_t refused; /* sum of the following, which had no space or no memory */
     uint64_t refused_processes;
     uint64_t refused_mappings;
     uint64_t refused_off_cpu;

@@ -157,7 +157,7 @@ static void report_interpreters(const struct agent_counts *counts)
 static void report_refusals(const struct agent_counts *counts)
 {
     if (counts->refused)
-        log_event(LOG_INFO, "refused for lack of room",
+        log_event(LOG_INFO, "refused for lack of space",
                   "processes=%" PRIu64 " mappings=%" PRIu64 " names_of_code=%" PRIu64
                   " waits=%" PRIu64 " unwind_tables=%" PRIu64,
                   counts->refused_processes, counts->refused_mappings, counts->refused_names,
@@ -285,11 +285,11 @@ static void log_refusal(void *context, const char *path)
     char quoted[4096];
     if (!may_log(&service->refusal_ns))
         return;
-    log_event(
-        LOG_WARN,
-        "the unwind table of a file is incomplete for lack of room or time: some stacks end in the "
-        "file",
-        "path=%s", log_quote(path, quoted, sizeof(quoted)));
+    log_event(LOG_WARN,
+              "the unwind table of a file is incomplete for lack of space or time: some stacks end "
+              "in the "
+              "file",
+              "path=%s", log_quote(path, quoted, sizeof(quoted)));
 }
 
 static void log_left_out(void *context, uint32_t process_id, const char *name)

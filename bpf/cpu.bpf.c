@@ -301,7 +301,7 @@ static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_dat
 
 /* Stacks are sent only while the ring is less than half full, so that a burst of one program does
  * not displace samples of others. */
-static _Bool has_room_for_stacks(void)
+static _Bool has_space_for_stacks(void)
 {
     return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) <
            bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2;
@@ -475,7 +475,7 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
         unwind_kernel(context, event);
     if (interpreted)
         put_interpreted(event, interpreted);
-    if (sample->is_early && has_room_for_stacks())
+    if (sample->is_early && has_space_for_stacks())
         put_stack(event, sample);
 }
 

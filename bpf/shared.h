@@ -115,7 +115,7 @@ struct sample_counters {
     __u64 lost_ticks;      /* the ring buffer was full */
     __u64 lost;            /* lost_ticks and lost off-CPU records */
     __u64 off_cpu;         /* selected off-CPU intervals */
-    __u64 refused_off_cpu; /* no room in the map of open intervals */
+    __u64 refused_off_cpu; /* no space in the map of open intervals */
     __u64 foreign;         /* ticks of processes outside of the agent's PID namespace */
 };
 

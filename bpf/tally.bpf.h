@@ -6,7 +6,7 @@
  * and reason to stop. The first one is sent with a key, and later ones are counted under the key.
  * There are two maps: for each window the agent switches to the other one, then reads and empties
  * the previous one. The time between two switches is a *phase*; its number, 0 or 1, is that of its
- * map. In each phase each stack is sent once. Samples for which the map has no room, deep stacks,
+ * map. In each phase each stack is sent once. Samples for which the map has no space, deep stacks,
  * and stacks that the agent unwinds are sent one by one.
  */
 #ifndef BPF_TALLY_BPF_H

@@ -203,7 +203,7 @@ enum unwind_stop {
     UNWIND_STOP_EXPRESSION,    /* the rule is a DWARF expression of another form than those above */
     UNWIND_STOP_UNSUPPORTED,   /* the rule's offsets or registers do not fit a row */
     UNWIND_STOP_CORRUPT,       /* the file's call frame information is broken here */
-    UNWIND_STOP_RULES_FULL,    /* there was no room for the rule */
+    UNWIND_STOP_RULES_FULL,    /* there was no space for the rule */
     UNWIND_STOP_TABLE,         /* the table itself is inconsistent, perhaps replaced meanwhile */
     UNWIND_STOP_COMPAT,        /* a 32-bit process */
     UNWIND_STOP_COUNT

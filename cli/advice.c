@@ -38,9 +38,9 @@ static void replace(struct err *err, const char *from, const char *to)
     if (!at)
         return;
     char rest[ERR_MESSAGE_BYTES];
-    const size_t room = sizeof(err->message) - (size_t)(at - err->message);
+    const size_t space = sizeof(err->message) - (size_t)(at - err->message);
     snprintf(rest, sizeof(rest), "%s", at + strlen(from));
-    snprintf(at, room, "%s%s", to, rest);
+    snprintf(at, space, "%s%s", to, rest);
 }
 
 void advice_translate(struct err *err)

@@ -250,13 +250,13 @@ static enum err_code send_once(struct client *client, const struct client_reques
     http.field_count = count;
     enum err_code code = http_client_send(client->http, &http, response, err);
     if (code == ERR_UNAUTHENTICATED) { /* from the TLS handshake; status 401 is handled below */
-        const size_t length = strlen(err->message), room = sizeof(err->message) - length;
+        const size_t length = strlen(err->message), space = sizeof(err->message) - length;
         if (client->ca_file)
-            snprintf(err->message + length, room,
+            snprintf(err->message + length, space,
                      "; %s does not contain the server's CA: get it with `curl -k %s/ca.crt`",
                      client->ca_file, client->base);
         else
-            snprintf(err->message + length, room,
+            snprintf(err->message + length, space,
                      "; set the server's CA with PERFOLIO_CA_FILE or `perfolio login --ca-file`");
     }
     if (code)

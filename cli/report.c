@@ -186,13 +186,13 @@ static void print_name(const struct cli *cli, const struct report *report,
         append_location(row, &name);
     else
         terminal_append_clean(&file, row->file);
-    int room = terminal->columns - used;
-    room = room < 20 ? 20 : room;
+    int space = terminal->columns - used;
+    space = space < 20 ? 20 : space;
     int width = terminal_width(buf_span(&name));
-    terminal_print_cell(stdout, buf_span(&name), width < room ? width : room);
-    room -= width + 2;
+    terminal_print_cell(stdout, buf_span(&name), width < space ? width : space);
+    space -= width + 2;
     int file_width = terminal_width(buf_span(&file));
-    if (terminal->is_output_terminal && file.size && room >= file_width)
+    if (terminal->is_output_terminal && file.size && space >= file_width)
         printf("  %s%.*s%s", terminal_style(terminal, stdout, STYLE_DIM),
                SPAN_PRINT(buf_span(&file)), terminal_style(terminal, stdout, STYLE_RESET));
     putchar('\n');

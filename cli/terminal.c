@@ -127,13 +127,13 @@ int terminal_width(struct span text)
 void terminal_print_cell(FILE *file, struct span text, int columns)
 {
     bool is_cut = terminal_width(text) > columns;
-    int room = is_cut ? columns - 1 : columns, used = 0;
+    int space = is_cut ? columns - 1 : columns, used = 0;
     while (text.size) {
         uint32_t point;
         bool is_plain;
         const size_t size = plain_text_next(text, &point, &is_plain);
         const int width = is_plain ? point_width(point) : 1;
-        if (used + width > room)
+        if (used + width > space)
             break;
         if (is_plain)
             fwrite(text.data, 1, size, file);
@@ -144,7 +144,7 @@ void terminal_print_cell(FILE *file, struct span text, int columns)
     }
     if (is_cut)
         fputs("…", file);
-    fprintf(file, "%*s", room - used, "");
+    fprintf(file, "%*s", space - used, "");
 }
 
 __attribute__((format(printf, 4, 0))) static void print_line(struct terminal *terminal,
@@ -219,12 +219,12 @@ static bool begin_bar(struct terminal *terminal, uint64_t done, uint64_t total)
 
 static void draw_bar(struct terminal *terminal, const char *what, uint64_t done, uint64_t total)
 {
-    int room = terminal->error_columns - BAR_CELLS - 32;
+    int space = terminal->error_columns - BAR_CELLS - 32;
     fputs("\r\033[K", stderr);
     buf_auto name;
     buf_init(&name, MAX_MESSAGE_BYTES);
     terminal_append_clean(&name, span_of(what, strnlen(what, MAX_MESSAGE_BYTES)));
-    terminal_print_cell(stderr, buf_span(&name), room < 8 ? 8 : room > 30 ? 30 : room);
+    terminal_print_cell(stderr, buf_span(&name), space < 8 ? 8 : space > 30 ? 30 : space);
     if (total) {
         double share = done < total ? (double)done / (double)total : 1;
         int filled = (int)(share * BAR_CELLS);

@@ -4,7 +4,7 @@
  *
  * The quotas are those of JIT names (jit_symbols.h): one process may use half of what is left, the
  * processes of one owner (process_owner) three quarters of what the others leave. A function for
- * which the quota has no room is read on each use, into memory that all processes share. Threads:
+ * which the quota has no space is read on each use, into memory that all processes share. Threads:
  * one.
  */
 #ifndef AGENT_INTERPRETER_CODE_BUDGET_H
@@ -21,7 +21,7 @@ struct code_budget {
     uint64_t max_bytes;
     uint64_t used_bytes;
     struct owner_usage held;
-    struct arena *shared; /* for functions without room; NULL: it was not needed yet */
+    struct arena *shared; /* for functions without space; NULL: it was not needed yet */
 };
 
 /* The quota of one process and its children: how much of the budget they use. Do not move the
@@ -34,7 +34,7 @@ struct code_quota {
 
 void code_budget_init(struct code_budget *budget, uint64_t max_bytes);
 void code_budget_fini(struct code_budget *budget);
-/* An empty arena for a function without room; valid until the next call. */
+/* An empty arena for a function without space; valid until the next call. */
 struct arena *code_budget_shared(struct code_budget *budget);
 
 /* Sets the number of bytes in use. It must be set to 0 before the quota is freed. */

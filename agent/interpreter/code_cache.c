@@ -50,7 +50,7 @@ static void forget_all(struct code_cache *cache)
 }
 
 /* Whether one more function fits. Each part of the cache doubles when it is full. */
-static bool has_room(const struct code_cache *cache)
+static bool has_space(const struct code_cache *cache)
 {
     return cache->count < ENTRIES_MAX && arena_bytes(cache->arena) <= ARENA_MAX_BYTES &&
            code_quota_allows(&cache->quota, 2 * used_bytes(cache) + cache->entry_max_bytes);
@@ -78,9 +78,9 @@ void *code_cache_find(const struct code_cache *cache, uint64_t address)
 
 void *code_cache_put(struct code_cache *cache, uint64_t address)
 {
-    if (!has_room(cache))
+    if (!has_space(cache))
         forget_all(cache);
-    if (!has_room(cache)) {
+    if (!has_space(cache)) {
         cache->into = code_budget_shared(cache->quota.budget);
         return arena_alloc(cache->into, 1, cache->entry_bytes);
     }

@@ -4,8 +4,8 @@
  * Entries have the caller's type (cpython_code.h, ruby_code.h); texts and tables that belong to
  * them are allocated from `into`. Limits: count, bytes, and a quota of the budget of all processes
  * (code_budget.h). If a function exceeds them, the cache first forgets all its entries. If there is
- * still no room, the function is put into the budget's shared memory, which the next function
- * without room overwrites. Threads: one.
+ * still no space, the function is put into the budget's shared memory, which the next function
+ * without space overwrites. Threads: one.
  */
 #ifndef AGENT_INTERPRETER_CODE_CACHE_H
 #define AGENT_INTERPRETER_CODE_CACHE_H

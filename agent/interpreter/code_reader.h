@@ -1,7 +1,7 @@
 /*
  * code_reader: reads the functions of scripts from the memory of a process and caches them.
  * cpython_code.h and ruby_code.h use it and parse the objects of their interpreters. A function is
- * read once, or at each use if the budget has no room for it (code_budget.h).
+ * read once, or at each use if the budget has no space for it (code_budget.h).
  *
  * A function is identified by the address of its code object and by a checksum of some fields of
  * the object (interpreter_check, bpf/interpreter_format.h). The kernel program computed the

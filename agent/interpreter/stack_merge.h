@@ -28,7 +28,7 @@ struct stack_merge {
     const void *context;
 };
 
-/* Fills items, which has room for native_count + frame_count, and returns their number. */
+/* Fills items, which has space for native_count + frame_count, and returns their number. */
 uint32_t stack_merge_frames(const struct stack_merge *merge, uint32_t *items);
 
 #endif

@@ -393,7 +393,7 @@ static bool write_shard(void *context, uint32_t index, uint32_t offset, const vo
     const uint8_t *from = bytes;
     while (size) {
         const uint32_t within = offset % SHARD_WINDOW_BYTES;
-        const size_t room = SHARD_WINDOW_BYTES - within, part = size < room ? size : room;
+        const size_t space = SHARD_WINDOW_BYTES - within, part = size < space ? size : space;
         if (!map_window(program, index, offset - within))
             return false;
         memcpy(program->window.bytes + within, from, part);

@@ -111,7 +111,7 @@ void kernel_program_read(struct kernel_program *program);
 struct kernel_program_counts {
     uint64_t samples; /* all ticks, whether passed to on_sample, tallied or lost */
     uint64_t tallied; /* ticks that were counted in the kernel */
-    uint64_t lost;    /* ticks and off-CPU intervals for which the ring buffer had no room */
+    uint64_t lost;    /* ticks and off-CPU intervals for which the ring buffer had no space */
     uint64_t off_cpu; /* off-CPU intervals that were selected for recording */
     uint64_t refused_off_cpu;
     uint64_t foreign;     /* samples of processes outside of our PID namespace */

@@ -34,7 +34,7 @@ void off_cpu_end(struct off_cpu *off_cpu, const struct sample_event *resume);
  * far as now_ns. The next window gets the time from now_ns on. An interval that is still below
  * min_ns belongs to the next window as a whole, with the time from before now_ns. */
 void off_cpu_cut(struct off_cpu *off_cpu, int64_t now_ns);
-/* The number of intervals for which there was no room. */
+/* The number of intervals for which there was no space. */
 uint64_t off_cpu_refused(const struct off_cpu *off_cpu);
 
 #endif

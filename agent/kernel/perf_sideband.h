@@ -66,7 +66,7 @@ void perf_sideband_stop(struct perf_sideband *band);
 /* Passes all new events up to time_ns to on_event, in the order of time. */
 void perf_sideband_read_until(struct perf_sideband *band, int64_t time_ns);
 
-/* Descriptors to poll for events; ret_fds has room for perf_sideband_fd_count of them. */
+/* Descriptors to poll for events; ret_fds has space for perf_sideband_fd_count of them. */
 uint32_t perf_sideband_fd_count(const struct perf_sideband *band);
 void perf_sideband_fds(const struct perf_sideband *band, int *ret_fds);
 

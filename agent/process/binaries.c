@@ -129,9 +129,9 @@ static bool may_add_after_dropping(const struct binaries *binaries, uint64_t own
                              count_held(binaries, owner, true), 1);
 }
 
-/* Drops unused binaries to make room for a mapped one, the owner's own first. Drops none if that
- * would not make room: an owner at its quota must not cause files of others to be read again. */
-static bool make_room(struct binaries *binaries, uint64_t owner)
+/* Drops unused binaries to make space for a mapped one, the owner's own first. Drops none if that
+ * would not make space: an owner at its quota must not cause files of others to be read again. */
+static bool make_space(struct binaries *binaries, uint64_t owner)
 {
     if (!may_add_after_dropping(binaries, owner))
         return false;
@@ -264,7 +264,8 @@ static uint32_t add_entry(struct binaries *binaries, const char *key,
                           const struct binary_source *source, const struct elf_file *file,
                           const struct stat *status)
 {
-    const uint32_t number = make_room(binaries, source->owner) ? free_entry(binaries) : BINARY_NONE;
+    const uint32_t number =
+        make_space(binaries, source->owner) ? free_entry(binaries) : BINARY_NONE;
     if (number == BINARY_NONE)
         return BINARY_NONE;
     fill_entry(&binaries->entries[number], key, source, file, status);

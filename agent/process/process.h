@@ -28,7 +28,7 @@ struct process_mapping {
     uint64_t file_offset;
     uint32_t binary; /* number in struct binaries; BINARY_NONE: no file */
     bool is_vdso;
-    bool is_refused; /* it has a file, but the table of binaries had no room for it */
+    bool is_refused; /* it has a file, but the table of binaries had no space for it */
 };
 
 struct process {
@@ -76,7 +76,7 @@ struct process {
     bool has_list;
     int64_t published_ns; /* when `list` was published */
     bool is_queued;       /* in the queue of processes to publish */
-    bool is_list_refused; /* there was no room for `list` */
+    bool is_list_refused; /* there was no space for `list` */
     bool is_retry_queued; /* in the queue of processes to publish again within a second */
     struct process *next_queued;
 };

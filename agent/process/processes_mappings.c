@@ -23,7 +23,7 @@ void processes_drop_mappings(struct processes *processes, struct process *proces
     process->program = BINARY_NONE;
 }
 
-/* Counts mappings without room. Their addresses are not kept, so a mapping that is reported again
+/* Counts mappings without space. Their addresses are not kept, so a mapping that is reported again
  * cannot be recognised. Only the excess over the largest number since the program began is counted,
  * so that repeated reports of the same mappings count once. */
 static void count_left_out(struct processes *processes, struct process *process, uint32_t count)

@@ -5,7 +5,7 @@
  * Each window in which none of these processes was sampled extends their idle time. An idle time is
  * reported when it ends (one of them was sampled, all have ended, or the clock was set), and at the
  * latest after six windows or a minute. So a process that stays idle costs a sixth of a profile per
- * window. The number of idle times is bounded: the caller reports those without room itself.
+ * window. The number of idle times is bounded: the caller reports those without space itself.
  * Threads: one.
  */
 #ifndef AGENT_PROFILE_IDLE_TIMES_H
@@ -34,7 +34,7 @@ void idle_times_destroy(struct idle_times *times); /* NULL is a no-op */
 
 /* Adds a window in which the processes with these labels were idle. key, labels, owner and
  * process_id are copied; begin_ns and end_ns are those of the window. May be called several times
- * for equal labels. False: there is no room; the caller reports this idle time itself. */
+ * for equal labels. False: there is no space; the caller reports this idle time itself. */
 bool idle_times_add(struct idle_times *times, const struct idle_time *window);
 
 /* To be called after the idle processes of a window have been added. Calls report for each idle

@@ -27,7 +27,8 @@ void window_builder_set_owner(struct window_builder *builder, uint64_t owner, ui
 {
     builder->owner = owner;
     builder->process_id = process_id;
-    builder->owner_has_room = !builder->is_charged || window_quota_has_room(&builder->quota, owner);
+    builder->owner_has_space =
+        !builder->is_charged || window_quota_has_space(&builder->quota, owner);
     builder->before = profile_builder_count(builder->profile);
 }
 
@@ -90,13 +91,13 @@ uint32_t window_builder_left_out_location(struct window_builder *builder)
     return profile_builder_location(builder->profile, &location, &line, 1);
 }
 
-/* A frozen profile_builder still finds the entries that exist, so an owner without room keeps those
- * locations and functions that are in the window already. */
+/* A frozen profile_builder still finds the entries that exist, so an owner without space keeps
+ * those locations and functions that are in the window already. */
 uint32_t window_builder_location(struct window_builder *builder,
                                  const struct profile_location *location,
                                  const struct profile_line *line)
 {
-    profile_builder_freeze(builder->profile, !builder->owner_has_room);
+    profile_builder_freeze(builder->profile, !builder->owner_has_space);
     const uint32_t number =
         profile_builder_location(builder->profile, location, line, line ? 1 : 0);
     profile_builder_freeze(builder->profile, false);
@@ -106,14 +107,14 @@ uint32_t window_builder_location(struct window_builder *builder,
 static struct profile_line function_line(struct window_builder *builder,
                                          const struct profile_function *function, uint32_t line)
 {
-    profile_builder_freeze(builder->profile, !builder->owner_has_room);
+    profile_builder_freeze(builder->profile, !builder->owner_has_space);
     const uint32_t number = profile_builder_function(builder->profile, function);
     profile_builder_freeze(builder->profile, false);
     return number != PROFILE_NONE ? (struct profile_line){.function = number, .line = line}
                                   : left_out_line(builder);
 }
 
-/* A function whose name has no room has no file or line either: all such functions are one. */
+/* A function whose name has no space has no file or line either: all such functions are one. */
 struct profile_line window_builder_line(struct window_builder *builder,
                                         const struct interpreter_name *name)
 {

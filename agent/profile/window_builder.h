@@ -37,11 +37,11 @@ struct window_builder {
     window_left_out *on_left_out; /* may be NULL */
     void *context;
 
-    /* The rest is the module's own; owner_has_room may be read. */
+    /* The rest is the module's own; owner_has_space may be read. */
     struct window_quota quota;
     uint64_t owner;
     uint32_t process_id;
-    bool owner_has_room; /* otherwise nothing new is added for the owner */
+    bool owner_has_space; /* otherwise nothing new is added for the owner */
     struct profile_builder_counts before;
 };
 

@@ -117,7 +117,7 @@ static uint32_t unnamed_location(struct window_code *code, const struct process 
         map_bytes_find(&code->unnamed_indexes, span_of(&unnamed, sizeof(unnamed)));
     if (known != MAP_ABSENT)
         return code->unnamed_locations[known];
-    return code->unnamed_count < UNNAMED_MAX && code->builder->owner_has_room
+    return code->unnamed_count < UNNAMED_MAX && code->builder->owner_has_space
                ? keep_unnamed(code, &unnamed, &symbol)
                : location_of(code, &symbol, 0);
 }

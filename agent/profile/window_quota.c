@@ -27,8 +27,8 @@ static struct window_quota_account *find_account(struct window_quota *quota, uin
 }
 
 /* Charges without a check may have made either sum larger than its limit. */
-static bool has_room(const struct window_quota *quota, const struct window_quota_account *account,
-                     size_t bytes)
+static bool has_space(const struct window_quota *quota, const struct window_quota_account *account,
+                      size_t bytes)
 {
     const uint64_t used_by_others = quota->used_bytes - account->used_bytes;
     return used_by_others < WINDOW_QUOTA_MAX_BYTES &&
@@ -38,7 +38,7 @@ static bool has_room(const struct window_quota *quota, const struct window_quota
 bool window_quota_take(struct window_quota *quota, uint64_t owner, size_t bytes, bool *ret_is_first)
 {
     struct window_quota_account *account = find_account(quota, owner);
-    if (!has_room(quota, account, bytes)) {
+    if (!has_space(quota, account, bytes)) {
         *ret_is_first = !account->is_refused;
         account->is_refused = true;
         return false;
@@ -54,9 +54,9 @@ void window_quota_charge(struct window_quota *quota, uint64_t owner, size_t byte
     quota->used_bytes += bytes;
 }
 
-bool window_quota_has_room(struct window_quota *quota, uint64_t owner)
+bool window_quota_has_space(struct window_quota *quota, uint64_t owner)
 {
-    return has_room(quota, find_account(quota, owner), 1);
+    return has_space(quota, find_account(quota, owner), 1);
 }
 
 bool window_quota_is_full(const struct window_quota *quota)

@@ -1,6 +1,6 @@
 /*
  * window_quota: limits how much each owner (process_owner) adds to a window, in bytes of the batch
- * that the window becomes, so that the batch stays small enough to be sent and has room for what
+ * that the window becomes, so that the batch stays small enough to be sent and has space for what
  * other owners add.
  *
  * An owner may use half of what the others have left of WINDOW_QUOTA_MAX_BYTES. If owners one after
@@ -36,7 +36,7 @@ bool window_quota_take(struct window_quota *quota, uint64_t owner, size_t bytes,
 /* Counts bytes that were added without a check; the owner may exceed its quota by them. */
 void window_quota_charge(struct window_quota *quota, uint64_t owner, size_t bytes);
 /* Whether the owner may add one byte more. */
-bool window_quota_has_room(struct window_quota *quota, uint64_t owner);
+bool window_quota_has_space(struct window_quota *quota, uint64_t owner);
 /* Whether three quarters are used, so that little is left for owners that follow. */
 bool window_quota_is_full(const struct window_quota *quota);
 

@@ -27,7 +27,7 @@ struct window_resources {
     uint32_t count;
     uint32_t capacity;
     uint32_t idle_types;      /* initial otlp_resource.idle_types of a new resource */
-    uint32_t left_out;        /* the resource of processes without room; PROFILE_NONE: none yet */
+    uint32_t left_out;        /* the resource of processes without space; PROFILE_NONE: none yet */
     struct map_bytes numbers; /* from the key of labels to the index in list */
 };
 

@@ -179,7 +179,7 @@ static uint32_t binary_location(struct window_stack *stack, const struct process
     uint32_t location = map_u64_find(&stack->binary_locations, key);
     if (location != MAP_ABSENT)
         return location;
-    if (!stack->builder->owner_has_room)
+    if (!stack->builder->owner_has_space)
         return window_builder_left_out_location(stack->builder);
     const struct profile_location added = {.address = elf_address,
                                            .mapping = window_stack_mapping(stack, mapping)};
@@ -253,7 +253,7 @@ static uint32_t interpreted_location(struct window_stack *stack, const struct pr
     if (known != MAP_ABSENT)
         return known - 1;
     const uint32_t location = add_interpreted_location(stack, process, frame);
-    if (!stack->builder->owner_has_room)
+    if (!stack->builder->owner_has_space)
         return location;
     struct interpreted_key *kept = arena_new(stack->arena, struct interpreted_key, 1);
     *kept = key;

@@ -236,7 +236,7 @@ static uint64_t remaining(uint64_t bytes, uint64_t taken)
 }
 
 /* How much memory one of the two files of this process may take if the other has bytes_of_other. */
-static uint64_t room_beside(const struct jit_symbols *names, uint64_t bytes_of_other)
+static uint64_t space_beside(const struct jit_symbols *names, uint64_t bytes_of_other)
 {
     const uint64_t max_bytes = names->budget->max_bytes;
     const uint64_t held = names->owner->used_bytes - names->used_bytes; /* by its other processes */
@@ -253,7 +253,7 @@ static bool read_jitdump(struct jit_symbols *names)
         return true;
     fd_auto fd = open_file(names, names->jitdump_path, &bytes);
     return fd < 0 || jitdump_read(names->jitdump, fd, bytes,
-                                  room_beside(names, perf_map_bytes(names->perf_map)));
+                                  space_beside(names, perf_map_bytes(names->perf_map)));
 }
 
 static bool read_perf_map(struct jit_symbols *names)
@@ -263,7 +263,7 @@ static bool read_perf_map(struct jit_symbols *names)
     snprintf(path, sizeof(path), "/tmp/perf-%" PRIu64 ".map", names->own_number);
     fd_auto fd = open_file(names, path, &bytes);
     return fd < 0 || perf_map_read(names->perf_map, fd, bytes,
-                                   room_beside(names, jitdump_bytes(names->jitdump)));
+                                   space_beside(names, jitdump_bytes(names->jitdump)));
 }
 
 static void read_both(struct jit_symbols *names)

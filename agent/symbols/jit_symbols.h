@@ -48,7 +48,7 @@ void jit_symbols_release(struct jit_symbols *names);             /* NULL is a no
  * next read. False: the address has no name yet. */
 bool jit_symbols_look_up(const struct jit_symbols *names, uint64_t address,
                          struct jitdump_location *ret_location);
-/* Whether names were left out for lack of room. */
+/* Whether names were left out for lack of space. */
 bool jit_symbols_are_cut(const struct jit_symbols *names);
 /* Whether the files may be read again for code that was seen at now_ns (monotonic): the last read
  * of this process was at least a second before, and the limits of time allow it. */

@@ -152,7 +152,7 @@ static struct span text_of(const struct jitdump *dump, struct text text)
 
 /* Whether the memory limit allows more_bytes. Called before anything grows, because one record can
  * double an array. If the limit does not allow them, nothing is read any more. */
-static bool has_room(struct jitdump *dump, uint64_t more_bytes)
+static bool has_space(struct jitdump *dump, uint64_t more_bytes)
 {
     const uint64_t bytes = jitdump_bytes(dump);
     dump->is_full |= bytes > dump->max_bytes || more_bytes > dump->max_bytes - bytes;
@@ -165,20 +165,20 @@ static struct text keep_text(struct jitdump *dump, struct span text)
     const size_t capacity = dump->text.capacity, left = capacity - dump->text.size;
     /* A buf grows by half, or by the size of the addition, and a little more. */
     if (!is_text(text) ||
-        (text.size > left && !has_room(dump, capacity + 2 * text.size + TEXT_MIN_BYTES)))
+        (text.size > left && !has_space(dump, capacity + 2 * text.size + TEXT_MIN_BYTES)))
         return (struct text){0};
     buf_append_span(&dump->text, text);
     dump->is_full |= buf_failed(&dump->text);
     return buf_failed(&dump->text) ? (struct text){0} : kept;
 }
 
-/* False: there is no room. */
+/* False: there is no space. */
 static bool grow_functions(struct jitdump *dump)
 {
     const uint32_t grown = dump->capacity ? 2 * dump->capacity : CAPACITY_MIN;
     const uint64_t bytes =
         sizeof(*dump->functions) + sizeof(*dump->by_start) + sizeof(*dump->newest);
-    if (!has_room(dump, (grown - dump->capacity) * bytes))
+    if (!has_space(dump, (grown - dump->capacity) * bytes))
         return false;
     dump->capacity = grown;
     dump->functions = mem_resize(dump->functions, grown, sizeof(*dump->functions));
@@ -189,11 +189,11 @@ static bool grow_functions(struct jitdump *dump)
 
 /* Whether the memory limit allows one more number of a function. The map doubles when three
  * quarters of it are used. */
-static bool has_room_for_code(struct jitdump *dump)
+static bool has_space_for_code(struct jitdump *dump)
 {
     const uint64_t bytes = (uint64_t)dump->codes.capacity * sizeof(*dump->codes.slots);
     return dump->codes.count < dump->codes.capacity / 4 * 3 ||
-           has_room(dump, bytes + CODES_MIN_BYTES);
+           has_space(dump, bytes + CODES_MIN_BYTES);
 }
 
 static void add_function(struct jitdump *dump, const struct function *function)
@@ -204,7 +204,7 @@ static void add_function(struct jitdump *dump, const struct function *function)
         dump->is_full = true;
         return;
     }
-    if ((dump->count == dump->capacity && !grow_functions(dump)) || !has_room_for_code(dump))
+    if ((dump->count == dump->capacity && !grow_functions(dump)) || !has_space_for_code(dump))
         return;
     dump->newest[map_u64_add(&dump->codes, function->index, dump->codes.count)] = dump->count;
     dump->functions[dump->count++] = *function;
@@ -240,11 +240,11 @@ static void take_move(struct jitdump *dump, struct span body)
     add_function(dump, &moved);
 }
 
-/* False: there is no room. */
+/* False: there is no space. */
 static bool grow_lines(struct jitdump *dump)
 {
     const uint32_t grown = dump->line_capacity ? 2 * dump->line_capacity : CAPACITY_MIN;
-    if (!has_room(dump, (uint64_t)(grown - dump->line_capacity) * sizeof(*dump->lines)))
+    if (!has_space(dump, (uint64_t)(grown - dump->line_capacity) * sizeof(*dump->lines)))
         return false;
     dump->line_capacity = grown;
     dump->lines = mem_resize(dump->lines, grown, sizeof(*dump->lines));
@@ -391,7 +391,7 @@ bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t ma
     const int64_t end_ns = clock_monotonic_ns() + READ_MAX_MS * CLOCK_NS_PER_MS;
     dump->has_more = false;
     dump->max_bytes = max_bytes;
-    if (dump->is_broken || dump->is_full || file_bytes <= dump->offset || !has_room(dump, 1))
+    if (dump->is_broken || dump->is_full || file_bytes <= dump->offset || !has_space(dump, 1))
         return !dump->is_full;
     file_window_init(&window, fd, file_bytes);
     if (dump->offset || take_header(dump, &window)) {

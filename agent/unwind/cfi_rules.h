@@ -37,7 +37,7 @@ struct cfi_rules {
 void cfi_rules_init(struct cfi_rules *rules, uint32_t limit);
 void cfi_rules_fini(struct cfi_rules *rules);
 
-/* Returns the number of the rule; adds the rule if it is new. UNWIND_RULE_FULL: there is no room.
+/* Returns the number of the rule; adds the rule if it is new. UNWIND_RULE_FULL: there is no space.
  */
 uint32_t cfi_rules_add(struct cfi_rules *rules, const struct cfi_rule *rule);
 

@@ -26,7 +26,7 @@ enum { FREE_RANGES_NONE = -1 };
 void free_ranges_init(struct free_ranges *ranges, uint32_t size);
 void free_ranges_fini(struct free_ranges *ranges);
 
-/* Allocates size > 0 consecutive numbers and returns the first; FREE_RANGES_NONE: no room. */
+/* Allocates size > 0 consecutive numbers and returns the first; FREE_RANGES_NONE: no space. */
 int64_t free_ranges_take(struct free_ranges *ranges, uint32_t size);
 /* Frees an allocated range or a part of one. */
 void free_ranges_give(struct free_ranges *ranges, uint32_t start, uint32_t size);

@@ -126,7 +126,7 @@ static void print_text(struct printer *printer, const char *path)
     fprintf(printer->out, "table: %u rows, %u rules, %" PRIu64 " bytes", facts->row_count,
             facts->rule_count, facts->bytes);
     if (facts->left_out_count)
-        fprintf(printer->out, ", %u left out for want of room", facts->left_out_count);
+        fprintf(printer->out, ", %u left out for want of space", facts->left_out_count);
     fputs("\nproblems: ", printer->out);
     print_problems(printer);
     fputs("\nrows that stop: ", printer->out);

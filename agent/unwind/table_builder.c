@@ -33,11 +33,11 @@ enum {
  *   -------  -----------------------------------------------------  ----------------------------
  *   UNKNOWN  request: before the retry time (may_try)              UNKNOWN
  *            request: the file does not open                       UNKNOWN, failures + 1
- *            request: no room for its chunks, or above the quota   UNKNOWN, failures + 1, refused
+ *            request: no space for its chunks, or above the quota  UNKNOWN, failures + 1, refused
  *            request: no call frame information                    NONE
  *            request: its chunks are reserved                      PLANNED, holds fd
  *   PLANNED  build_planned: paused, or the agent is about to stop   PLANNED
- *            build_planned: no room for the rows                    UNKNOWN, failures + 1, refused;
+ *            build_planned: no space for the rows                   UNKNOWN, failures + 1, refused;
  *                                                                   the chunks stay reserved
  *            build_planned: the file turns out to be unreadable     NONE; the chunks stay reserved
  *            build_planned: filled                                  READY; refused if rules or
@@ -46,7 +46,7 @@ enum {
  *                                                                   READY if the file does not open
  *   NONE     -                                                      NONE
  *   any      the number has another binary (serial) by now          UNKNOWN, chunks removed
- *            sweep: unmapped for 60 s (5 s if room is short)        UNKNOWN, chunks removed
+ *            sweep: unmapped for 60 s (5 s if space is short)       UNKNOWN, chunks removed
  *
  * The retry time doubles with each failure from 0.1 s to 6.4 s, or to 51.2 s once the table was
  * refused.
@@ -68,7 +68,7 @@ enum { RETRY_DOUBLINGS_MAX = 6, REFUSED_DOUBLINGS_MAX = 9, FAILURES_MAX = 10 };
  */
 #define ENDING_NS (CLOCK_NS_PER_S / 2)
 /* Unused tables are kept because programs are often started again. The shorter time applies while
- * room is short; it is still longer than the second after which a process whose mapping list may
+ * space is short; it is still longer than the second after which a process whose mapping list may
  * refer to the table is published again. */
 #define KEPT_UNUSED_NS (60 * CLOCK_NS_PER_S)
 #define KEPT_UNUSED_SHORT_NS (5 * CLOCK_NS_PER_S)
@@ -82,7 +82,7 @@ struct table {
     int64_t failed_ns; /* time of the last failure */
     uint32_t failures;
     uint64_t owner;  /* the quota (fair_quota.h) that its chunks count against; 0: none */
-    bool is_refused; /* there was no room for all of it; counted once */
+    bool is_refused; /* there was no space for all of it; counted once */
 };
 
 struct table_builder {
@@ -93,8 +93,8 @@ struct table_builder {
     uint32_t planned[PLANNED_MAX]; /* binaries of planned tables, in the order of building */
     uint32_t planned_count;
     struct table vdso;
-    bool is_paused;     /* too little memory to build tables */
-    bool is_room_short; /* something had no room since the last sweep */
+    bool is_paused;      /* too little memory to build tables */
+    bool is_space_short; /* something had no space since the last sweep */
     uint64_t refused;
     uint64_t failed;
     struct table_builder_host host;
@@ -165,8 +165,8 @@ static void plan_table(struct table_builder *builder, uint64_t owner, int fd, co
         return;
     }
     os_close(fd);
-    if (code == ERR_LIMIT) { /* there may be room later */
-        builder->is_room_short = true;
+    if (code == ERR_LIMIT) { /* there may be space later */
+        builder->is_space_short = true;
         note_refusal(builder, table, path);
         note_failure(table);
         return;
@@ -187,7 +187,7 @@ static bool must_end(void *context)
 }
 
 /* Builds a planned table in its reserved chunks, so that all mapping lists that refer to them have
- * it. Handles: ERR_LIMIT (no room; the state and the file stay as they are). */
+ * it. Handles: ERR_LIMIT (no space; the state and the file stay as they are). */
 static enum err_code build_table(struct table_builder *builder, const char *path,
                                  struct table *table)
 {
@@ -259,7 +259,7 @@ static bool build_planned(struct table_builder *builder, uint32_t number)
         os_close(table->fd);
         table->fd = -1;
         table->state = TABLE_UNKNOWN;
-        builder->is_room_short = true;
+        builder->is_space_short = true;
         note_failure(table);
     }
     return true;
@@ -309,7 +309,7 @@ static void open_and_plan(struct table_builder *builder, struct process *process
 static bool may_improve(const struct table_builder *builder, const struct table *table,
                         enum unwind_rules_state rules)
 {
-    const bool are_rules_missing = rules == UNWIND_RULES_NO_ROOM || rules == UNWIND_RULES_FIT_NOW;
+    const bool are_rules_missing = rules == UNWIND_RULES_NO_SPACE || rules == UNWIND_RULES_FIT_NOW;
     switch (table->state) {
     case TABLE_UNKNOWN:
         return table->is_refused || table->failures < FAILURES_MAX;
@@ -337,7 +337,7 @@ const struct unwind_table_ref *table_builder_request(struct table_builder *build
     if (table->state == TABLE_UNKNOWN ||
         (table->state == TABLE_READY && rules == UNWIND_RULES_FIT_NOW))
         open_and_plan(builder, process, mapping, table);
-    builder->is_room_short |= rules == UNWIND_RULES_NO_ROOM;
+    builder->is_space_short |= rules == UNWIND_RULES_NO_SPACE;
     *needs_retry |= may_improve(builder, table, rules) && binary->file.segment_count > 0;
     return &table->ref;
 }
@@ -391,7 +391,7 @@ void table_builder_build_process(struct table_builder *builder, const struct pro
 
 void table_builder_sweep(struct table_builder *builder, int64_t now_ns)
 {
-    const bool is_short = builder->is_room_short || unwind_maps_is_counted(builder->maps);
+    const bool is_short = builder->is_space_short || unwind_maps_is_counted(builder->maps);
     const int64_t kept_ns = is_short ? KEPT_UNUSED_SHORT_NS : KEPT_UNUSED_NS;
     for (uint32_t i = 0; i < builder->table_count; i++) {
         const struct table *table = &builder->tables[i];
@@ -401,7 +401,7 @@ void table_builder_sweep(struct table_builder *builder, int64_t now_ns)
         if (unused_ns && now_ns - unused_ns > kept_ns)
             drop_table(builder, i);
     }
-    builder->is_room_short = false;
+    builder->is_space_short = false;
 }
 
 void table_builder_pause(struct table_builder *builder, bool is_paused)

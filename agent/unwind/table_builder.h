@@ -3,8 +3,8 @@
  * build is tried again.
  *
  * A table is planned first: its chunks (unwind_maps) are reserved, so that the mappings of a
- * process can refer to them. Its rows follow later, one table at a time. A build that found no room
- * or could not open the file is tried again after a time that doubles with each failure;
+ * process can refer to them. Its rows follow later, one table at a time. A build that found no
+ * space or could not open the file is tried again after a time that doubles with each failure;
  * table_builder.c has the table of states.
  *
  * Threads: one.
@@ -23,7 +23,7 @@ struct unwind_maps;
 struct unwind_table_ref;
 
 struct table_builder_host {
-    /* There was no room, or no time, for the whole table of a file; called once per file. May be
+    /* There was no space, or no time, for the whole table of a file; called once per file. May be
      * NULL. */
     void (*on_refusal)(void *context, const char *path);
     /* Whether the agent is about to stop: 0.5 s later no more tables are built. May be NULL. */
@@ -34,7 +34,7 @@ struct table_builder_host {
 struct table_builder_counts {
     uint32_t ready;
     uint64_t failed;  /* binaries without call frame information */
-    uint64_t refused; /* tables without room, or not built for lack of memory; each once */
+    uint64_t refused; /* tables without space, or not built for lack of memory; each once */
 };
 
 /* Builds the table of the vDSO too. The arguments are borrowed and outlive the builder. */

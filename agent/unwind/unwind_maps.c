@@ -5,8 +5,8 @@
  *                         unwinder uses frame pointers
  *   unwind_maps_fill      rows and rules are written, then each chunk is published by its
  *                         group_count
- *   unwind_maps_fill      again, if rules had no room: the new rows are published, the old rows and
- *                         the uses of their rules go to the list `removed`
+ *   unwind_maps_fill      again, if rules had no space: the new rows are published, the old rows
+ *                         and the uses of their rules go to the list `removed`
  *   remove_table          the chunks, with rows and rules, go to `removed`
  *   unwind_maps_reclaim   data that has been in `removed` for UNWIND_GRACE_NS is freed
  *
@@ -45,7 +45,7 @@ struct holding {
 struct rule_uses {
     uint16_t *records; /* [count] */
     uint32_t count;
-    uint32_t missing;       /* number of records of the rules that had no room */
+    uint32_t missing;       /* number of records of the rules that had no space */
     uint32_t missing_pairs; /* number of those rules that take two records */
 };
 
@@ -197,7 +197,7 @@ static bool take_from(struct shard *shard, uint64_t bytes, uint32_t *ret_offset)
     return true;
 }
 
-/* Allocates bytes, at most a shard; creates a shard if all others are full. False: no room. */
+/* Allocates bytes, at most a shard; creates a shard if all others are full. False: no space. */
 static bool take_bytes(struct unwind_maps *maps, uint64_t bytes, uint32_t *ret_shard,
                        uint32_t *ret_offset)
 {
@@ -342,10 +342,10 @@ static void free_rows(struct unwind_maps *maps, const struct unwind_chunk *chunk
     }
 }
 
-static enum err_code refuse_room(struct unwind_maps *maps, const char *what, struct err *err)
+static enum err_code refuse_space(struct unwind_maps *maps, const char *what, struct err *err)
 {
     maps->refused_count++;
-    return err_set(err, ERR_LIMIT, "there is no room for %s: %u shards of 4 MiB are in use", what,
+    return err_set(err, ERR_LIMIT, "there is no space for %s: %u shards of 4 MiB are in use", what,
                    maps->shard_count);
 }
 
@@ -355,7 +355,7 @@ enum err_code unwind_maps_reserve(struct unwind_maps *maps, uint64_t owner, uint
 {
     const int64_t first = free_ranges_take(&maps->chunks, chunk_count);
     if (first == FREE_RANGES_NONE)
-        return refuse_room(maps, "the chunks of a table", err);
+        return refuse_space(maps, "the chunks of a table", err);
     memset(&maps->memory.chunks[first], 0, chunk_count * sizeof maps->memory.chunks[0]);
     maps->holdings[first] = (struct holding){.owner = owner};
     *ret_ref = (struct unwind_table_ref){start, (uint32_t)first, (uint16_t)chunk_count};
@@ -372,7 +372,7 @@ static void publish_chunk(struct unwind_chunk *to, const struct unwind_chunk *fr
     __atomic_store_n(&to->group_count, from->group_count, __ATOMIC_RELEASE);
 }
 
-/* Adds the rules of a table and finds their records; rows whose rule has no room get
+/* Adds the rules of a table and finds their records; rows whose rule has no space get
  * UNWIND_RULE_FULL. */
 static struct rule_uses add_rules(struct unwind_maps *maps, uint64_t owner,
                                   const struct unwind_table *table, uint16_t *ret_records)
@@ -462,11 +462,11 @@ enum err_code unwind_maps_fill(struct unwind_maps *maps, const struct unwind_tab
     const uint64_t bytes = rows_bytes(table);
     const bool is_counted = is_counted_with(maps, bytes);
     if (!may_take(maps, holding->owner, bytes, holding->bytes))
-        return refuse_room(maps, "a table of this size of this owner", err);
+        return refuse_space(maps, "a table of this size of this owner", err);
     struct rule_uses uses = add_rules(maps, holding->owner, table, records);
     if (!copy_chunks(maps, table, records, chunks)) {
         free_rules(maps, &uses);
-        return refuse_room(maps, "a table", err);
+        return refuse_space(maps, "a table", err);
     }
     remove_old_content(maps, ref, now_ns);
     maps->uses[ref->first_chunk] = uses;
@@ -489,7 +489,7 @@ enum unwind_rules_state unwind_maps_rules_state(const struct unwind_maps *maps,
     const uint64_t owner = maps->holdings[ref->first_chunk].owner;
     return uses->missing > unwind_rules_quota(maps->rules, owner).left ||
                    uses->missing_pairs > unwind_rules_pairs(maps->rules)
-               ? UNWIND_RULES_NO_ROOM
+               ? UNWIND_RULES_NO_SPACE
                : UNWIND_RULES_FIT_NOW;
 }
 
@@ -542,14 +542,14 @@ enum err_code unwind_maps_put_mappings(struct unwind_maps *maps, uint64_t owner,
     if (count) {
         if (!may_take(maps, owner, list_bytes(count), list_bytes(dropped)) ||
             !take_bytes(maps, list_bytes(count), &list.shard, &list.offset))
-            return refuse_room(maps, "the mappings of a process", err);
+            return refuse_space(maps, "the mappings of a process", err);
         const uint32_t mappings_offset = list.offset + count * (uint32_t)sizeof *starts;
         /* The unwinder sees the whole list: the kernel updates its map with a store-release. */
         if (!write_bytes(maps, list.shard, list.offset, starts, count * sizeof *starts) ||
             !write_bytes(maps, list.shard, mappings_offset, mappings, count * sizeof *mappings)) {
             free_ranges_give(&maps->shards[list.shard].ranges, list.offset,
                              round_up(list_bytes(count)));
-            return refuse_room(maps, "the mappings of a process", err);
+            return refuse_space(maps, "the mappings of a process", err);
         }
     }
     owner_usage_add(&maps->held, owner, list_bytes(count));

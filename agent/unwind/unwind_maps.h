@@ -41,17 +41,17 @@ struct unwind_table_ref {
  * Reserves the chunks of a table with that start and number of chunks (unwind_table_plan). Until
  * they are filled, the code of the table is unwound by frame pointers; mapping lists that refer to
  * them use the table from then on. The rows will count against the owner. Handles: ERR_LIMIT (no
- * room; counted as refused).
+ * space; counted as refused).
  */
 enum err_code unwind_maps_reserve(struct unwind_maps *maps, uint64_t owner, uint64_t start,
                                   uint32_t chunk_count, struct unwind_table_ref *ret_ref,
                                   struct err *err) MUST_USE;
 /*
  * Copies a table to its reserved chunks; `table` stays with the caller. On failure the chunks are
- * unchanged. Rows whose rules had no room end a stack with UNWIND_STOP_RULES_FULL. Only if there
+ * unchanged. Rows whose rules had no space end a stack with UNWIND_STOP_RULES_FULL. Only if there
  * are such rows, the chunks may be filled once more. Mapping lists that refer to the chunks have to
  * be put again afterwards, because the unwinder remembers rules by mapping list. Handles: ERR_LIMIT
- * (no room for the rows, or above the owner's quota; counted as refused), ERR_INVALID (the table
+ * (no space for the rows, or above the owner's quota; counted as refused), ERR_INVALID (the table
  * differs from the plan).
  */
 enum err_code unwind_maps_fill(struct unwind_maps *maps, const struct unwind_table_ref *ref,
@@ -61,8 +61,8 @@ enum err_code unwind_maps_fill(struct unwind_maps *maps, const struct unwind_tab
 /* Whether the rules of a filled table are all there. */
 enum unwind_rules_state {
     UNWIND_RULES_COMPLETE,
-    UNWIND_RULES_FIT_NOW,  /* rules are missing, and there is room for them now */
-    UNWIND_RULES_NO_ROOM,  /* rules are missing, and there is no room for them yet */
+    UNWIND_RULES_FIT_NOW,  /* rules are missing, and there is space for them now */
+    UNWIND_RULES_NO_SPACE, /* rules are missing, and there is no space for them yet */
     UNWIND_RULES_TOO_MANY, /* rules are missing: more than one table may have */
 };
 enum unwind_rules_state unwind_maps_rules_state(const struct unwind_maps *maps,
@@ -80,7 +80,7 @@ bool unwind_maps_is_counted(const struct unwind_maps *maps);
 /*
  * Copies the executable mappings of a process: starts ascending, no overlap. dropped: the number of
  * mappings in the owner's list that the new list replaces; these do not count against the quota.
- * Handles: ERR_LIMIT (no room, or above the owner's quota), ERR_TOO_LARGE (more than
+ * Handles: ERR_LIMIT (no space, or above the owner's quota), ERR_TOO_LARGE (more than
  * UNWIND_MAPPINGS_MAX).
  */
 enum err_code unwind_maps_put_mappings(struct unwind_maps *maps, uint64_t owner, uint32_t dropped,
@@ -100,7 +100,7 @@ struct unwind_maps_stats {
     uint32_t shard_count;
     uint32_t chunk_count;
     uint32_t rule_count;
-    uint32_t refused_count; /* tables and mapping lists without room */
+    uint32_t refused_count; /* tables and mapping lists without space */
     uint64_t shard_bytes;   /* size of all shards */
     uint64_t used_bytes;    /* bytes in use, including removed ones that are not free yet */
     uint64_t waiting_bytes; /* removed bytes that are not free yet */

@@ -17,7 +17,7 @@
  *   ------------  ------------------------------------------------  ----------------------------
  *   idle          unwind_publisher_enqueue: mappings have changed   queued
  *   queued        must_pause: many mappings, published just before  retry queued
- *                 publish: no room for the mapping list, or a       retry queued
+ *                 publish: no space for the mapping list, or a      retry queued
  *                   table of a process that still runs may improve
  *                 publish: otherwise                                idle
  *   retry queued  unwind_publisher_enqueue                          queued

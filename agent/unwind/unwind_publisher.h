@@ -7,11 +7,11 @@
  * A process is published before its missing tables are built: its mapping list refers to the
  * reserved chunks of each such table. Code of common libraries, whose tables exist, can therefore
  * be unwound from the program's first sample on, also while the table of a large new library is
- * being built. Code without a table (not built yet, JIT code, no room, an unreadable file) is
+ * being built. Code without a table (not built yet, JIT code, no space, an unreadable file) is
  * unwound by frame pointers.
  *
  * A process is published again a second later while one of its tables may still improve or there
- * was no room for it; unwind_publisher.c has the table of states. table_builder decides which
+ * was no space for it; unwind_publisher.c has the table of states. table_builder decides which
  * tables are built and when a failed build is tried again. Threads: one.
  */
 #ifndef AGENT_UNWIND_UNWIND_PUBLISHER_H
@@ -33,8 +33,8 @@ struct unwind_publisher_counts {
     uint64_t failed_tables;  /* binaries without call frame information */
     uint64_t table_bytes;    /* size of all table rows and mapping lists */
     uint64_t shard_bytes;    /* memory of the shards that contain rows and mapping lists */
-    uint64_t refused;        /* processes for which there was no room, each once */
-    uint64_t refused_tables; /* tables without room, or not built for lack of memory; each once */
+    uint64_t refused;        /* processes for which there was no space, each once */
+    uint64_t refused_tables; /* tables without space, or not built for lack of memory; each once */
 };
 
 /* program NULL: the unwinder is user_unwinder in this process, which reads `memory` and the mapping

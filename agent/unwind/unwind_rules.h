@@ -8,8 +8,8 @@
  *
  * Limits: a table may add rules for an eighth of the free records. Once half of the records are
  * used, an eighth of the free ones is also the limit for all that one owner (fair_quota.h) adds
- * from then on, so that the files of one user leave room for others. On a Debian system no file has
- * more than 585 rules, and all files together have 5,270. A rule counts for the owner who first
+ * from then on, so that the files of one user leave space for others. On a Debian system no file
+ * has more than 585 rules, and all files together have 5,270. A rule counts for the owner who first
  * added it, as long as any table uses it. Threads: one.
  */
 #ifndef AGENT_UNWIND_UNWIND_RULES_H

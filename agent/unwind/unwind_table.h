@@ -35,7 +35,7 @@ struct unwind_table_facts {
     uint32_t row_count;
     uint32_t rule_count;
     uint32_t chunk_count;
-    uint32_t left_out_count;               /* functions or rows without room */
+    uint32_t left_out_count;               /* functions or rows without space */
     uint64_t bytes;                        /* size of rows and index */
     uint32_t stop_rows[UNWIND_STOP_COUNT]; /* rows that stop, by reason */
 };

@@ -74,7 +74,7 @@ static void forget(struct spool *spool, const struct spool_batch *batch)
     }
 }
 
-static void make_room(struct spool *spool, uint64_t bytes)
+static void make_space(struct spool *spool, uint64_t bytes)
 {
     while (spool->count &&
            (spool->bytes + bytes > spool->max_bytes || spool->count >= BATCHES_MAX)) {
@@ -134,7 +134,7 @@ static enum err_code read_folder(struct spool *spool, const char *folder, struct
     closedir(stream);
     if (spool->count)
         qsort(spool->files, spool->count, sizeof(*spool->files), compare_files);
-    make_room(spool, 0);
+    make_space(spool, 0);
     return ERR_NONE;
 }
 
@@ -233,7 +233,7 @@ enum err_code spool_put(struct spool *spool, struct span batch, struct err *err)
     const int64_t now_ns = clock_wall_ns();
     spool->last_ns = now_ns > spool->last_ns ? now_ns : spool->last_ns + 1;
     snprintf(name, sizeof(name), "%0*" PRId64 "-%s" ENDING, TIME_DIGITS, spool->last_ns, id);
-    make_room(spool, batch.size);
+    make_space(spool, batch.size);
     const enum err_code code = write_file(spool, name, batch, err);
     if (!code) {
         list_add(spool, name, batch.size);

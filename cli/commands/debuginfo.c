@@ -238,9 +238,9 @@ static enum err_code show_address(struct showing *showing, struct span text, str
 static enum err_code show_lines(struct showing *showing, struct err *err)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t space = 0;
     enum err_code code = ERR_NONE;
-    for (ssize_t size; !code && (size = getline(&line, &room, stdin)) >= 0;) {
+    for (ssize_t size; !code && (size = getline(&line, &space, stdin)) >= 0;) {
         const struct span text = span_trim(span_of(line, (size_t)size));
         if (text.size)
             code = show_address(showing, text, err);

@@ -96,10 +96,10 @@ static void print_row(struct list *list, const struct row *row)
     printf("  %-11.11s  ", distance[0] ? distance : "never");
     terminal_print_clean(stdout, span_text(row->url));
     fputs("  ", stdout);
-    int room = terminal->columns - 42 - terminal_width(span_text(row->url));
+    int space = terminal->columns - 42 - terminal_width(span_text(row->url));
     struct span title = span_text(row->title);
-    if (terminal->is_output_terminal && room >= 8 && terminal_width(title) > room)
-        print_cell(title, room);
+    if (terminal->is_output_terminal && space >= 8 && terminal_width(title) > space)
+        print_cell(title, space);
     else
         terminal_print_clean(stdout, title);
     putchar('\n');

@@ -147,7 +147,7 @@ static size_t measure(struct live_top *live)
     return size.ws_row > HEAD_ROWS + 1 ? size.ws_row - HEAD_ROWS - 1 : 1;
 }
 
-static void print_table(struct live_top *live, size_t room, const char *advice)
+static void print_table(struct live_top *live, size_t space, const char *advice)
 {
     arena_auto arena = arena_create();
     const double seconds =
@@ -158,7 +158,7 @@ static void print_table(struct live_top *live, size_t room, const char *advice)
     for (size_t i = 0; i < live->row_count; i++)
         order[i] = &live->rows[i];
     qsort(order, live->row_count, sizeof(*order), by_cost);
-    report.row_count = live->row_count < room ? live->row_count : room;
+    report.row_count = live->row_count < space ? live->row_count : space;
     report.function_count = report.row_count; /* prevents the hint at --limit */
     report.rows = arena_new(arena, struct report_row, report.row_count + 1);
     for (size_t i = 0; i < report.row_count; i++)

@@ -9,13 +9,13 @@ processes on the host. The cost of a sample is the CPU time that the kernel coun
 each run. The cost of unwinding N frames is the cost of a stack of N frames minus that of a stack of
 one frame, divided by N - 1 and multiplied by N. A core is busy if it is not idle, whichever process
 uses it. Memory is resident memory, including the mapped tables of the kernel program, which also
-count as BPF memory. The cost of perf in the kernel is not part of the CPU time of its process and is
-not measured.
+count as BPF memory. The cost of perf in the kernel is not part of the CPU time of its process and
+is not measured.
 
 "depth" samples the same processes at the same time with `perfolio record` and `perf record
 --call-graph dwarf`: number of frames of the program per stack, number of stacks that reach the
-entry of the program, and bytes per sample that the kernel transfers. In this part the results of perf
-are the goals. Neither counts inlined frames.
+entry of the program, and bytes per sample that the kernel transfers. In this part the results of
+perf are the goals. Neither counts inlined frames.
 
 Needs root. A result that misses its goal (a goal of the project) is marked, and the run passes.
 """
@@ -250,7 +250,8 @@ def watch(agent, seconds=SECONDS):
     runs, ns, all_ns, own_ns, busy = (late - early for late, early in zip(after, before))
     if not runs:
         sys.exit(
-            "the kernel counts no runs of its programs: check that kernel.bpf_stats_enabled may be set"
+            "the kernel counts no runs of its programs: "
+            "check that kernel.bpf_stats_enabled may be set"
         )
     return runs, ns / runs, all_ns, own_ns, busy
 
@@ -412,7 +413,7 @@ def stacks_of_perf(file):
 
 
 def judge(stacks, executable):
-    """Returns (stacks, frames per stack, percentage of the stacks that reach the program's entry)."""
+    """Returns (stacks, frames per stack, percentage of the stacks that reach the entry)."""
     entries = [range(entry, entry + 64) for entry in entry_of(executable)]
     total = sum(count for *_, count in stacks)
     if not total:

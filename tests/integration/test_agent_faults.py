@@ -358,7 +358,7 @@ def test_files_with_many_unique_rules_do_not_cost_a_later_program_its_stacks(
         files
     )
     assert (
-        len(re.findall(r"for lack of room or time.*/strange\d+.so", agent.log_path.read_text()))
+        len(re.findall(r"for lack of space or time.*/strange\d+.so", agent.log_path.read_text()))
         == 1
     )
 
@@ -501,7 +501,7 @@ def test_kernel_memory_of_unwind_tables_stays_in_the_limit_and_is_freed(start_ag
         assert kernel_table_mib(agent) + counts["resident_memory_bytes"] / (1 << 20) < 96
         assert kernel_table_mib(agent) > before
         assert counts["short_of_memory_seconds_total"] == 0
-        assert "for lack of room or time" in agent.log_path.read_text()
+        assert "for lack of space or time" in agent.log_path.read_text()
     finally:
         end(many)
     # Other programs of this host may need more than before, as long as they run; an agent started

@@ -225,11 +225,8 @@ def test_names_cannot_send_control_characters_to_a_terminal(cli, on_terminal, tm
 def test_get_refuses_to_write_a_binary_format_to_a_terminal(cli, on_terminal, before):
     url = pushed(cli, before)
     status, seen, log = on_terminal("get", url, "--format", "pb.gz", "-o", "-")
-    assert status == 7 and seen == "" and "cannot be written to a terminal: give a file with -o" in log, (
-        status,
-        seen,
-        log,
-    )
+    assert status == 7 and seen == "", (status, seen, log)
+    assert "cannot be written to a terminal: give a file with -o" in log
 
 
 def test_an_invalid_character_in_a_token_is_reported(cli, before, server, tmp_path):

@@ -639,13 +639,13 @@ def test_urls_of_unsupported_schemes_are_refused(run, fake, stacks, url):
         (
             "text/html; charset=utf-8",
             "<!doctype html>\n<title>Not here</title>",
-            "no profile is there",
+            "it has no profile at this path",
         ),
-        ("", "<html>Not here</html>", "no profile is there"),
+        ("", "<html>Not here</html>", "it has no profile at this path"),
         ("Text/Plain", "profiling is in use already\nmore\n", "profiling is in use already"),
-        ("text/plain", "", "no profile is there"),
+        ("text/plain", "", "it has no profile at this path"),
         ("application/problem+json", '{"title":"Gone","detail":"It expired."}', "It expired."),
-        ("application/problem+json", "[", "no profile is there"),
+        ("application/problem+json", "[", "it has no profile at this path"),
     ],
 )
 def test_a_url_without_a_profile_is_reported_in_one_line(
@@ -738,8 +738,10 @@ def test_a_refused_connection_fails_at_once(run, stacks):
     ):
         result = run(*arguments, url=url, token=TOKEN)
         assert result.returncode == 3 and "trying again" not in result.log, result.log
-        assert f"{url}:" in result.log and "is PERFOLIO_URL right?" in result.log, result.log
-    assert "is the link right?" in run("top", link).log
+        assert (
+            f"{url}:" in result.log and "the address in PERFOLIO_URL is correct" in result.log
+        ), result.log
+    assert "the address in the link is correct" in run("top", link).log
     retried = run("top", link, environment={"PERFOLIO_RETRIES": "1"})
     assert retried.returncode == 3 and retried.log.count("trying again") == 1
 
@@ -798,7 +800,7 @@ def test_an_interrupted_upload_resumes_at_the_first_missing_part(run, fake, home
     proxy = CuttingProxy(fake.server_address[1], [5 << 20])
     proxied = f"http://127.0.0.1:{proxy.port}"
     broken = run("push", large, url=proxied, environment={"PERFOLIO_RETRIES": "0"})
-    assert broken.returncode == 3 and broken.out == "" and "to go on" in broken.log
+    assert broken.returncode == 3 and broken.out == "" and "again to continue" in broken.log
     state = list((home / ".local/state/perfolio/uploads").iterdir())
     assert len(state) == 1 and stat.S_IMODE(state[0].stat().st_mode) == 0o600
     assert len(fake.uploads["U" * 21 + "0"]["parts"]) == 1
@@ -844,7 +846,7 @@ def test_complete_is_retried_during_another_completion_only(run, fake, tmp_path)
     fake.conflicts = [("1 of 3 parts are missing: 1", [])] * 2
     result = run("push", larger)
     assert result.returncode != 0 and "1 of 3 parts are missing" in result.log, result.log
-    assert fake.count("POST", "complete") == 3 and "to go on" in result.log
+    assert fake.count("POST", "complete") == 3 and "again to continue" in result.log
 
 
 def test_a_push_after_a_lost_response_finds_the_share(run, fake, tmp_path):
@@ -918,7 +920,7 @@ def test_an_interrupted_upload_prints_how_to_resume_it(run, home, fake, monkeypa
     out, log = process.communicate(timeout=120)
     done.set()
     assert process.returncode == -signal.SIGINT and out == b""
-    assert f"push {large} again to go on\n" in log.decode()
+    assert f"push {large} again to continue\n" in log.decode()
     result = run("push", large)
     assert result.returncode == 0 and "resuming an interrupted upload" in result.log
     assert list(fake.shares.values()) == [large.read_bytes()]
@@ -967,7 +969,7 @@ def test_a_broken_download_keeps_the_earlier_content_of_standard_output(
             timeout=60,
             env={"HOME": str(home), "PERFOLIO_URL": fake.url},
         )
-    assert result.returncode == 3 and b"standard output has a part" in result.stderr
+    assert result.returncode == 3 and b"standard output already contains a part" in result.stderr
     assert target.read_bytes() == b"what was there before\nhalf" and len(fake.requests) == 1
 
 

@@ -212,7 +212,7 @@ def test_invalid_arguments_are_reported(perfolio, tmp_path, arguments, status, w
     assert not (tmp_path / "z").exists()
 
 
-FOLDER, NO_FILE = "is a directory: name the files in it", "is not a regular file"
+FOLDER, NO_FILE = "is a directory: give the files in it", "is not a regular file"
 
 
 @pytest.mark.parametrize(

@@ -223,8 +223,8 @@ def test_diff_refuses_two_sides_with_the_same_query(run_cli, options, windows):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--local"], "values are totals of a window"),
-        (["--markdown"], "values are totals of a window"),
+        (["--local"], "values are totals of each window"),
+        (["--markdown"], "values are totals of each window"),
         (["--local", "--normalized"], "after is scaled to the total of before"),
     ],
 )
@@ -269,10 +269,10 @@ def test_diff_prints_a_link_that_compares_windows(run_cli, filled):
         ([], 2, ["give a selector"]),
         (["cpu{pod=x,", "q=y}"], 2, ["in quotes"]),
         (["cpu", "--report", "poem"], 2, ["--report is top"]),
-        (["cpu", "--share", "--focus", "x"], 2, ["--share keeps the whole profile"]),
+        (["cpu", "--share", "--focus", "x"], 2, ["--share, which stores the whole profile"]),
         (["cpu", "--title", "x"], 2, ["need --share"]),
         (["cpu", "-o", "x"], 2, ["-o needs"]),
-        (["cpu", "--report", "pprof", "--focus", "x"], 2, ["of filters only --label"]),
+        (["cpu", "--report", "pprof", "--focus", "x"], 2, ["only --label and --group-by LABEL"]),
         (["cpu", "--report", "svg", "--json"], 2, ["--json needs"]),
         (["process_cpu", *WINDOW], 7, ["2 profile types match"]),
         (["cpu{}@now", "--share"], 7, ["finds no sample"]),
@@ -324,7 +324,8 @@ def test_a_window_without_samples_is_reported_as_idle(server, cli, tmp_path):  #
     file = tmp_path / "idle.pb.gz"
     for more in ([], ["--start", "now-30m"], ["--report", "pprof", "-o", file]):
         result = cli("query", 'cpu{service_name="api"}', *more, token=token)
-        assert result.returncode == 5 and "have no samples: the program was idle" in result.log, result.log
+        assert result.returncode == 5, result.log
+        assert "have no samples: the program was idle" in result.log
         assert "--start" not in result.log and not file.exists()
     other = cli("query", 'cpu{service_name="apl"}', token=token)
     assert other.returncode == 5 and "no data in this window matches" in other.log, other.log
@@ -364,7 +365,7 @@ def test_an_unknown_service_is_reported_with_similar_names(server, cli):  # noqa
     for typed, suggestion in (
         ("chekout", "; did you mean checkout?"),
         ("pay", "; did you mean payments?"),
-        ("api", "; services that have: cart, checkout, payments"),
+        ("api", "; services with profiles in it: cart, checkout, payments"),
     ):
         result = cli("query", f'samples:count{{service_name="{typed}"}}', token=token)
         assert result.returncode == 5 and result.log.rstrip().endswith(suggestion), result.log

@@ -203,7 +203,7 @@ def test_off_cpu_intervals_are_recorded_with_their_function_and_duration(work, t
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_an_interval_that_begins_before_record_reads_the_maps_has_its_stack(work, tmp_path, options):
+def test_an_interval_that_begins_before_the_maps_are_read_has_its_stack(work, tmp_path, options):
     recorder = subprocess.Popen(
         [
             PERFOLIO,
@@ -260,8 +260,8 @@ def test_intervals_shorter_than_min_off_cpu_are_omitted(work, tmp_path):
 
 
 def test_no_off_cpu_interval_is_lost(work, tmp_path):
-    """Checks several thousand intervals. A kernel that hides processes of its sandbox does not report
-    the end of a few of them."""
+    """Checks several thousand intervals. A kernel that hides processes of its sandbox does not
+    report the end of a few of them."""
     log, (_, often, _, _, ready) = record(tmp_path, "--off-cpu", "--", work, 10, 5000)
     _, rows = top(tmp_path)
     response, _ = top(tmp_path, "--sample-type", "waits")

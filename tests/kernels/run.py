@@ -21,7 +21,7 @@ import initramfs  # noqa: E402
 import pprof_reader  # noqa: E402
 
 ATTEMPTS = 3
-PATIENCE_S = 600
+TIMEOUT_S = 600
 SAMPLES_MIN = 50
 
 # Name, options of record, arguments of truth; the expected stack from the root to the leaf, for the
@@ -34,8 +34,8 @@ CASES = [
     ("large", "", "large", ["_start", "main", "on_large_frame", "spin"]),
     ("signal", "", "signal", ["_start", "main", "interrupted", "on_signal", "spin"]),
     ("kernel", "", "kernel", ["_start", "main", "on_kernel"]),
-    ("waits", "--off-cpu", "waiting", ["_start", "main", "on_waiting"]),
-    ("boundedwaits", "--off-cpu --bounded-loops", "waiting", ["_start", "main", "on_waiting"]),
+    ("offcpu", "--off-cpu", "waiting", ["_start", "main", "on_waiting"]),
+    ("boundedoffcpu", "--off-cpu --bounded-loops", "waiting", ["_start", "main", "on_waiting"]),
     ("faults", "--event=page-faults", "faulting", ["_start", "main", "on_faulting", "touch"]),
 ]
 # Recorded stacks for arm64 that both the agent's unwinder and libdwfl unwind in user space; make
@@ -49,13 +49,13 @@ REPLAYS = [
     ("on_alloca,on_aligned,main,_start", "aligned"),
     ("compare,on_callback,main,_start", "callback"),
 ]
-# Share of the samples that must reach the root, and of those with the leaf that must match.
+# Fraction of the samples that must reach the root, and of those with the leaf that must match.
 WHOLE = 0.99
 LEAVES = 0.5  # share that must contain the leaf: the others were taken between two calls of it
 # Lines that the kernel's log must not contain.
 COMPLAINTS = re.compile(r"WARNING:|BUG:|Oops|lockup|rcu.*stall|general protection|use-after-free")
 
-# An emulated timer may be late, which Linux would take for a broken one (no_timer_check).
+# An emulated timer may be late, and Linux would assume that it is broken (no_timer_check).
 QEMU = {
     "amd64": [
         "qemu-system-x86_64",
@@ -178,7 +178,7 @@ def boot(name, folder, root, log):
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                timeout=PATIENCE_S,
+                timeout=TIMEOUT_S,
                 check=False,
             )
         except subprocess.TimeoutExpired:

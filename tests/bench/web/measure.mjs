@@ -107,7 +107,7 @@ export async function costUntilQuiet(processes, act, limitMs) {
     if (performance.now() - begun > limitMs) throw new Error(`not done after ${limitMs / 1000} s`);
     await pause(sampleMs);
     const [now, at] = [processes.fine(), performance.now()];
-    // A thread that constantly waits for a CPU is not idle; on a busy machine every thread waits a
+    // A thread that constantly waits for a CPU is not idle; on a busy host every thread waits a
     // little.
     if (
       now.ran - last.ran > idleShare * (at - lastAt) ||

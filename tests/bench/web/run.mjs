@@ -6,7 +6,7 @@
 //   BENCH_ROUNDS=3                  each figure is the median of this many fresh browsers
 //   BENCH_LIMIT_SECONDS=120         longer measurements are reported as this limit
 //
-// A missed goal is marked but is not a failure, because machines differ.
+// A missed goal is marked but is not a failure, because hosts differ.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -464,7 +464,7 @@ try {
   for (const tree of trees) {
     const raw = new Map(viewers.map((viewer) => [viewer.name, []]));
     const models = [];
-    // Viewers take turns, so that other load on the machine affects all of them.
+    // The viewers are measured alternately, so that other load on the host affects all of them.
     for (let round = 0; round < rounds; round++) {
       for (const viewer of viewers) raw.get(viewer.name).push(await measure(viewer, tree));
       models.push(await measureModel(site, tree, tree.flame));

@@ -122,7 +122,7 @@ export const d3 = (site) => ({
       i % 2 === 0,
     );
   },
-  /** The viewer has a function and no field: what a page around it would call for each letter. */
+  /** Calls the search function for each letter, as a page would: the viewer has no search field. */
   type: (page, text) => page.evaluate((sought) => globalThis.chart.search(sought), text),
 });
 

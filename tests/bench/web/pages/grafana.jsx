@@ -13,7 +13,7 @@ const data = {
   fields: [field("level", "number", level), field("label", "enum", label, enumeration), field("value", "number", value, { unit: "ns" }), field("self", "number", self, { unit: "ns" })],
 };
 
-/** Where the middle of the widest block below the root is, as a share of the width. */
+/** The middle of the widest block below the root, as a fraction of the width. */
 function widest() {
   let [start, best, middle] = [0, -1, 0.5];
   for (let i = 1; i < level.length; i++) {

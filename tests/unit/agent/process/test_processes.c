@@ -134,8 +134,8 @@ static void too_many_mapping_events_cause_one_scan_of_proc(void **state)
     binaries_destroy(binaries);
 }
 
-/* A mapping without room is reported by an event and found again by a scan, and counted once. */
-static void a_mapping_without_room_is_counted_once(void **state)
+/* A mapping without space is reported by an event and found again by a scan, and counted once. */
+static void a_mapping_without_space_is_counted_once(void **state)
 {
     (void)state;
     enum { MOST = 65535, MORE = 500, A_SECOND = 200 };
@@ -542,7 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replaced_file_is_another_binary),
         cmocka_unit_test(too_many_mapping_events_cause_one_scan_of_proc),
-        cmocka_unit_test(a_mapping_without_room_is_counted_once),
+        cmocka_unit_test(a_mapping_without_space_is_counted_once),
         cmocka_unit_test(processes_of_very_many_mappings_wait_for_each_other),
         cmocka_unit_test(ends_of_first_threads_wait_for_each_other),
         cmocka_unit_test(a_loss_during_a_scan_waits_for_the_next_second),

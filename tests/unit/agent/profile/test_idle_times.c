@@ -97,9 +97,9 @@ static void the_number_of_idle_times_is_bounded(void **state)
     struct reported reported = {.size = 0};
     char key[32];
     uint32_t count = 0;
-    for (bool has_room = true; has_room && count < 1000000; count += has_room) {
+    for (bool has_space = true; has_space && count < 1000000; count += has_space) {
         (void)snprintf(key, sizeof(key), "%u", count);
-        has_room = add(times, key, 0, 10);
+        has_space = add(times, key, 0, 10);
     }
     assert_in_range(count, 10000, 20000);
     assert_true(add(times, "7", 0, 10));

@@ -178,7 +178,7 @@ static bool has_string(const struct profile *profile, const char *text)
 }
 
 /* Twelve processes of one user with 50,000 addresses each, and then one process of root. */
-static void addresses_of_one_user_leave_room_for_others(void **state)
+static void addresses_of_one_user_leave_space_for_others(void **state)
 {
     struct parts *parts = *state;
     enum { COUNT = 12, SAMPLES = 100, OTHER_SAMPLES = 40, BATCH_BYTES = 8 << 20 };
@@ -299,7 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_time_of_a_window_is_that_of_its_sampling, create_window,
                                         destroy_window),
-        cmocka_unit_test_setup_teardown(addresses_of_one_user_leave_room_for_others,
+        cmocka_unit_test_setup_teardown(addresses_of_one_user_leave_space_for_others,
                                         create_for_otlp, destroy_window),
         cmocka_unit_test_setup_teardown(a_process_that_was_sampled_is_idle_until_it_ends,
                                         create_for_otlp, destroy_window),

@@ -35,12 +35,12 @@ static void a_charge_may_exceed_the_limit(void **state)
 {
     (void)state;
     struct window_quota text = {0};
-    assert_true(window_quota_has_room(&text, 1));
+    assert_true(window_quota_has_space(&text, 1));
     window_quota_charge(&text, 1, WINDOW_QUOTA_MAX_BYTES / 2);
-    assert_false(window_quota_has_room(&text, 1));
-    assert_true(window_quota_has_room(&text, 2));
+    assert_false(window_quota_has_space(&text, 1));
+    assert_true(window_quota_has_space(&text, 2));
     window_quota_charge(&text, 1, WINDOW_QUOTA_MAX_BYTES);
-    assert_false(window_quota_has_room(&text, 2));
+    assert_false(window_quota_has_space(&text, 2));
     assert_int_equal(take_all(&text, 2), 0);
     window_quota_fini(&text);
 }

@@ -67,10 +67,10 @@ static void put_lines(struct buf *file, uint64_t start, const char *name)
 /* A read ends after some time, at the earliest after one record. */
 static bool read_to_end(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t max_bytes)
 {
-    bool has_room = jitdump_read(dump, fd, file_bytes, max_bytes);
-    while (has_room && jitdump_has_more(dump))
-        has_room = jitdump_read(dump, fd, file_bytes, max_bytes);
-    return has_room;
+    bool has_space = jitdump_read(dump, fd, file_bytes, max_bytes);
+    while (has_space && jitdump_has_more(dump))
+        has_space = jitdump_read(dump, fd, file_bytes, max_bytes);
+    return has_space;
 }
 
 static bool read_within(struct jitdump *dump, const struct buf *file, uint64_t max_bytes)

@@ -619,7 +619,7 @@ static void a_table_of_a_file_that_has_changed_is_refused(void **state)
 }
 
 /* A removal frees memory, and a table that did not fit can be loaded then. */
-static void a_table_that_did_not_fit_is_loaded_when_there_is_room(void **state)
+static void a_table_that_did_not_fit_is_loaded_when_there_is_space(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(0);
@@ -700,7 +700,7 @@ static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t num
     return ref;
 }
 
-static void unique_rules_of_one_table_leave_room_for_other_tables(void **state)
+static void unique_rules_of_one_table_leave_space_for_other_tables(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -723,7 +723,7 @@ static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct u
 }
 
 /* When half of the rules is used, all files of one owner together may have as many as one file. */
-static void unique_rules_of_one_user_leave_room_for_other_users(void **state)
+static void unique_rules_of_one_user_leave_space_for_other_users(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -736,7 +736,7 @@ static void unique_rules_of_one_user_leave_room_for_other_users(void **state)
     }
     unwind_maps_stats_get(walk->space, &stats);
     assert_in_range(UNWIND_RULE_COUNT - stats.rule_count, 5500, 7500);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &refs[69]), UNWIND_RULES_NO_ROOM);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &refs[69]), UNWIND_RULES_NO_SPACE);
     struct unwind_table *other = make_unique_table(100, 585);
     assert_int_equal(add_owned(walk, 8, other, &ref), ERR_NONE);
     assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
@@ -774,7 +774,7 @@ static void a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly(void *
         unwind_maps_remove_table(walk->space, &refs[i], 0);
     unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_SPACE);
     for (uint32_t i = 0; i < PAIRS; i++)
         unwind_maps_remove_table(walk->space, &refs[101 + 2 * i], 0);
     unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
@@ -798,11 +798,11 @@ static void unused_rules_are_free_after_the_grace_period(void **state)
     struct unwind_table *table = make_unique_table(100, 585);
     struct unwind_table_ref ref;
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_SPACE);
     for (uint32_t i = 0; i < 40; i++)
         unwind_maps_remove_table(walk->space, &refs[i], 1000);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_SPACE);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
     assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_FIT_NOW);
     /* The table is loaded once more; its old memory is free after the grace period. */
@@ -1159,10 +1159,10 @@ int main(void)
         cmocka_unit_test(rules_that_were_chosen_to_collide_do_not_collide),
         cmocka_unit_test(a_mapping_uses_its_table_once_it_is_loaded),
         cmocka_unit_test(a_table_of_a_file_that_has_changed_is_refused),
-        cmocka_unit_test(a_table_that_did_not_fit_is_loaded_when_there_is_room),
+        cmocka_unit_test(a_table_that_did_not_fit_is_loaded_when_there_is_space),
         cmocka_unit_test(memory_is_reused_after_the_grace_period_only),
-        cmocka_unit_test(unique_rules_of_one_table_leave_room_for_other_tables),
-        cmocka_unit_test(unique_rules_of_one_user_leave_room_for_other_users),
+        cmocka_unit_test(unique_rules_of_one_table_leave_space_for_other_tables),
+        cmocka_unit_test(unique_rules_of_one_user_leave_space_for_other_users),
         cmocka_unit_test(a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly),
         cmocka_unit_test(unused_rules_are_free_after_the_grace_period),
         cmocka_unit_test(a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one),
