@@ -1,6 +1,6 @@
 /*
- * When a CPU goes offline, the kernel stops its perf events for ever. When the CPU returns, as all
- * but one do at the end of a suspend, it is not sampled, and no call reports an error. Once a
+ * When a CPU goes offline, the kernel stops its perf events permanently. When the CPU returns, as
+ * all but one do at the end of a suspend, it is not sampled, and no call reports an error. Once a
  * second the list of online CPUs is compared with that of the sampled ones, and the perf events of
  * CPUs that are only in the first list are opened (again).
  *
@@ -101,7 +101,7 @@ static void watch_target(void *context, struct process *process)
         return;
     watch->code = perf_sideband_watch_cpu(watch->agent->sideband, process->process_id, watch->cpu,
                                           watch->err);
-    /* It has ended, or runs another user's program now. */
+    /* The target has ended, or runs another user's program now. */
     if (watch->code == ERR_NOT_FOUND || watch->code == ERR_FORBIDDEN)
         watch->code = ERR_NONE;
 }
@@ -110,7 +110,7 @@ static enum err_code begin_cpu(struct agent *agent, uint32_t cpu, struct err *er
 {
     struct watch watch = {.agent = agent, .cpu = cpu, .err = err};
     if (!agent->program && perf_sideband_records_cpu(agent->sideband, cpu))
-        return ERR_NONE; /* the events of threads go on when a CPU returns */
+        return ERR_NONE; /* the events of threads continue when a CPU returns */
     const enum err_code code = perf_sideband_open_cpu(agent->sideband, cpu, err);
     if (code)
         return code;

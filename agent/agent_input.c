@@ -47,7 +47,7 @@ static void note_failure(struct agent *agent, const struct process *process,
     const enum unwind_stop stop = (enum unwind_stop)event->stop;
     char text[64];
     const char *path = "[no mapping]";
-    if (stop == UNWIND_GO_ON || unwind_stop_is_complete(stop) || event->user_count == 0)
+    if (stop == UNWIND_CONTINUE || unwind_stop_is_complete(stop) || event->user_count == 0)
         return;
     const struct process_mapping *mapping =
         process_find_mapping(process, event->addresses[event->user_count - 1]);

@@ -289,14 +289,14 @@ static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_dat
         /* Keeps the compiler from merging this copy with the one below: the context may only be
          * read at constant offsets. */
         __asm__ volatile("" ::"r"(context));
-        return UNWIND_GO_ON;
+        return UNWIND_CONTINUE;
     }
     if (!find_entry(&scratch->registers))
         return UNWIND_STOP_REGISTER;
     if (is_compat(&scratch->registers))
         return UNWIND_STOP_COMPAT;
     take_registers(&scratch->state, &scratch->registers);
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 /* Stacks are sent only while the ring is less than half full, so that a burst of one program does
@@ -466,7 +466,7 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
         agent_namespace ? number_in_namespace(task) : (__u32)bpf_get_current_pid_tgid();
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     event->key = 0;
-    event->stop = UNWIND_GO_ON;
+    event->stop = UNWIND_CONTINUE;
     sample->is_early = 0;
     sample->state.list.generation = 0; /* set by unwind_begin if the mappings are known */
     if (is_in_program || has_program(task))

@@ -122,7 +122,7 @@ static __always_inline long interpreter_step_stacked(struct interpreter_reader *
     return 0;
 }
 
-/* Reads one frame and goes to its caller; 1 ends the loop. */
+/* Reads one frame and moves to its caller; 1 ends the loop. */
 static long interpreter_step(__u32 index, void *context)
 {
     struct interpreter_reader *reader = *(struct interpreter_reader **)context;

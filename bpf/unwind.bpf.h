@@ -118,7 +118,7 @@ static __always_inline int unwind_source_read(struct unwind_source *source, void
 /* The unwound stack: addresses to look up (unwind_address), leaf first. */
 struct unwind_stack {
     __u32 count;
-    __u32 stop; /* enum unwind_stop; UNWIND_GO_ON only during unwinding */
+    __u32 stop; /* enum unwind_stop; UNWIND_CONTINUE only during unwinding */
     __u64 address[UNWIND_MAX_FRAMES];
 };
 
@@ -139,7 +139,7 @@ static __always_inline int unwind_record(const struct unwind_state *state,
     return 1;
 }
 
-/* Records the frame and goes to its caller; 1 ends the loop. */
+/* Records the frame and moves to its caller; 1 ends the loop. */
 static long unwind_one(__u32 index, void *context)
 {
     (void)index;
@@ -150,7 +150,7 @@ static long unwind_one(__u32 index, void *context)
     }
     const __u64 low = loop->state->sp;
     loop->stack->stop = unwind_step((struct unwind_source *)0, loop->state);
-    if (loop->stack->stop != UNWIND_GO_ON) {
+    if (loop->stack->stop != UNWIND_CONTINUE) {
         loop->stack->stop =
             unwind_end(loop->state, (enum unwind_stop)loop->stack->stop, &loop->stack->count);
         return 1;

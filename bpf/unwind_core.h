@@ -278,10 +278,11 @@ UNWIND_INLINE enum unwind_stop unwind_leaf_register(struct unwind_source *source
          */
         UNWIND_OPAQUE(number);
         *ret_value = state->leaf[number & (UNWIND_LEAF_REGISTERS - 1)];
-        return UNWIND_GO_ON;
+        return UNWIND_CONTINUE;
     }
     __u64 address = state->signal_registers + unwind_signal_slot(number) * 8;
-    return unwind_read(source, state, address, ret_value) ? UNWIND_STOP_STACK_READ : UNWIND_GO_ON;
+    return unwind_read(source, state, address, ret_value) ? UNWIND_STOP_STACK_READ
+                                                          : UNWIND_CONTINUE;
 }
 
 /* The caller's frame, which a step finds before it changes the state. */
@@ -320,7 +321,7 @@ UNWIND_INLINE enum unwind_stop unwind_by_frame_pointer(struct unwind_source *sou
         state->stack_switches++;
     }
     caller->sp = fp + 16;
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 /* A leaf of Go that has no frame: the frame pointer is that of its caller. */
@@ -334,7 +335,7 @@ UNWIND_INLINE enum unwind_stop unwind_by_leaf(struct unwind_source *source,
     if (UNWIND_ARM64)
         return unwind_leaf_register(source, state, UNWIND_REGISTER_LINK, &caller->pc);
     return unwind_read(source, state, state->sp, &caller->pc) ? UNWIND_STOP_STACK_READ
-                                                              : UNWIND_GO_ON;
+                                                              : UNWIND_CONTINUE;
 }
 
 UNWIND_INLINE enum unwind_stop unwind_cfa(struct unwind_source *source, struct unwind_state *state,
@@ -346,7 +347,7 @@ UNWIND_INLINE enum unwind_stop unwind_cfa(struct unwind_source *source, struct u
     __u8 kind = rule->cfa;
     if (kind == UNWIND_CFA_PLT) {
         *ret_cfa = base + 8 + ((state->pc & 15) >= offset ? 8 : 0);
-        return UNWIND_GO_ON;
+        return UNWIND_CONTINUE;
     }
     if (kind == UNWIND_CFA_FP || kind == UNWIND_CFA_FP_DEREF) {
         if (state->is_fp_lost)
@@ -364,7 +365,7 @@ UNWIND_INLINE enum unwind_stop unwind_cfa(struct unwind_source *source, struct u
         base += (__u64)(__s64)extra->cfa_add;
     }
     *ret_cfa = base;
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 UNWIND_INLINE enum unwind_stop unwind_caller_fp(struct unwind_source *source,
@@ -378,7 +379,7 @@ UNWIND_INLINE enum unwind_stop unwind_caller_fp(struct unwind_source *source,
     case UNWIND_FP_SAME:
         caller->fp = state->fp;
         caller->is_fp_lost = state->is_fp_lost;
-        return UNWIND_GO_ON;
+        return UNWIND_CONTINUE;
     case UNWIND_FP_AT_CFA:
         break;
     case UNWIND_FP_AT_SP:
@@ -391,19 +392,19 @@ UNWIND_INLINE enum unwind_stop unwind_caller_fp(struct unwind_source *source,
         break;
     case UNWIND_FP_REGISTER:
         if (!unwind_leaf_register(source, state, (__u64)(__s64)rule->fp_offset, &caller->fp))
-            return UNWIND_GO_ON;
+            return UNWIND_CONTINUE;
         caller->is_fp_lost = 1;
-        return UNWIND_GO_ON;
+        return UNWIND_CONTINUE;
     default:
         caller->fp = 0;
         caller->is_fp_lost = 1;
-        return UNWIND_GO_ON;
+        return UNWIND_CONTINUE;
     }
     caller->fp_address = address;
     /* Unwinding continues without fp as long as rules use the stack pointer. */
     if (unwind_read(source, state, address, &caller->fp))
         caller->is_fp_lost = 1;
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 UNWIND_INLINE enum unwind_stop unwind_return_address(struct unwind_source *source,
@@ -426,7 +427,8 @@ UNWIND_INLINE enum unwind_stop unwind_return_address(struct unwind_source *sourc
         address = UNWIND_ARM64 ? caller->fp_address + 8 : cfa - 8;
         break;
     }
-    return unwind_read(source, state, address, &caller->pc) ? UNWIND_STOP_STACK_READ : UNWIND_GO_ON;
+    return unwind_read(source, state, address, &caller->pc) ? UNWIND_STOP_STACK_READ
+                                                            : UNWIND_CONTINUE;
 }
 
 /* A frame that the kernel made for a signal handler contains all registers of the interrupted code.
@@ -443,7 +445,7 @@ UNWIND_INLINE enum unwind_stop unwind_by_signal_frame(struct unwind_source *sour
         unwind_read(source, state, base + UNWIND_SIGNAL_PC * 8, &caller->pc))
         return UNWIND_STOP_STACK_READ;
     state->signal_registers = base;
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 UNWIND_INLINE enum unwind_stop unwind_by_rule(struct unwind_source *source,
@@ -480,7 +482,7 @@ UNWIND_INLINE enum unwind_stop unwind_look_up(struct unwind_source *source,
     /* Not for the leaf: a program is seldom interrupted at the same address again. */
     if (!state->is_exact && number < UNWIND_RULE_UNKNOWN)
         unwind_remember(source, state, address);
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 /* Finds the caller of the current frame: by its rule, or by frame pointer. */
@@ -537,7 +539,8 @@ UNWIND_INLINE void unwind_begin(struct unwind_state *state, const struct unwind_
     state->window_start = ~(__u64)0;
 }
 
-/* Goes from the current frame to its caller. The state changes only if UNWIND_GO_ON is returned. */
+/* Moves from the current frame to its caller. The state only changes if the result is
+ * UNWIND_CONTINUE. */
 UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct unwind_state *state)
 {
     /* All zeros, because an inconsistent table may use a member that was not set. */
@@ -564,7 +567,7 @@ UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct 
     state->is_fp_lost = caller.is_fp_lost;
     state->is_exact = is_exact;
     state->was_signal = caller.is_signal;
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 /* After the last step: drops the frames at the end that are in no mapping. Returns the reason for

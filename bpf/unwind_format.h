@@ -191,7 +191,7 @@ struct unwind_memo {
 
 /* Why a stack ended. unwind_stop_name() (agent/unwind/unwind_names.h) has the names. */
 enum unwind_stop {
-    UNWIND_GO_ON = 0,
+    UNWIND_CONTINUE = 0,
     UNWIND_STOP_ROOT,          /* complete: the return address is undefined (_start, clone) */
     UNWIND_STOP_ROOT_ZERO,     /* complete: frame pointer or return address is 0 */
     UNWIND_STOP_FRAME_LIMIT,   /* more frames than a record holds */

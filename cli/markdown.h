@@ -30,8 +30,8 @@ void markdown_append_text(struct buf *output, struct span text);
 void markdown_print_share(struct cli *cli, struct client *client, const json_t *share,
                           const char *password);
 
-/* Prints a comparison: link and table of the largest changes. has_picture: anyone with the link may
- * see both sides. url may end in a view ("?…"). */
+/* Prints a comparison: link and table of the largest changes. has_picture: the preview picture
+ * needs no token or password. url may end in a view ("?…"). */
 void markdown_print_diff(const struct report *report, const char *url, bool has_picture);
 
 #endif

@@ -247,13 +247,13 @@ void terminal_progress(struct terminal *terminal, const char *what, uint64_t don
     fflush(stderr);
 }
 
-void terminal_progress_count(struct terminal *terminal, const char *what, const char *things,
+void terminal_progress_count(struct terminal *terminal, const char *what, const char *noun,
                              uint64_t done, uint64_t total)
 {
     if (!begin_bar(terminal, done, total))
         return;
     draw_bar(terminal, what, done, total);
-    fprintf(stderr, "%" PRIu64 " of %" PRIu64 " %s", done, total, things);
+    fprintf(stderr, "%" PRIu64 " of %" PRIu64 " %s", done, total, noun);
     fflush(stderr);
 }
 

@@ -52,8 +52,8 @@ void terminal_fail(struct terminal *terminal, const char *format, ...) PRINTF_LI
  * contain any bytes. total 0: unknown. At the end of an upload the bar states that it waits for the
  * response. Does nothing unless standard error is a terminal. */
 void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total);
-/* As terminal_progress for counted items, such as "12 of 57 files", where things is "files". */
-void terminal_progress_count(struct terminal *terminal, const char *what, const char *things,
+/* As terminal_progress for counted items, such as "12 of 57 files", where noun is "files". */
+void terminal_progress_count(struct terminal *terminal, const char *what, const char *noun,
                              uint64_t done, uint64_t total);
 /* Clears the bar. The functions that print messages clear it, too. */
 void terminal_progress_end(struct terminal *terminal);

@@ -46,8 +46,8 @@ typedef bool code_reader_function(void *context, const struct interpreted_frame 
                                   struct code_entry *entry);
 
 /* quota: of this process; it is copied and must have 0 bytes. entry_bytes: the size of the caller's
- * type of an entry. entry_max_bytes: the caller promises that the texts and tables of one function
- * take no more. The reader has one reference and must not be moved. */
+ * type of an entry. entry_max_bytes: the caller guarantees that the texts and tables of one
+ * function take no more. The reader has one reference and must not be moved. */
 void code_reader_init(struct code_reader *reader, uint32_t process_id,
                       const struct code_quota *quota, size_t entry_bytes, uint32_t entry_max_bytes);
 void code_reader_ref(struct code_reader *reader);

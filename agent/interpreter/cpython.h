@@ -3,7 +3,7 @@
  *
  * Offsets of members: up to 3.12 from tables (cpython_layout.c), made from the headers of each
  * version by tests/oracle/cpython/offsets.sh; from 3.13 on the process itself contains them
- * (_Py_DebugOffsets). Tested with 3.8 to 3.13; not run: 3.14. Refused: other versions, builds
+ * (_Py_DebugOffsets). Tested with 3.8 to 3.13; not tested: 3.14. Refused: other versions, builds
  * without the GIL, and processes whose threads do not have their states at one distance from their
  * thread pointers (musl).
  *

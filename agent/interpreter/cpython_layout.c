@@ -82,8 +82,9 @@ const struct cpython_layout *cpython_layout_find(uint32_t version)
 
 /*
  * The structure is an array of words of 8 bytes, in parts: one for each C structure, which begins
- * with the size of that structure and goes on with the offsets of its members. Word 0 is the cookie
- * "xdebugpy". Sources: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14.
+ * with the size of that structure and continues with the offsets of its members. Word 0 is the
+ * cookie "xdebugpy". Sources: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of
+ * 3.14.
  *
  * In 3.14 parts have more words: three in that of the interpreter, two in that of a frame, one in
  * that of a code object. A new part of four words (set objects) precedes that of Unicode strings.

@@ -1,9 +1,9 @@
 /*
  * ruby: Ruby (CRuby) 2.7 to 3.4, as a kind of interpreter.
  *
- * Offsets of members are known for each version (ruby_layout.c). Tested with 3.1; not
- * run: 2.7, 3.0, 3.2, 3.3, 3.4. Other versions are refused with "version", and builds that do not
- * export rb_vm_exec with "build".
+ * Offsets of members are known for each version (ruby_layout.c). Tested with 3.1; not tested: 2.7,
+ * 3.0, 3.2, 3.3, 3.4. Other versions are refused with "version", and builds that do not export
+ * rb_vm_exec with "build".
  *
  * The state of a thread (its execution context) is in a thread-local variable. Its distance from
  * the thread pointer is searched once per process, in the main thread, whose state the virtual

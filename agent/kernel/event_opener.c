@@ -81,7 +81,7 @@ static _Noreturn void serve(int socket)
 
 /* ---- the parent ---- */
 
-/* Without an exit signal: callers that wait for other children do not see this one. */
+/* The process has no exit signal, so wait(2) calls for other children do not return it. */
 struct event_opener *event_opener_start(void)
 {
     int fds[2];

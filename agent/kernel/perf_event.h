@@ -21,8 +21,8 @@ int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind);
 int perf_event_open_side_band(uint32_t cpu, bool has_build_ids);
 
 /* Whether an event of the two functions above still counts time. When its CPU goes offline, an
- * event stops for ever, also if the CPU returns; its descriptor stays valid, and neither reads nor
- * polls fail. A call interrupts the CPU. */
+ * event stops permanently, also if the CPU returns; its descriptor stays valid, and neither reads
+ * nor polls fail. A call interrupts the CPU. */
 bool perf_event_is_alive(int fd);
 
 /*

@@ -459,7 +459,7 @@ enum err_code perf_sideband_open_cpu(struct perf_sideband *band, uint32_t cpu, s
     return ERR_NONE;
 }
 
-/* An event of single threads (band->sample) goes on when its CPU returns: the kernel removes the
+/* An event of single threads (band->sample) continues when its CPU returns: the kernel removes the
  * events of a CPU only. */
 bool perf_sideband_records_cpu(const struct perf_sideband *band, uint32_t cpu)
 {

@@ -26,7 +26,7 @@ struct unwind_memory {
     /* Creates the shard with this index, UNWIND_SHARD_BYTES long; the unwinder can read it from
      * then on. The caller passes the lowest index without a shard. False: there is no memory. */
     bool (*shard_create)(void *context, uint32_t index);
-    /* Frees a shard that contains nothing any more. NULL: all shards are kept. */
+    /* Frees an empty shard. NULL: all shards are kept. */
     void (*shard_destroy)(void *context, uint32_t index);
     /* Writes bytes into a shard; false when its memory cannot be mapped. The writer never reads the
      * bytes back. */

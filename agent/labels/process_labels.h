@@ -64,7 +64,7 @@ void process_labels_destroy(struct process_labels *labels); /* NULL is a no-op *
 /* False: a rule drops the process, so nothing of it is sent. */
 bool process_labels_are_wanted(const struct process_labels *labels);
 
-/* The labels, sorted by name; valid as long as labels live. */
+/* The labels, sorted by name; valid until labels are destroyed. */
 const struct batch_text_label *process_labels_get(const struct process_labels *labels,
                                                   size_t *ret_count);
 /* All names and values, with their lengths, as one key: two keys are equal only if the labels are.

@@ -140,7 +140,7 @@ void metrics_append(const struct metrics *metrics, struct buf *text)
                  metrics->spool->put_batches);
     append_count(text, "kept_bytes_total", "Bytes of written batches.", metrics->spool->put_bytes);
     append_symbols(metrics->symbols, text);
-    if (metrics->is_offline) /* offline, other programs move the batches elsewhere */
+    if (metrics->is_offline) /* without a server other programs remove the batches */
         return;
     append_gauge(text, "spool_batches", "Batches in the spool.", metrics->spool->batches);
     append_gauge(text, "spool_bytes", "Bytes of the batches in the spool.", metrics->spool->bytes);

@@ -18,7 +18,7 @@ struct metrics {
     const struct spool_counts *spool;
     const struct profile_uploader_counts *uploader;
     const struct symbol_uploader_counts *symbols;
-    uint64_t lost_batches; /* that could not be encoded or added to the spool */
+    uint64_t lost_batches; /* batches that could not be encoded or added to the spool */
     bool is_offline;       /* nothing is sent from the spool */
 };
 

@@ -107,7 +107,7 @@ static void reap_abandoned(void)
             helper.abandoned[i] = 0;
 }
 
-/* Without an exit signal: callers that wait for other children do not see it. */
+/* The helper has no exit signal, so wait(2) calls for other children do not return it. */
 static bool start_helper(void)
 {
     int fds[2];

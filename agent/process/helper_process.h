@@ -1,5 +1,5 @@
 /*
- * helper_process: calls functions that can wait for ever in another process.
+ * helper_process: calls functions that may never return in another process.
  *
  * Reading the memory of a process, or opening a file by its path, can wait for a FUSE file system
  * whose server, a program of any user, does not respond; then not even SIGKILL ends the reader. So

@@ -4,7 +4,7 @@
  *   case                                            when
  *   ----------------------------------------------  ---------------------------------------------
  *   a sample has an address without a mapping       at once, or in a sweep while a pause lasts
- *   its first thread ended, another one goes on     at once, or in a sweep while a pause lasts
+ *   its first thread ended, another one runs        at once, or in a sweep while a pause lasts
  *   more than 256 map events in a second            in a sweep
  *   a mapping was refused                           in a sweep, 10 s after the last scan
  *   it was not reached by a scan after lost events  in a sweep
@@ -217,7 +217,7 @@ enum err_code processes_scan(struct processes *processes, bool has_mappings, str
 }
 
 /* Rescans /proc after lost events, rate-limited: a scan itself can cause losses and would otherwise
- * trigger itself for ever. */
+ * trigger itself endlessly. */
 void processes_scan_after_loss(struct processes *processes, int64_t now_ns)
 {
     struct err ignored;

@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 /* The name of the function that contains the byte at offset in the vDSO. If it has several names,
- * the kernel's own (__vdso_…, __kernel_…) is returned. Empty: none. The span is valid for ever. */
+ * the kernel's own (__vdso_…, __kernel_…) is returned. Empty: none. The span remains valid until
+ * the process ends. */
 struct span vdso_symbols_find(uint64_t offset);
 
 #endif

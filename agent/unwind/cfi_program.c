@@ -1,7 +1,7 @@
 /*
  * A call frame program describes, for the addresses of one function in ascending order, where the
  * canonical frame address (CFA) and the saved registers are. The state is the current row of that
- * table; instructions change it, and advance_loc goes on to another address. Example (x86-64):
+ * table; instructions change it, and advance_loc moves to another address. Example (x86-64):
  *
  *   instruction                     state                       row
  *   CIE: def_cfa rsp, 8             CFA = rsp + 8, ra at CFA - 8
@@ -198,7 +198,7 @@ static enum unwind_stop set_cfa(const struct cfi_common *common, const struct cf
     }
     rule->rule.cfa_offset = (int32_t)cfa->offset;
     bool fits = fits_s32(cfa->offset) && fits_s32(cfa->add) && cfa->reg < 32;
-    return fits ? UNWIND_GO_ON : UNWIND_STOP_UNSUPPORTED;
+    return fits ? UNWIND_CONTINUE : UNWIND_STOP_UNSUPPORTED;
 }
 
 /* In a large frame the offset of the frame pointer from the CFA does not fit a rule. It is then
@@ -291,7 +291,7 @@ static enum unwind_stop set_return_address(const struct cfi_common *common,
         return UNWIND_STOP_EXPRESSION;
     }
     rule->rule.saved = (uint8_t)(rule->rule.saved | kind << 4);
-    return UNWIND_GO_ON;
+    return UNWIND_CONTINUE;
 }
 
 static bool is_signal_frame(const struct cfi_common *common, const struct cfi_state *state,
@@ -380,7 +380,7 @@ static void emit_row(struct program *program)
     program->is_dirty = false;
 }
 
-/* Goes on to another address; the row of the previous one is complete. False: the address is lower,
+/* Moves to another address; the row of the previous one is complete. False: the address is lower,
  * or the program is that of a CIE. */
 static bool move_to(struct program *program, uint64_t address)
 {

@@ -58,7 +58,7 @@ enum err_code unwind_maps_fill(struct unwind_maps *maps, const struct unwind_tab
                                const struct unwind_table *table, int64_t now_ns,
                                struct err *err) MUST_USE;
 
-/* Whether the rules of a filled table are all there. */
+/* Whether a filled table has all its rules. */
 enum unwind_rules_state {
     UNWIND_RULES_COMPLETE,
     UNWIND_RULES_FIT_NOW,  /* rules are missing, and there is space for them now */

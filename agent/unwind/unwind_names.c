@@ -5,20 +5,13 @@
 const char *unwind_stop_name(enum unwind_stop stop)
 {
     static const char *const names[UNWIND_STOP_COUNT] = {
-        [UNWIND_GO_ON] = "unfinished",
-        [UNWIND_STOP_ROOT] = "root",
-        [UNWIND_STOP_ROOT_ZERO] = "root-zero",
-        [UNWIND_STOP_FRAME_LIMIT] = "frame-limit",
-        [UNWIND_STOP_UNMAPPED] = "unmapped",
-        [UNWIND_STOP_FRAME_POINTER] = "frame-pointer",
-        [UNWIND_STOP_STACK_READ] = "stack-read",
-        [UNWIND_STOP_NO_PROGRESS] = "no-progress",
-        [UNWIND_STOP_REGISTER] = "register",
-        [UNWIND_STOP_EXPRESSION] = "expression",
-        [UNWIND_STOP_UNSUPPORTED] = "unsupported",
-        [UNWIND_STOP_CORRUPT] = "corrupt",
-        [UNWIND_STOP_RULES_FULL] = "rules-full",
-        [UNWIND_STOP_TABLE] = "table",
+        [UNWIND_CONTINUE] = "unfinished",          [UNWIND_STOP_ROOT] = "root",
+        [UNWIND_STOP_ROOT_ZERO] = "root-zero",     [UNWIND_STOP_FRAME_LIMIT] = "frame-limit",
+        [UNWIND_STOP_UNMAPPED] = "unmapped",       [UNWIND_STOP_FRAME_POINTER] = "frame-pointer",
+        [UNWIND_STOP_STACK_READ] = "stack-read",   [UNWIND_STOP_NO_PROGRESS] = "no-progress",
+        [UNWIND_STOP_REGISTER] = "register",       [UNWIND_STOP_EXPRESSION] = "expression",
+        [UNWIND_STOP_UNSUPPORTED] = "unsupported", [UNWIND_STOP_CORRUPT] = "corrupt",
+        [UNWIND_STOP_RULES_FULL] = "rules-full",   [UNWIND_STOP_TABLE] = "table",
         [UNWIND_STOP_COMPAT] = "compat",
     };
     return (unsigned)stop < UNWIND_STOP_COUNT ? names[stop] : "unknown";

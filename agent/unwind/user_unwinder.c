@@ -133,7 +133,7 @@ void user_unwinder_memory(struct user_unwinder *unwinder, struct unwind_memory *
 static enum unwind_stop unwind_stack(struct user_unwinder *unwinder, uint32_t *ret_count)
 {
     struct unwind_state *state = &unwinder->state;
-    enum unwind_stop stop = UNWIND_GO_ON;
+    enum unwind_stop stop = UNWIND_CONTINUE;
     uint32_t count = 0;
     while (!stop && count < SAMPLE_USER_FRAMES_MAX) {
         unwinder->addresses[count++] = unwind_address(state);

@@ -48,7 +48,7 @@ struct spool {
 
 static void list_add(struct spool *spool, const char *name, uint64_t bytes)
 {
-    if (spool->max_bytes == SPOOL_NO_LIMIT) /* the list is not needed and would grow for ever */
+    if (spool->max_bytes == SPOOL_NO_LIMIT) /* no list is needed, and it would only grow */
         return;
     vec_reserve(spool->files, spool->capacity, spool->count + 1);
     struct file *file = &spool->files[spool->count++];

@@ -427,7 +427,7 @@ static bool is_before(const struct candidate *a, const struct candidate *b, int6
 }
 
 /* The next candidate that is due. NULL: there is none; *ret_wait_ms is the time until one is, -1:
- * for ever. */
+ * none will be due. */
 static struct candidate *next_candidate(struct symbol_uploader *uploader, int64_t *ret_wait_ms)
 {
     const int64_t ms = now_ms();
@@ -459,7 +459,7 @@ static void wait_for(struct symbol_uploader *uploader, int64_t timeout_ms)
         pthread_cond_timedwait(&uploader->changed, &uploader->mutex, &until);
 }
 
-/* Whether the server is taken to accept no tables. */
+/* Whether the server is assumed to accept no tables. */
 static bool is_off(struct symbol_uploader *uploader)
 {
     if (uploader->is_off && now_ms() >= uploader->resume_ms)

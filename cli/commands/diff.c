@@ -32,7 +32,7 @@ struct side {
     const char *text;
     bool is_link;
     bool is_query;
-    bool has_picture; /* anyone who has the link may see it */
+    bool has_picture; /* the preview picture needs no token or password */
     struct link link;
     struct query_text query_text;
     struct query_text_window window;

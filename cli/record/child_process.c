@@ -22,14 +22,14 @@ static void reset_signals(void)
     }
 }
 
-/* Runs in the child: waits until the parent closes the other end of go_fd; a byte means that the
+/* Runs in the child: waits until the parent closes the other end of start_fd; a byte means that the
  * command must not start. */
-static void run_child(char **arguments, int go_fd, int failure_fd)
+static void run_child(char **arguments, int start_fd, int failure_fd)
 {
     char byte;
     ssize_t got;
     do
-        got = read(go_fd, &byte, 1);
+        got = read(start_fd, &byte, 1);
     while (got < 0 && errno == EINTR);
     if (got != 0)
         _exit(0);
@@ -44,24 +44,24 @@ static void run_child(char **arguments, int go_fd, int failure_fd)
 enum err_code child_process_prepare(char **arguments, struct child_process *ret_child,
                                     struct err *err)
 {
-    int go[2], failure[2];
-    if (pipe2(go, O_CLOEXEC))
+    int start[2], failure[2];
+    if (pipe2(start, O_CLOEXEC))
         return err_set_errno(err, ERR_IO, "a pipe");
     if (pipe2(failure, O_CLOEXEC)) {
         err_set_errno(err, ERR_IO, "a pipe");
-        os_close(go[0]);
-        os_close(go[1]);
+        os_close(start[0]);
+        os_close(start[1]);
         return err->code;
     }
     const pid_t process_id = fork();
     if (process_id == 0) {
-        os_close(go[1]);
-        run_child(arguments, go[0], failure[1]);
+        os_close(start[1]);
+        run_child(arguments, start[0], failure[1]);
     }
-    os_close(go[0]);
+    os_close(start[0]);
     os_close(failure[1]);
-    *ret_child =
-        (struct child_process){.process_id = process_id, .go_fd = go[1], .failure_fd = failure[0]};
+    *ret_child = (struct child_process){
+        .process_id = process_id, .start_fd = start[1], .failure_fd = failure[0]};
     if (process_id > 0)
         return ERR_NONE;
     ret_child->process_id = 0;
@@ -73,8 +73,8 @@ enum err_code child_process_prepare(char **arguments, struct child_process *ret_
 enum err_code child_process_begin(struct child_process *launch, const char *name, struct err *err)
 {
     int error = 0;
-    os_close(launch->go_fd);
-    launch->go_fd = -1;
+    os_close(launch->start_fd);
+    launch->start_fd = -1;
     ssize_t got;
     do
         got = read(launch->failure_fd, &error, sizeof(error));
@@ -102,15 +102,15 @@ int child_process_exit_status(const struct child_process *launch)
 
 void child_process_close(struct child_process *launch)
 {
-    if (launch->process_id == 0 && launch->go_fd <= 0)
+    if (launch->process_id == 0 && launch->start_fd <= 0)
         return;
-    if (launch->go_fd >= 0) {
+    if (launch->start_fd >= 0) {
         /* A byte makes the child exit without starting the command. */
-        if (write(launch->go_fd, "", 1) == 1 && launch->process_id > 0)
+        if (write(launch->start_fd, "", 1) == 1 && launch->process_id > 0)
             (void)waitpid(launch->process_id, NULL, 0);
-        os_close(launch->go_fd);
+        os_close(launch->start_fd);
     }
     if (launch->failure_fd >= 0)
         os_close(launch->failure_fd);
-    *launch = (struct child_process){.go_fd = -1, .failure_fd = -1};
+    *launch = (struct child_process){.start_fd = -1, .failure_fd = -1};
 }

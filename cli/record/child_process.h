@@ -12,7 +12,7 @@
 
 struct child_process {
     pid_t process_id; /* 0: none */
-    int go_fd;        /* closing it starts the command */
+    int start_fd;     /* closing it starts the command */
     int failure_fd;   /* reports errno of a failed exec */
     bool has_ended;
     int status; /* as of wait(2), once it has ended */

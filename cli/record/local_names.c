@@ -344,7 +344,7 @@ static enum err_code prepare_binaries(void *context, const struct symbolize_bina
     return ERR_NONE;
 }
 
-/* During a recording (record --top) a path may have come to name several files. */
+/* During a recording (record --top), several files may have been at one path. */
 static bool is_still_one(struct local_names *local, const struct symbolize_query *query)
 {
     fd_auto fd = -1;

@@ -793,7 +793,7 @@ static enum err_code check_ends(struct record *record, struct err *err)
 static enum err_code run_record(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct record record = {
-        .cli = cli, .frequency_hz = DEFAULT_HZ, .launch = {.go_fd = -1, .failure_fd = -1}};
+        .cli = cli, .frequency_hz = DEFAULT_HZ, .launch = {.start_fd = -1, .failure_fd = -1}};
     struct window_result result = {0};
     cli_parse(&record_command, argc, argv, &record);
     enum err_code code = check_ends(&record, err);

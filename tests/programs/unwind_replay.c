@@ -307,7 +307,7 @@ static enum unwind_stop scan(struct replay *replay, struct frames *frames)
     struct unwind_state state = {.pc = replay->sample.registers[PC],
                                  .sp = replay->sample.registers[SP],
                                  .fp = replay->sample.registers[FP]};
-    enum unwind_stop stop = UNWIND_GO_ON;
+    enum unwind_stop stop = UNWIND_CONTINUE;
     memcpy(state.leaf, replay->sample.registers, sizeof state.leaf);
     replay->source.sample = &replay->sample;
     unwind_begin(&state, &replay->list, 0);

@@ -55,7 +55,7 @@ static void reads_as_much_as_is_readable(void **state)
     munmap(memory, 2 * PAGE_BYTES);
 }
 
-/* A page that no handler provides: a read of it waits for ever. False: the kernel does not allow
+/* A page that no handler provides: a read of it never returns. False: the kernel does not allow
  * it. */
 static bool map_endless(uint8_t **ret_page)
 {

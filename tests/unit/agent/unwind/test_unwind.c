@@ -193,10 +193,10 @@ static void unwinds_by_stack_and_frame_pointer_to_the_root(void **state)
     walk->state.pc = code(0);
     walk->state.fp = STACK + 24;
     assert_int_equal(unwind_address(&walk->state), code(0));
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(unwind_address(&walk->state), code(1) - 1);
     assert_int_equal(walk->state.sp, STACK + 16);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, code(2));
     assert_int_equal(walk->state.fp, STACK + 999);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
@@ -213,8 +213,8 @@ static void looks_up_a_caller_at_its_call_instruction(void **state)
     uint64_t stack[] = {0, code(1) - 16, 0, code(1), 0};
     set_stack(walk, stack, 5);
     walk->state.pc = code(0);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.sp, STACK + 32);
     destroy_walk(walk);
 }
@@ -233,10 +233,10 @@ static void the_rule_of_an_exception_handler_is_that_of_its_first_byte(void **st
     set_stack(walk, stack, 3);
     walk->state.pc = code(0);
     walk->state.leaf[2] = code(1) - 16;
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(unwind_address(&walk->state), code(1) - 16);
     assert_false(walk->state.was_signal);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(unwind_address(&walk->state), code(2) - 1);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
     destroy_walk(walk);
@@ -259,12 +259,12 @@ static void continues_from_a_signal_frame_with_all_registers(void **state)
     registers[16] = code(2);
     set_stack(walk, stack, 64);
     walk->state.pc = code(0);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(unwind_address(&walk->state), code(2));
     assert_int_equal(walk->state.sp, STACK - 64);
     assert_int_equal(walk->state.fp, 0x1234);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, code(3));
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
     destroy_walk(walk);
@@ -283,7 +283,7 @@ static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
     struct walk *walk = walk_with(rules, 4);
     set_stack(walk, stack, 6);
     walk->state.pc = code(0);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.sp, STACK + 32);
     assert_int_equal(step(walk), UNWIND_STOP_REGISTER); /* r10 is not known in a caller */
 
@@ -292,7 +292,7 @@ static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
         &(struct unwind_mapping_list){walk->state.list.shard, walk->state.list.offset, 3, 0}, 0);
     walk->state.sp = STACK;
     walk->state.pc = code(1); /* first byte of a function */
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.sp, STACK + 8);
 
     struct unwind_mapping_list list = walk->state.list;
@@ -300,7 +300,7 @@ static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
     walk->state.sp = STACK;
     walk->state.pc = code(2);
     walk->state.leaf[10] = STACK + 32;
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, code(2));
     assert_int_equal(walk->state.sp, STACK + 32);
     destroy_walk(walk);
@@ -363,10 +363,10 @@ static void leaf_functions_of_go_hide_no_caller(void **state)
     set_stack(walk, stack, 6);
     walk->state.pc = code(0);
     walk->state.fp = STACK + 24; /* of function 1 */
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, code(1));
     assert_int_equal(walk->state.sp, STACK + 8);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, code(2));
     assert_int_equal(walk->state.sp, STACK + 40);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
@@ -382,9 +382,9 @@ static void follows_frame_pointers_without_a_table(void **state)
     set_stack(walk, stack, 6);
     walk->state.pc = 0x50000010;
     walk->state.fp = STACK + 8;
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, 0x50000020);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, code(0));
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
     destroy_walk(walk);
@@ -428,9 +428,9 @@ static void unmapped_code_counts_if_unwinding_returns_to_a_mapping(void **state)
     set_stack(walk, stack, 8);
     walk->state.pc = code(0);
     walk->state.fp = STACK + 16;
-    assert_int_equal(step(walk), UNWIND_GO_ON);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(walk->state.pc, code(1));
     assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_ROOT);
     assert_int_equal(count, 4);
@@ -442,7 +442,7 @@ static void unmapped_code_counts_if_unwinding_returns_to_a_mapping(void **state)
     walk->state.sp = STACK;
     walk->state.fp = STACK + 16;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(step(walk), UNWIND_GO_ON);
+        assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_UNMAPPED);
     assert_int_equal(count, 1);
     destroy_walk(walk);
@@ -597,7 +597,7 @@ static void a_mapping_uses_its_table_once_it_is_loaded(void **state)
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
         assert_int_equal(walk->source.memos[i].check, 0);
     assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
     unwind_table_destroy(table);
     destroy_walk(walk);
@@ -826,8 +826,8 @@ static uint64_t walk_by(struct walk *walk, const struct unwind_mapping_list *lis
     walk->state.sp = STACK;
     unwind_begin(&walk->state, list, 0);
     walk->state.is_exact = 0;
-    assert_int_equal(step(walk), UNWIND_GO_ON);
-    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
+    assert_int_equal(step(walk), UNWIND_CONTINUE);
     return walk->state.sp - STACK;
 }
 
