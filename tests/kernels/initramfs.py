@@ -42,7 +42,7 @@ def needed(path):
 
 def with_libraries(archive, programs, folders, root=pathlib.Path("/")):
     """Adds {name: path} to /bin and all libraries that they need, from folders, to /lib; the loader
-    where it is looked for."""
+    is added at the path that the programs contain."""
     waiting, seen = list(programs.values()), set()
     for name, path in programs.items():
         archive.add(f"bin/{name}", path.read_bytes())

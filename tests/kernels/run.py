@@ -51,7 +51,7 @@ REPLAYS = [
 ]
 # Fraction of the samples that must reach the root, and of those with the leaf that must match.
 WHOLE = 0.99
-LEAVES = 0.5  # share that must contain the leaf: the others were taken between two calls of it
+LEAVES = 0.5  # fraction that must contain the leaf: other samples are between two calls of it
 # Lines that the kernel's log must not contain.
 COMPLAINTS = re.compile(r"WARNING:|BUG:|Oops|lockup|rcu.*stall|general protection|use-after-free")
 

@@ -355,7 +355,7 @@ static void print_difference(struct replay *replay, const struct frames *ours,
     uint32_t count = ours->count > theirs->count ? ours->count : theirs->count;
     if (replay->differences++ >= 3)
         return;
-    printf("differs, walker stopped by %s:\n", unwind_stop_name(stop));
+    printf("differs, unwinder stopped by %s:\n", unwind_stop_name(stop));
     for (uint32_t i = 0; i < count && i < 60; i++) {
         uint64_t left = i < ours->count ? ours->address[i] : 0;
         uint64_t right = i < theirs->count ? theirs->address[i] : 0;

@@ -55,7 +55,7 @@ static void a_program_that_is_not_mapped_yet_has_its_name(void **state)
     process.program = binaries_take(binaries, &mapped);
     process_labels_renew(&labels, source, &process);
     assert_string_equal(value_of(labels, "process.executable.build_id.gnu"), "12345678");
-    /* Labels of an ended process stay. */
+    /* Labels of an ended process are kept. */
     process.program = BINARY_NONE;
     process.ended_ns = 1;
     first = labels;

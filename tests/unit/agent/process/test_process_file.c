@@ -124,7 +124,7 @@ static pid_t start_child(uid_t user)
     if (child == 0) {
         if (user && setresuid(user, user, user))
             _exit(1);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would clear it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* last: a change of the user clears it */
         if (write(ready[1], "", 1) != 1)
             _exit(1);
         for (;;)
@@ -194,7 +194,7 @@ static void users_of_a_rootless_namespace_belong_to_its_creator(void **state)
         if (write(made[1], &byte, 1) != 1 || read(mapped[0], &byte, 1) != 1)
             _exit(1);
         byte = setresuid(1, 1, 1) == 0;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would clear it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* last: a change of the user clears it */
         (void)!write(made[1], &byte, 1);
         for (;;)
             pause();

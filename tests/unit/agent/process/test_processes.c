@@ -31,7 +31,7 @@ static void a_loss_during_a_scan_waits_for_the_next_second(void **state)
     processes_sweep(processes, clock_monotonic_ns() - CLOCK_NS_PER_S / 2);
     processes_count(processes, &counts);
     assert_int_equal(counts.scans, 1);
-    /* The request is kept, and executed once. The scan itself may have taken seconds. */
+    /* The request for a scan is kept, and executed once. The scan itself may have taken seconds. */
     processes_sweep(processes, clock_monotonic_ns() + 600 * CLOCK_NS_PER_S);
     processes_sweep(processes, clock_monotonic_ns() + 1200 * CLOCK_NS_PER_S);
     processes_count(processes, &counts);
@@ -87,7 +87,7 @@ static void a_replaced_file_is_another_binary(void **state)
     copy_file("/bin/ls", second);
     const uint64_t replaced = map(processes, binaries, second)->serial;
     assert_int_not_equal(replaced, serial);
-    /* The data of a deleted file stays. */
+    /* The data of a deleted file is kept. */
     assert_int_equal(unlink(second), 0);
     assert_int_equal(map(processes, binaries, second)->serial, replaced);
     assert_null(map(processes, binaries, "//anon"));
@@ -242,7 +242,7 @@ static void processes_of_very_many_mappings_wait_for_each_other(void **state)
     assert_in_range(scanned, 1, COUNT - 1);
     processes_sweep(processes, clock_monotonic_ns());
     assert_int_equal(count_scanned(processes, children, COUNT), scanned);
-    /* They are scanned one after another. */
+    /* The processes are scanned one after another. */
     for (int i = 1; scanned < COUNT; i++) {
         processes_sweep(processes, clock_monotonic_ns() + i * 1000 * CLOCK_NS_PER_S);
         const int before = scanned;

@@ -69,7 +69,7 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
         if (getuid() == 0 &&
             (setgroups(group_count, groups) || setresuid(real, effective, effective)))
             _exit(1);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would clear it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* last: a change of the user clears it */
         if (write(ready[1], "", 1) != 1)
             _exit(1);
         for (;;)

@@ -55,9 +55,9 @@ static int unwind_source_read(struct unwind_source *source, void *to, __u32 size
 
 enum { LOAD_BIAS = 0x10000000, STACK = 0x70000000 };
 
-struct walk {
+struct test_unwinder {
     struct unwind_source source;
-    struct unwind_maps *space;
+    struct unwind_maps *maps;
     struct unwind_state state;
 };
 
@@ -83,31 +83,31 @@ static bool write_shard(void *context, uint32_t index, uint32_t offset, const vo
     return true;
 }
 
-static struct walk *create_walk(uint32_t shard_limit)
+static struct test_unwinder *create_unwinder(uint32_t shard_limit)
 {
-    struct walk *walk = mem_new(struct walk, 1);
-    walk->source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
-    walk->source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
-    walk->source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
-    walk->space = unwind_maps_create(&(struct unwind_memory){.rules = walk->source.rules,
-                                                             .chunks = walk->source.chunks,
-                                                             .shard_create = create_shard,
-                                                             .shard_destroy = destroy_shard,
-                                                             .shard_write = write_shard,
-                                                             .context = &walk->source,
-                                                             .shard_limit = shard_limit});
-    return walk;
+    struct test_unwinder *unwinder = mem_new(struct test_unwinder, 1);
+    unwinder->source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
+    unwinder->source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    unwinder->source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
+    unwinder->maps = unwind_maps_create(&(struct unwind_memory){.rules = unwinder->source.rules,
+                                                                .chunks = unwinder->source.chunks,
+                                                                .shard_create = create_shard,
+                                                                .shard_destroy = destroy_shard,
+                                                                .shard_write = write_shard,
+                                                                .context = &unwinder->source,
+                                                                .shard_limit = shard_limit});
+    return unwinder;
 }
 
-static void destroy_walk(struct walk *walk)
+static void destroy_unwinder(struct test_unwinder *unwinder)
 {
-    unwind_maps_destroy(walk->space);
-    mem_free(walk->source.rules);
-    mem_free(walk->source.chunks);
-    mem_free(walk->source.memos);
+    unwind_maps_destroy(unwinder->maps);
+    mem_free(unwinder->source.rules);
+    mem_free(unwinder->source.chunks);
+    mem_free(unwinder->source.memos);
     for (size_t i = 0; i < 4; i++)
-        mem_free(walk->source.shards[i]);
-    mem_free(walk);
+        mem_free(unwinder->source.shards[i]);
+    mem_free(unwinder);
 }
 
 /* A table of one chunk, from 0x1000 on, with a rule every 256 bytes. */
@@ -143,14 +143,14 @@ static uint64_t code(uint32_t function)
     return CODE(function);
 }
 
-static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
+static struct test_unwinder *create_unwinder_with(const struct cfi_rule *rules, uint32_t count)
 {
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct unwind_table *table = make_table(rules, count);
     struct unwind_table_ref ref;
     struct unwind_mapping_list list;
     struct err err;
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
     /* The next mapping has no table, like JIT code. */
     uint64_t starts[] = {0x1000, LOAD_BIAS, 0x50000000};
@@ -158,25 +158,25 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
         {.end = 0x2000},
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0},
         {.end = 0x50001000, .flags = UNWIND_MAPPING_FP}};
-    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 3, &list, &err),
-                     ERR_NONE);
-    walk->state.sp = STACK;
-    walk->source.stack_start = STACK;
-    unwind_begin(&walk->state, &list, 0);
-    return walk;
+    assert_int_equal(
+        unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings, 3, &list, &err), ERR_NONE);
+    unwinder->state.sp = STACK;
+    unwinder->source.stack_start = STACK;
+    unwind_begin(&unwinder->state, &list, 0);
+    return unwinder;
 }
 
-static void set_stack(struct walk *walk, const uint64_t *words, size_t count)
+static void set_stack(struct test_unwinder *unwinder, const uint64_t *words, size_t count)
 {
-    walk->source.stack = words;
-    walk->source.stack_bytes = count * sizeof *words;
+    unwinder->source.stack = words;
+    unwinder->source.stack_bytes = count * sizeof *words;
 }
 
 /* Not inlined, because the compiler would otherwise warn that the copied window is larger than a
  * test's stack. */
-static __attribute__((noinline)) enum unwind_stop step(struct walk *walk)
+static __attribute__((noinline)) enum unwind_stop step(struct test_unwinder *unwinder)
 {
-    return unwind_step(&walk->source, &walk->state);
+    return unwind_step(&unwinder->source, &unwinder->state);
 }
 
 static const struct cfi_rule by_sp_16 = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = 16}};
@@ -187,36 +187,36 @@ static void unwinds_by_stack_and_frame_pointer_to_the_root(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 3);
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 3);
     uint64_t stack[] = {0, code(1), 0, STACK + 999, code(2), 0, 0, 0};
-    set_stack(walk, stack, 8);
-    walk->state.pc = code(0);
-    walk->state.fp = STACK + 24;
-    assert_int_equal(unwind_address(&walk->state), code(0));
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(unwind_address(&walk->state), code(1) - 1);
-    assert_int_equal(walk->state.sp, STACK + 16);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, code(2));
-    assert_int_equal(walk->state.fp, STACK + 999);
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
-    destroy_walk(walk);
+    set_stack(unwinder, stack, 8);
+    unwinder->state.pc = code(0);
+    unwinder->state.fp = STACK + 24;
+    assert_int_equal(unwind_address(&unwinder->state), code(0));
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwind_address(&unwinder->state), code(1) - 1);
+    assert_int_equal(unwinder->state.sp, STACK + 16);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, code(2));
+    assert_int_equal(unwinder->state.fp, STACK + 999);
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT);
+    destroy_unwinder(unwinder);
 }
 
 static void looks_up_a_caller_at_its_call_instruction(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 2);
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 2);
     /* The return address is the begin of function 1: the call is the last instruction of function
      * 0. */
     uint64_t stack[] = {0, code(1) - 16, 0, code(1), 0};
-    set_stack(walk, stack, 5);
-    walk->state.pc = code(0);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.sp, STACK + 32);
-    destroy_walk(walk);
+    set_stack(unwinder, stack, 5);
+    unwinder->state.pc = code(0);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.sp, STACK + 32);
+    destroy_unwinder(unwinder);
 }
 
 /* At the end of _Unwind_RaiseException, rcx contains the address of the handler: the begin of
@@ -228,18 +228,18 @@ static void the_rule_of_an_exception_handler_is_that_of_its_first_byte(void **st
         .rule = {.cfa = UNWIND_CFA_SP, .saved = (UNWIND_RA_IS_HANDLER | UNWIND_RA_REGISTER) << 4},
         .extra = {.ra_offset = 2}};
     struct cfi_rule rules[] = {to_rcx, by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 3);
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 3);
     uint64_t stack[] = {0, code(2), 0};
-    set_stack(walk, stack, 3);
-    walk->state.pc = code(0);
-    walk->state.leaf[2] = code(1) - 16;
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(unwind_address(&walk->state), code(1) - 16);
-    assert_false(walk->state.was_signal);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(unwind_address(&walk->state), code(2) - 1);
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
-    destroy_walk(walk);
+    set_stack(unwinder, stack, 3);
+    unwinder->state.pc = code(0);
+    unwinder->state.leaf[2] = code(1) - 16;
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwind_address(&unwinder->state), code(1) - 16);
+    assert_false(unwinder->state.was_signal);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwind_address(&unwinder->state), code(2) - 1);
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT);
+    destroy_unwinder(unwinder);
 }
 
 static void continues_from_a_signal_frame_with_all_registers(void **state)
@@ -250,24 +250,24 @@ static void continues_from_a_signal_frame_with_all_registers(void **state)
     struct cfi_rule in_rdi = {.rule = {.cfa = UNWIND_CFA_SP, .saved = UNWIND_RA_REGISTER << 4},
                               .extra = {.ra_offset = 5}};
     struct cfi_rule rules[] = {by_sp_16, signal, in_rdi, cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 4);
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 4);
     uint64_t stack[64] = {0, code(1)};
     uint64_t *registers = &stack[2 + 5];
     registers[8] = code(3);     /* rdi */
     registers[10] = 0x1234;     /* rbp */
     registers[15] = STACK - 64; /* rsp, of another stack */
     registers[16] = code(2);
-    set_stack(walk, stack, 64);
-    walk->state.pc = code(0);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(unwind_address(&walk->state), code(2));
-    assert_int_equal(walk->state.sp, STACK - 64);
-    assert_int_equal(walk->state.fp, 0x1234);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, code(3));
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
-    destroy_walk(walk);
+    set_stack(unwinder, stack, 64);
+    unwinder->state.pc = code(0);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwind_address(&unwinder->state), code(2));
+    assert_int_equal(unwinder->state.sp, STACK - 64);
+    assert_int_equal(unwinder->state.fp, 0x1234);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, code(3));
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT);
+    destroy_unwinder(unwinder);
 }
 
 static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
@@ -280,77 +280,80 @@ static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
     struct cfi_rule rules[] = {deref, plt, by_r10, cfi_rule_stop(UNWIND_STOP_ROOT)};
     uint64_t stack[] = {code(3), STACK + 16, 0, code(2), 0, 0};
 
-    struct walk *walk = walk_with(rules, 4);
-    set_stack(walk, stack, 6);
-    walk->state.pc = code(0);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.sp, STACK + 32);
-    assert_int_equal(step(walk), UNWIND_STOP_REGISTER); /* r10 is not known in a caller */
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 4);
+    set_stack(unwinder, stack, 6);
+    unwinder->state.pc = code(0);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.sp, STACK + 32);
+    assert_int_equal(step(unwinder), UNWIND_STOP_REGISTER); /* r10 is not known in a caller */
 
-    unwind_begin(
-        &walk->state,
-        &(struct unwind_mapping_list){walk->state.list.shard, walk->state.list.offset, 3, 0}, 0);
-    walk->state.sp = STACK;
-    walk->state.pc = code(1); /* first byte of a function */
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.sp, STACK + 8);
+    unwind_begin(&unwinder->state,
+                 &(struct unwind_mapping_list){unwinder->state.list.shard,
+                                               unwinder->state.list.offset, 3, 0},
+                 0);
+    unwinder->state.sp = STACK;
+    unwinder->state.pc = code(1); /* first byte of a function */
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.sp, STACK + 8);
 
-    struct unwind_mapping_list list = walk->state.list;
-    unwind_begin(&walk->state, &list, 0);
-    walk->state.sp = STACK;
-    walk->state.pc = code(2);
-    walk->state.leaf[10] = STACK + 32;
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, code(2));
-    assert_int_equal(walk->state.sp, STACK + 32);
-    destroy_walk(walk);
+    struct unwind_mapping_list list = unwinder->state.list;
+    unwind_begin(&unwinder->state, &list, 0);
+    unwinder->state.sp = STACK;
+    unwinder->state.pc = code(2);
+    unwinder->state.leaf[10] = STACK + 32;
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, code(2));
+    assert_int_equal(unwinder->state.sp, STACK + 32);
+    destroy_unwinder(unwinder);
 }
 
 /* Unwinds two frames, up to the root. */
-static enum unwind_stop walk_again(struct walk *walk, const struct unwind_mapping_list *list)
+static enum unwind_stop unwind_again(struct test_unwinder *unwinder,
+                                     const struct unwind_mapping_list *list)
 {
     static const uint64_t stack[] = {0, CODE(1), 0, 0, CODE(2), 0, 0, 0};
-    set_stack(walk, stack, 8);
-    unwind_begin(&walk->state, list, 0);
-    walk->state.sp = STACK;
-    walk->state.fp = STACK + 24;
-    walk->state.pc = code(0);
+    set_stack(unwinder, stack, 8);
+    unwind_begin(&unwinder->state, list, 0);
+    unwinder->state.sp = STACK;
+    unwinder->state.fp = STACK + 24;
+    unwinder->state.pc = code(0);
     for (int i = 0; i < 2; i++) {
-        const enum unwind_stop stop = step(walk);
+        const enum unwind_stop stop = step(unwinder);
         if (stop)
             return stop;
     }
-    return step(walk);
+    return step(unwinder);
 }
 
 static void cached_callers_are_used_for_the_same_mappings_only(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 3);
-    struct unwind_mapping_list list = walk->state.list, other = list;
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 3);
+    struct unwind_mapping_list list = unwinder->state.list, other = list;
     assert_int_not_equal(list.generation, 0);
-    assert_int_equal(walk_again(walk, &list), UNWIND_STOP_ROOT);
+    assert_int_equal(unwind_again(unwinder, &list), UNWIND_STOP_ROOT);
     /* Remove all rules but that of the leaf, which is not cached. */
-    const struct unwind_chunk *chunk = &walk->source.chunks[walk->state.mapping.first_chunk];
-    uint8_t *rows = walk->source.shards[chunk->shard];
+    const struct unwind_chunk *chunk =
+        &unwinder->source.chunks[unwinder->state.mapping.first_chunk];
+    uint8_t *rows = unwinder->source.shards[chunk->shard];
     uint32_t begin;
     memcpy(&begin, rows + chunk->groups, sizeof begin);
     uint16_t first_row[UNWIND_GROUP_BLOCKS + 1];
     memcpy(first_row, rows + begin, sizeof first_row);
     const uint32_t second = begin + UNWIND_GROUP_HEAD_BYTES + 2 * 2 + 3u * first_row[2];
     memset(rows + second, 0, 2 + 3u * (first_row[3] - first_row[2]));
-    assert_int_equal(walk_again(walk, &list), UNWIND_STOP_ROOT);
-    assert_true(walk->state.is_recalled);
+    assert_int_equal(unwind_again(unwinder, &list), UNWIND_STOP_ROOT);
+    assert_true(unwinder->state.is_recalled);
     other.generation++;
-    assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
+    assert_int_not_equal(unwind_again(unwinder, &other), UNWIND_STOP_ROOT);
     other.generation = 0;
-    assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
+    assert_int_not_equal(unwind_again(unwinder, &other), UNWIND_STOP_ROOT);
     /* A memo whose words are from two writers matches no key. */
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
-        walk->source.memos[i].rule ^= walk->source.memos[i].rule ? 1 : 0;
-    assert_int_not_equal(walk_again(walk, &list), UNWIND_STOP_ROOT);
-    destroy_walk(walk);
+        unwinder->source.memos[i].rule ^= unwinder->source.memos[i].rule ? 1 : 0;
+    assert_int_not_equal(unwind_again(unwinder, &list), UNWIND_STOP_ROOT);
+    destroy_unwinder(unwinder);
 }
 
 static void leaf_functions_of_go_hide_no_caller(void **state)
@@ -358,36 +361,36 @@ static void leaf_functions_of_go_hide_no_caller(void **state)
     (void)state;
     struct cfi_rule go_leaf = {.rule = {.cfa = UNWIND_CFA_LEAF}};
     struct cfi_rule rules[] = {go_leaf, go_leaf, cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 3);
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 3);
     uint64_t stack[] = {code(1), 0, 0, STACK + 999, code(2), 0};
-    set_stack(walk, stack, 6);
-    walk->state.pc = code(0);
-    walk->state.fp = STACK + 24; /* of function 1 */
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, code(1));
-    assert_int_equal(walk->state.sp, STACK + 8);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, code(2));
-    assert_int_equal(walk->state.sp, STACK + 40);
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
-    destroy_walk(walk);
+    set_stack(unwinder, stack, 6);
+    unwinder->state.pc = code(0);
+    unwinder->state.fp = STACK + 24; /* of function 1 */
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, code(1));
+    assert_int_equal(unwinder->state.sp, STACK + 8);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, code(2));
+    assert_int_equal(unwinder->state.sp, STACK + 40);
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT);
+    destroy_unwinder(unwinder);
 }
 
 static void follows_frame_pointers_without_a_table(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 1);
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 1);
     uint64_t stack[] = {0, STACK + 24, 0x50000020, 0, code(0), 0};
-    set_stack(walk, stack, 6);
-    walk->state.pc = 0x50000010;
-    walk->state.fp = STACK + 8;
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, 0x50000020);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, code(0));
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
-    destroy_walk(walk);
+    set_stack(unwinder, stack, 6);
+    unwinder->state.pc = 0x50000010;
+    unwinder->state.fp = STACK + 8;
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, 0x50000020);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, code(0));
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT);
+    destroy_unwinder(unwinder);
 }
 
 static void stops_with_the_reason(void **state)
@@ -395,64 +398,64 @@ static void stops_with_the_reason(void **state)
     (void)state;
     struct cfi_rule back = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = -8}};
     struct cfi_rule rules[] = {by_sp_16, back};
-    struct walk *walk = walk_with(rules, 2);
-    struct unwind_mapping_list list = walk->state.list;
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 2);
+    struct unwind_mapping_list list = unwinder->state.list;
     uint64_t stack[] = {0, 0, 0, 0};
-    set_stack(walk, stack, 4);
-    walk->state.pc = code(0);
+    set_stack(unwinder, stack, 4);
+    unwinder->state.pc = code(0);
     stack[1] = 0;
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
-    walk->state.sp = STACK + 64;
-    assert_int_equal(step(walk), UNWIND_STOP_STACK_READ);
-    walk->state.pc = code(1);
-    assert_int_equal(step(walk), UNWIND_STOP_NO_PROGRESS);
-    walk->state.pc = 0x50000010; /* JIT code */
-    walk->state.fp = STACK + 1;
-    assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
-    walk->state.fp = 0;
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT_ZERO);
+    unwinder->state.sp = STACK + 64;
+    assert_int_equal(step(unwinder), UNWIND_STOP_STACK_READ);
+    unwinder->state.pc = code(1);
+    assert_int_equal(step(unwinder), UNWIND_STOP_NO_PROGRESS);
+    unwinder->state.pc = 0x50000010; /* JIT code */
+    unwinder->state.fp = STACK + 1;
+    assert_int_equal(step(unwinder), UNWIND_STOP_FRAME_POINTER);
+    unwinder->state.fp = 0;
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT_ZERO);
     list.shard = 3; /* an inconsistent list */
-    unwind_begin(&walk->state, &list, 0);
-    walk->state.pc = code(0);
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
-    destroy_walk(walk);
+    unwind_begin(&unwinder->state, &list, 0);
+    unwinder->state.pc = code(0);
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT_ZERO);
+    destroy_unwinder(unwinder);
 }
 
 static void unmapped_code_counts_if_unwinding_returns_to_a_mapping(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
-    struct walk *walk = walk_with(rules, 2);
+    struct test_unwinder *unwinder = create_unwinder_with(rules, 2);
     uint64_t stack[] = {0, 0x40000010, STACK + 40, 0x40000020, 0, STACK + 1, code(1), 0};
     uint32_t count = 4;
-    set_stack(walk, stack, 8);
-    walk->state.pc = code(0);
-    walk->state.fp = STACK + 16;
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(walk->state.pc, code(1));
-    assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_ROOT);
+    set_stack(unwinder, stack, 8);
+    unwinder->state.pc = code(0);
+    unwinder->state.fp = STACK + 16;
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwinder->state.pc, code(1));
+    assert_int_equal(unwind_end(&unwinder->state, step(unwinder), &count), UNWIND_STOP_ROOT);
     assert_int_equal(count, 4);
 
-    struct unwind_mapping_list list = walk->state.list;
+    struct unwind_mapping_list list = unwinder->state.list;
     stack[6] = 0x40000030;
-    unwind_begin(&walk->state, &list, 0);
-    walk->state.pc = code(0);
-    walk->state.sp = STACK;
-    walk->state.fp = STACK + 16;
+    unwind_begin(&unwinder->state, &list, 0);
+    unwinder->state.pc = code(0);
+    unwinder->state.sp = STACK;
+    unwinder->state.fp = STACK + 16;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_UNMAPPED);
+        assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(unwind_end(&unwinder->state, step(unwinder), &count), UNWIND_STOP_UNMAPPED);
     assert_int_equal(count, 1);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static void finds_each_of_many_mappings(void **state)
 {
     (void)state;
     enum { COUNT = 30000 };
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     uint64_t *starts = mem_new(uint64_t, COUNT);
     struct unwind_mapping *mappings = mem_new(struct unwind_mapping, COUNT);
     struct unwind_mapping_list list;
@@ -462,18 +465,18 @@ static void finds_each_of_many_mappings(void **state)
         mappings[i] = (struct unwind_mapping){.end = starts[i] + 0x1000, .bias = i};
     }
     assert_int_equal(
-        unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, COUNT, &list, &err),
+        unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings, COUNT, &list, &err),
         ERR_NONE);
-    unwind_begin(&walk->state, &list, 0);
+    unwind_begin(&unwinder->state, &list, 0);
     for (uint32_t i = 0; i < COUNT; i++) {
-        assert_true(unwind_find_mapping(&walk->source, &walk->state, starts[i] + 0xfff));
-        assert_int_equal(walk->state.mapping.bias, i);
-        assert_false(unwind_find_mapping(&walk->source, &walk->state, starts[i] + 0x1000));
+        assert_true(unwind_find_mapping(&unwinder->source, &unwinder->state, starts[i] + 0xfff));
+        assert_int_equal(unwinder->state.mapping.bias, i);
+        assert_false(unwind_find_mapping(&unwinder->source, &unwinder->state, starts[i] + 0x1000));
     }
-    assert_false(unwind_find_mapping(&walk->source, &walk->state, 0xffff));
+    assert_false(unwind_find_mapping(&unwinder->source, &unwinder->state, 0xffff));
     mem_free(starts);
     mem_free(mappings);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static void the_unwinder_finds_the_rules_of_the_table(void **state)
@@ -485,9 +488,9 @@ static void the_unwinder_finds_the_rules_of_the_table(void **state)
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     assert_int_equal(unwind_table_build(fd, "test", NULL, &table, &err), ERR_NONE);
     close(fd);
-    struct walk *walk = create_walk(4);
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    walk->state.mapping =
+    struct test_unwinder *unwinder = create_unwinder(4);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
+    unwinder->state.mapping =
         (struct unwind_mapping){.first_chunk = ref.first_chunk, .chunk_count = ref.chunk_count};
     const struct unwind_table_chunk *last = &table->chunks[ref.chunk_count - 1];
     uint64_t bytes = ((uint64_t)(ref.chunk_count - 1) << UNWIND_CHUNK_SHIFT) +
@@ -495,14 +498,14 @@ static void the_unwinder_finds_the_rules_of_the_table(void **state)
     for (uint64_t offset = 0; offset < bytes; offset++) {
         const struct cfi_rule *rule = unwind_table_find(table, table->start + offset);
         uint32_t number;
-        assert_true(unwind_find_rule(&walk->source, &walk->state, offset, &number));
-        if (memcmp(&walk->source.rules[number], &rule->rule, sizeof rule->rule) != 0 ||
+        assert_true(unwind_find_rule(&unwinder->source, &unwinder->state, offset, &number));
+        if (memcmp(&unwinder->source.rules[number], &rule->rule, sizeof rule->rule) != 0 ||
             (cfi_rule_has_extra(&rule->rule) &&
-             memcmp(&walk->source.rules[number + 1], &rule->extra, sizeof rule->extra) != 0))
+             memcmp(&unwinder->source.rules[number + 1], &rule->extra, sizeof rule->extra) != 0))
             fail_msg("another rule at offset %#lx", (unsigned long)offset);
     }
     unwind_table_destroy(table);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static bool end_at_once(void *context)
@@ -574,108 +577,108 @@ static void rules_that_were_chosen_to_collide_do_not_collide(void **state)
 static void a_mapping_uses_its_table_once_it_is_loaded(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
     struct unwind_table *table = make_table(rules, 2);
     struct unwind_table_ref ref;
     struct unwind_mapping_list list;
     struct err err;
-    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_reserve(unwinder->maps, 0, table->start, 1, &ref, &err), ERR_NONE);
     const uint64_t starts[] = {LOAD_BIAS};
     const struct unwind_mapping mappings[] = {
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0}};
-    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 1, &list, &err),
-                     ERR_NONE);
+    assert_int_equal(
+        unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings, 1, &list, &err), ERR_NONE);
     const uint64_t stack[] = {0, code(1), 0, 0};
-    walk->source.stack_start = walk->state.sp = STACK;
-    set_stack(walk, stack, 4);
-    walk->state.pc = code(0);
-    walk->state.fp = 1; /* invalid */
-    unwind_begin(&walk->state, &list, 0);
-    walk->state.is_exact = 0; /* a caller, whose rule would be cached */
-    assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
+    unwinder->source.stack_start = unwinder->state.sp = STACK;
+    set_stack(unwinder, stack, 4);
+    unwinder->state.pc = code(0);
+    unwinder->state.fp = 1; /* invalid */
+    unwind_begin(&unwinder->state, &list, 0);
+    unwinder->state.is_exact = 0; /* a caller, whose rule would be cached */
+    assert_int_equal(step(unwinder), UNWIND_STOP_FRAME_POINTER);
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
-        assert_int_equal(walk->source.memos[i].check, 0);
-    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+        assert_int_equal(unwinder->source.memos[i].check, 0);
+    assert_int_equal(unwind_maps_fill(unwinder->maps, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(step(unwinder), UNWIND_STOP_ROOT);
     unwind_table_destroy(table);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static void a_table_of_a_file_that_has_changed_is_refused(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct unwind_table *table = make_table(&by_fp, 1);
     struct unwind_table_ref ref;
     struct err err;
-    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start + 256, 1, &ref, &err),
+    assert_int_equal(unwind_maps_reserve(unwinder->maps, 0, table->start + 256, 1, &ref, &err),
                      ERR_NONE);
-    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_INVALID);
-    assert_int_equal(walk->source.chunks[ref.first_chunk].group_count, 0);
+    assert_int_equal(unwind_maps_fill(unwinder->maps, &ref, table, 0, &err), ERR_INVALID);
+    assert_int_equal(unwinder->source.chunks[ref.first_chunk].group_count, 0);
     unwind_table_destroy(table);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 /* A removal frees memory, and a table that did not fit can be loaded then. */
 static void a_table_that_did_not_fit_is_loaded_when_there_is_space(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(0);
+    struct test_unwinder *unwinder = create_unwinder(0);
     struct unwind_table *table = make_table(&by_fp, 1);
     struct unwind_table_ref ref;
     struct unwind_maps_stats stats;
     struct err err;
-    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
-    unwind_maps_stats_get(walk->space, &stats);
+    assert_int_equal(unwind_maps_reserve(unwinder->maps, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_fill(unwinder->maps, &ref, table, 0, &err), ERR_LIMIT);
+    unwind_maps_stats_get(unwinder->maps, &stats);
     assert_int_equal(stats.refused_count, 1);
     assert_int_equal(stats.used_bytes, 0);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 
-    walk = create_walk(1);
+    unwinder = create_unwinder(1);
     struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_MAPPINGS_MAX);
     uint64_t *starts = mem_new(uint64_t, UNWIND_MAPPINGS_MAX);
     struct unwind_mapping_list list;
-    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings,
+    assert_int_equal(unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings,
                                               UNWIND_MAPPINGS_MAX, &list, &err),
                      ERR_NONE);
-    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
-    unwind_maps_drop_mappings(walk->space, 0, &list, 0);
-    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_reserve(unwinder->maps, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_fill(unwinder->maps, &ref, table, 0, &err), ERR_LIMIT);
+    unwind_maps_drop_mappings(unwinder->maps, 0, &list, 0);
+    unwind_maps_reclaim(unwinder->maps, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_fill(unwinder->maps, &ref, table, 0, &err), ERR_NONE);
     mem_free(mappings);
     mem_free(starts);
     unwind_table_destroy(table);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static void memory_is_reused_after_the_grace_period_only(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16};
-    struct walk *walk = create_walk(1);
+    struct test_unwinder *unwinder = create_unwinder(1);
     struct unwind_table *table = make_table(rules, 1);
     struct unwind_table_ref refs[UNWIND_CHUNK_COUNT], ref;
     struct unwind_maps_stats stats;
     struct err err;
     for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
-        assert_int_equal(unwind_maps_add_table(walk->space, table, &refs[i], &err), ERR_NONE);
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
+        assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &refs[i], &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_LIMIT);
     for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
-        unwind_maps_remove_table(walk->space, &refs[i], 1000);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
-    unwind_maps_stats_get(walk->space, &stats);
+        unwind_maps_remove_table(unwinder->maps, &refs[i], 1000);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_LIMIT);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1001);
+    unwind_maps_stats_get(unwinder->maps, &stats);
     assert_int_equal(stats.used_bytes, 0);
     assert_int_equal(stats.waiting_bytes, 0);
     assert_int_equal(stats.refused_count, 2);
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 /* A table with this many rules that no other table has. */
@@ -690,12 +693,13 @@ static struct unwind_table *make_unique_table(uint32_t number, uint32_t count)
     return table;
 }
 
-static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t number, uint32_t count)
+static struct unwind_table_ref add_strange_table(struct test_unwinder *unwinder, uint32_t number,
+                                                 uint32_t count)
 {
     struct unwind_table *table = make_unique_table(number, count);
     struct unwind_table_ref ref;
     struct err err;
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
     return ref;
 }
@@ -703,49 +707,49 @@ static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t num
 static void unique_rules_of_one_table_leave_space_for_other_tables(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     for (uint32_t i = 1; i <= 5; i++) {
-        const struct unwind_table_ref strange = add_strange_table(walk, i, 16000);
-        assert_int_equal(unwind_maps_rules_state(walk->space, &strange), UNWIND_RULES_TOO_MANY);
+        const struct unwind_table_ref strange = add_strange_table(unwinder, i, 16000);
+        assert_int_equal(unwind_maps_rules_state(unwinder->maps, &strange), UNWIND_RULES_TOO_MANY);
     }
-    const struct unwind_table_ref usual = add_strange_table(walk, 6, 585);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &usual), UNWIND_RULES_COMPLETE);
-    destroy_walk(walk);
+    const struct unwind_table_ref usual = add_strange_table(unwinder, 6, 585);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &usual), UNWIND_RULES_COMPLETE);
+    destroy_unwinder(unwinder);
 }
 
-static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct unwind_table *table,
-                               struct unwind_table_ref *ret_ref)
+static enum err_code add_owned(struct test_unwinder *unwinder, uint64_t owner,
+                               const struct unwind_table *table, struct unwind_table_ref *ret_ref)
 {
     struct err err;
-    assert_int_equal(unwind_maps_reserve(walk->space, owner, table->start, 1, ret_ref, &err),
+    assert_int_equal(unwind_maps_reserve(unwinder->maps, owner, table->start, 1, ret_ref, &err),
                      ERR_NONE);
-    return unwind_maps_fill(walk->space, ret_ref, table, 0, &err);
+    return unwind_maps_fill(unwinder->maps, ret_ref, table, 0, &err);
 }
 
 /* When half of the rules is used, all files of one owner together may have as many as one file. */
 static void unique_rules_of_one_user_leave_space_for_other_users(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct unwind_maps_stats stats;
     struct unwind_table_ref refs[70], ref;
     for (uint32_t i = 0; i < 70; i++) {
         struct unwind_table *table = make_unique_table(i + 1, 2040);
-        assert_int_equal(add_owned(walk, 7, table, &refs[i]), ERR_NONE);
+        assert_int_equal(add_owned(unwinder, 7, table, &refs[i]), ERR_NONE);
         unwind_table_destroy(table);
     }
-    unwind_maps_stats_get(walk->space, &stats);
+    unwind_maps_stats_get(unwinder->maps, &stats);
     assert_in_range(UNWIND_RULE_COUNT - stats.rule_count, 5500, 7500);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &refs[69]), UNWIND_RULES_NO_SPACE);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &refs[69]), UNWIND_RULES_NO_SPACE);
     struct unwind_table *other = make_unique_table(100, 585);
-    assert_int_equal(add_owned(walk, 8, other, &ref), ERR_NONE);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
+    assert_int_equal(add_owned(unwinder, 8, other, &ref), ERR_NONE);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_COMPLETE);
     unwind_table_destroy(other);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
-/* Rules of two records do not fit if every other record is used, except for three in the rest of
- * less than eight records that the limit of an eighth leaves. */
+/* Every other record is used, so rules of two records do not fit, except for three: they are among
+ * the last records, fewer than eight, which the limit of an eighth leaves free. */
 static void a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly(void **state)
 {
     (void)state;
@@ -754,7 +758,7 @@ static void a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly(void *
     for (int i = 0; i < PAIRS; i++)
         pairs[i] = (struct cfi_rule){.rule = {.cfa = UNWIND_CFA_SP_DEREF, .cfa_offset = 16},
                                      .extra = {.cfa_add = 8 * i}};
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct unwind_table *table = make_table(pairs, PAIRS);
     struct unwind_maps_stats stats;
     struct unwind_table_ref *refs = mem_new(struct unwind_table_ref, SINGLE), ref;
@@ -763,83 +767,84 @@ static void a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly(void *
         const struct cfi_rule rule = {
             .rule = {.cfa = UNWIND_CFA_FP, .cfa_offset = (int32_t)(8 * i)}};
         struct unwind_table *single = make_table(&rule, 1);
-        assert_int_equal(unwind_maps_add_table(walk->space, single, &refs[i], &err), ERR_NONE);
+        assert_int_equal(unwind_maps_add_table(unwinder->maps, single, &refs[i], &err), ERR_NONE);
         unwind_table_destroy(single);
     }
     for (uint32_t i = 0; i < FILLERS; i++)
-        (void)add_strange_table(walk, i + 1, 2040);
-    unwind_maps_stats_get(walk->space, &stats);
+        (void)add_strange_table(unwinder, i + 1, 2040);
+    unwind_maps_stats_get(unwinder->maps, &stats);
     assert_true(stats.rule_count > UNWIND_RULE_COUNT - 8);
     for (uint32_t i = 0; i < SINGLE; i += 2)
-        unwind_maps_remove_table(walk->space, &refs[i], 0);
-    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_SPACE);
+        unwind_maps_remove_table(unwinder->maps, &refs[i], 0);
+    unwind_maps_reclaim(unwinder->maps, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_NO_SPACE);
     for (uint32_t i = 0; i < PAIRS; i++)
-        unwind_maps_remove_table(walk->space, &refs[101 + 2 * i], 0);
-    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_FIT_NOW);
-    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
+        unwind_maps_remove_table(unwinder->maps, &refs[101 + 2 * i], 0);
+    unwind_maps_reclaim(unwinder->maps, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_FIT_NOW);
+    assert_int_equal(unwind_maps_fill(unwinder->maps, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_COMPLETE);
     unwind_table_destroy(table);
     mem_free(refs);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static void unused_rules_are_free_after_the_grace_period(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct unwind_table_ref refs[40];
     struct unwind_maps_stats stats;
     struct err err;
     for (uint32_t i = 0; i < 40; i++)
-        refs[i] = add_strange_table(walk, i + 1, 2000);
+        refs[i] = add_strange_table(unwinder, i + 1, 2000);
     struct unwind_table *table = make_unique_table(100, 585);
     struct unwind_table_ref ref;
-    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_SPACE);
+    assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_NO_SPACE);
     for (uint32_t i = 0; i < 40; i++)
-        unwind_maps_remove_table(walk->space, &refs[i], 1000);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_SPACE);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_FIT_NOW);
+        unwind_maps_remove_table(unwinder->maps, &refs[i], 1000);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_NO_SPACE);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1001);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_FIT_NOW);
     /* The table is loaded once more; its old memory is free after the grace period. */
-    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
-    unwind_maps_remove_table(walk->space, &ref, 0);
-    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    unwind_maps_stats_get(walk->space, &stats);
+    assert_int_equal(unwind_maps_fill(unwinder->maps, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_rules_state(unwinder->maps, &ref), UNWIND_RULES_COMPLETE);
+    unwind_maps_remove_table(unwinder->maps, &ref, 0);
+    unwind_maps_reclaim(unwinder->maps, 2 * (int64_t)UNWIND_GRACE_NS);
+    unwind_maps_stats_get(unwinder->maps, &stats);
     assert_int_equal(stats.rule_count, UNWIND_RULE_FIXED_COUNT);
     assert_int_equal(stats.used_bytes, 0);
     assert_int_equal(stats.waiting_bytes, 0);
     unwind_table_destroy(table);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 /* The distances of two callers, by the tables of the mapping list, from each other and from the
  * begin of the stack. */
-static uint64_t walk_by(struct walk *walk, const struct unwind_mapping_list *list)
+static uint64_t unwind_by(struct test_unwinder *unwinder, const struct unwind_mapping_list *list)
 {
-    walk->state.pc = code(0) + 1;
-    walk->state.sp = STACK;
-    unwind_begin(&walk->state, list, 0);
-    walk->state.is_exact = 0;
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    assert_int_equal(step(walk), UNWIND_CONTINUE);
-    return walk->state.sp - STACK;
+    unwinder->state.pc = code(0) + 1;
+    unwinder->state.sp = STACK;
+    unwind_begin(&unwinder->state, list, 0);
+    unwinder->state.is_exact = 0;
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    assert_int_equal(step(unwinder), UNWIND_CONTINUE);
+    return unwinder->state.sp - STACK;
 }
 
-static struct unwind_mapping_list list_of(struct walk *walk, const struct unwind_table_ref *ref)
+static struct unwind_mapping_list list_of(struct test_unwinder *unwinder,
+                                          const struct unwind_table_ref *ref)
 {
     const uint64_t starts[] = {LOAD_BIAS};
     const struct unwind_mapping mappings[] = {
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref->start, ref->first_chunk, ref->chunk_count, 0}};
     struct unwind_mapping_list list;
     struct err err;
-    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 1, &list, &err),
-                     ERR_NONE);
+    assert_int_equal(
+        unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings, 1, &list, &err), ERR_NONE);
     return list;
 }
 
@@ -848,52 +853,53 @@ static struct unwind_mapping_list list_of(struct walk *walk, const struct unwind
 static void a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     const struct cfi_rule rules[] = {by_sp_16, {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = 32}}};
     uint64_t stack[8];
     uint32_t records[2];
     for (uint32_t i = 0; i < 8; i++)
         stack[i] = code(0) + 1;
-    walk->source.stack_start = STACK;
-    set_stack(walk, stack, 8);
+    unwinder->source.stack_start = STACK;
+    set_stack(unwinder, stack, 8);
     for (uint32_t i = 0; i < 2; i++) {
         struct unwind_table *table = make_table(&rules[i], 1);
         struct unwind_table_ref ref;
         struct err err;
-        assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
+        assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
         unwind_table_destroy(table);
-        const struct unwind_mapping_list list = list_of(walk, &ref);
+        const struct unwind_mapping_list list = list_of(unwinder, &ref);
         for (int again = 0; again < 2; again++)
-            assert_int_equal(walk_by(walk, &list), 2 * rules[i].rule.cfa_offset);
-        assert_true(walk->state.is_recalled);
-        assert_true(unwind_find_rule(&walk->source, &walk->state, 0, &records[i]));
-        unwind_maps_drop_mappings(walk->space, 0, &list, 0);
-        unwind_maps_remove_table(walk->space, &ref, 0);
-        unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+            assert_int_equal(unwind_by(unwinder, &list), 2 * rules[i].rule.cfa_offset);
+        assert_true(unwinder->state.is_recalled);
+        assert_true(unwind_find_rule(&unwinder->source, &unwinder->state, 0, &records[i]));
+        unwind_maps_drop_mappings(unwinder->maps, 0, &list, 0);
+        unwind_maps_remove_table(unwinder->maps, &ref, 0);
+        unwind_maps_reclaim(unwinder->maps, 2 * (int64_t)UNWIND_GRACE_NS);
     }
     assert_int_equal(records[0], records[1]);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static void refuses_a_mapping_list_that_does_not_fit(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(1);
+    struct test_unwinder *unwinder = create_unwinder(1);
     uint64_t *starts = mem_new(uint64_t, UNWIND_MAPPINGS_MAX);
     struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_MAPPINGS_MAX);
     struct unwind_mapping_list list;
     struct err err;
-    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings,
+    assert_int_equal(unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings,
                                               UNWIND_MAPPINGS_MAX, &list, &err),
                      ERR_NONE);
-    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings, 1, &list, &err),
-                     ERR_LIMIT);
-    assert_int_equal(unwind_maps_put_mappings(walk->space, 0, 0, starts, mappings,
+    assert_int_equal(
+        unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings, 1, &list, &err),
+        ERR_LIMIT);
+    assert_int_equal(unwind_maps_put_mappings(unwinder->maps, 0, 0, starts, mappings,
                                               UNWIND_MAPPINGS_MAX + 1, &list, &err),
                      ERR_TOO_LARGE);
     mem_free(starts);
     mem_free(mappings);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 struct lists {
@@ -914,18 +920,18 @@ static void free_lists(struct lists *lists)
     mem_free(lists->mappings);
 }
 
-static enum err_code put(struct walk *walk, const struct lists *lists, uint64_t owner,
+static enum err_code put(struct test_unwinder *unwinder, const struct lists *lists, uint64_t owner,
                          uint32_t count, struct unwind_mapping_list *ret_list)
 {
     struct err err;
-    return unwind_maps_put_mappings(walk->space, owner, 0, lists->starts, lists->mappings, count,
+    return unwind_maps_put_mappings(unwinder->maps, owner, 0, lists->starts, lists->mappings, count,
                                     ret_list, &err);
 }
 
-static uint32_t count_shards(const struct walk *walk)
+static uint32_t count_shards(const struct test_unwinder *unwinder)
 {
     struct unwind_maps_stats stats;
-    unwind_maps_stats_get(walk->space, &stats);
+    unwind_maps_stats_get(unwinder->maps, &stats);
     assert_int_equal(stats.shard_bytes, (uint64_t)stats.shard_count * UNWIND_SHARD_BYTES);
     return stats.shard_count;
 }
@@ -933,43 +939,43 @@ static uint32_t count_shards(const struct walk *walk)
 static void empty_shards_are_freed_and_the_limit_prevents_new_ones(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct lists lists = make_lists();
     struct unwind_mapping_list list[3], ignored;
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(put(walk, &lists, 0, UNWIND_MAPPINGS_MAX, &list[i]), ERR_NONE);
-    assert_int_equal(count_shards(walk), 3);
-    unwind_maps_limit_shards(walk->space, 2);
-    assert_int_equal(put(walk, &lists, 0, 1, &ignored), ERR_LIMIT);
-    unwind_maps_drop_mappings(walk->space, 0, &list[1], 0);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
-    assert_int_equal(count_shards(walk), 3);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
-    assert_int_equal(count_shards(walk), 2);
-    assert_null(walk->source.shards[1]);
-    assert_int_equal(put(walk, &lists, 0, 1, &ignored), ERR_LIMIT);
-    unwind_maps_limit_shards(walk->space, 3);
-    assert_int_equal(put(walk, &lists, 0, 1, &ignored), ERR_NONE);
+        assert_int_equal(put(unwinder, &lists, 0, UNWIND_MAPPINGS_MAX, &list[i]), ERR_NONE);
+    assert_int_equal(count_shards(unwinder), 3);
+    unwind_maps_limit_shards(unwinder->maps, 2);
+    assert_int_equal(put(unwinder, &lists, 0, 1, &ignored), ERR_LIMIT);
+    unwind_maps_drop_mappings(unwinder->maps, 0, &list[1], 0);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS);
+    assert_int_equal(count_shards(unwinder), 3);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1);
+    assert_int_equal(count_shards(unwinder), 2);
+    assert_null(unwinder->source.shards[1]);
+    assert_int_equal(put(unwinder, &lists, 0, 1, &ignored), ERR_LIMIT);
+    unwind_maps_limit_shards(unwinder->maps, 3);
+    assert_int_equal(put(unwinder, &lists, 0, 1, &ignored), ERR_NONE);
     assert_int_equal(ignored.shard, 1);
-    unwind_maps_limit_shards(walk->space, 1);
+    unwind_maps_limit_shards(unwinder->maps, 1);
     for (size_t i = 0; i < 3; i += 2)
-        unwind_maps_drop_mappings(walk->space, 0, &list[i], 0);
-    unwind_maps_drop_mappings(walk->space, 0, &ignored, 0);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+        unwind_maps_drop_mappings(unwinder->maps, 0, &list[i], 0);
+    unwind_maps_drop_mappings(unwinder->maps, 0, &ignored, 0);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1);
     /* The first shard stays. */
-    assert_int_equal(count_shards(walk), 1);
-    assert_int_equal(put(walk, &lists, 0, UNWIND_MAPPINGS_MAX, &ignored), ERR_NONE);
+    assert_int_equal(count_shards(unwinder), 1);
+    assert_int_equal(put(unwinder, &lists, 0, UNWIND_MAPPINGS_MAX, &ignored), ERR_NONE);
     free_lists(&lists);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 /* Adds mappings of 64 KiB until the owner's quota is used up. */
-static uint32_t put_all(struct walk *walk, const struct lists *lists, uint64_t owner,
+static uint32_t put_all(struct test_unwinder *unwinder, const struct lists *lists, uint64_t owner,
                         struct unwind_mapping_list *ret_list)
 {
     uint32_t count = 0;
-    while (
-        !put(walk, lists, unwind_maps_is_counted(walk->space) ? owner : 0, 2048, &ret_list[count]))
+    while (!put(unwinder, lists, unwind_maps_is_counted(unwinder->maps) ? owner : 0, 2048,
+                &ret_list[count]))
         count++;
     return count;
 }
@@ -977,7 +983,7 @@ static uint32_t put_all(struct walk *walk, const struct lists *lists, uint64_t o
 static void large_owners_leave_memory_for_others(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct lists lists = make_lists();
     struct unwind_mapping_list *put_lists = mem_new(struct unwind_mapping_list, 256), ignored;
     struct unwind_table *table = make_unique_table(1, 16000); /* 120 KB of rows */
@@ -988,50 +994,50 @@ static void large_owners_leave_memory_for_others(void **state)
      */
     /* Below half, nothing is counted. */
     for (; tables < 16; tables++)
-        assert_int_equal(add_owned(walk, 9, table, &refs[tables]), ERR_NONE);
+        assert_int_equal(add_owned(unwinder, 9, table, &refs[tables]), ERR_NONE);
     for (; tables; tables--)
-        unwind_maps_remove_table(walk->space, &refs[tables - 1], 0);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
-    const uint32_t count = put_all(walk, &lists, 7, put_lists);
+        unwind_maps_remove_table(unwinder->maps, &refs[tables - 1], 0);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1);
+    const uint32_t count = put_all(unwinder, &lists, 7, put_lists);
     assert_int_equal(count, 128 + 14);
-    assert_int_equal(put(walk, &lists, 8, 2048, &ignored), ERR_NONE);
-    while (tables < 16 && !add_owned(walk, 9, table, &refs[tables]))
+    assert_int_equal(put(unwinder, &lists, 8, 2048, &ignored), ERR_NONE);
+    while (tables < 16 && !add_owned(unwinder, 9, table, &refs[tables]))
         tables++;
     assert_in_range(tables, 3, 8);
-    assert_int_equal(add_owned(walk, 10, table, &other), ERR_NONE);
+    assert_int_equal(add_owned(unwinder, 10, table, &other), ERR_NONE);
     /* Memory that an owner frees is available to it again. */
     for (size_t i = 0; i < 2; i++)
-        unwind_maps_remove_table(walk->space, &refs[i], 0);
-    unwind_maps_drop_mappings(walk->space, 7, &put_lists[count - 1], 0);
-    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
-    assert_int_equal(add_owned(walk, 9, table, &refs[0]), ERR_NONE);
+        unwind_maps_remove_table(unwinder->maps, &refs[i], 0);
+    unwind_maps_drop_mappings(unwinder->maps, 7, &put_lists[count - 1], 0);
+    unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1);
+    assert_int_equal(add_owned(unwinder, 9, table, &refs[0]), ERR_NONE);
     unwind_table_destroy(table);
     mem_free(put_lists);
     free_lists(&lists);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 /* The mappings of the process change a little, again and again. */
 static void an_owner_at_its_quota_may_replace_mappings(void **state)
 {
     (void)state;
-    struct walk *walk = create_walk(4);
+    struct test_unwinder *unwinder = create_unwinder(4);
     struct lists lists = make_lists();
     struct unwind_mapping_list *put_lists = mem_new(struct unwind_mapping_list, 256), list;
     struct err err;
-    const uint32_t count = put_all(walk, &lists, 7, put_lists);
+    const uint32_t count = put_all(unwinder, &lists, 7, put_lists);
     for (uint32_t i = 0; i < 8; i++) {
         const struct unwind_mapping_list *old = &put_lists[count - 1 - i];
-        assert_int_equal(put(walk, &lists, 7, 2048, &list), ERR_LIMIT);
-        assert_int_equal(unwind_maps_put_mappings(walk->space, 7, old->count, lists.starts,
+        assert_int_equal(put(unwinder, &lists, 7, 2048, &list), ERR_LIMIT);
+        assert_int_equal(unwind_maps_put_mappings(unwinder->maps, 7, old->count, lists.starts,
                                                   lists.mappings, 2048, &list, &err),
                          ERR_NONE);
-        unwind_maps_drop_mappings(walk->space, 7, old, 0);
-        unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+        unwind_maps_drop_mappings(unwinder->maps, 7, old, 0);
+        unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1);
     }
     mem_free(put_lists);
     free_lists(&lists);
-    destroy_walk(walk);
+    destroy_unwinder(unwinder);
 }
 
 static void joins_freed_ranges(void **state)

@@ -43,7 +43,7 @@ struct host {
     struct processes *processes;
     struct binaries *binaries;
     struct interpreters *interpreters;
-    struct user_unwinder *walk;
+    struct user_unwinder *unwinder;
     struct unwind_publisher *publisher;
 };
 
@@ -57,8 +57,8 @@ static void open_host(struct host *host)
     host->processes = processes_create(host->binaries, &of_processes);
     host->interpreters =
         interpreters_create(&(struct interpreters_options){.binaries = host->binaries});
-    host->walk = user_unwinder_create(NULL);
-    user_unwinder_memory(host->walk, &memory);
+    host->unwinder = user_unwinder_create(NULL);
+    user_unwinder_memory(host->unwinder, &memory);
     host->publisher = unwind_publisher_create(NULL, &memory, host->binaries, host->interpreters);
 }
 
@@ -67,7 +67,7 @@ static void close_host(struct host *host)
     processes_destroy(host->processes);
     interpreters_destroy(host->interpreters);
     unwind_publisher_destroy(host->publisher);
-    user_unwinder_destroy(host->walk);
+    user_unwinder_destroy(host->unwinder);
     binaries_destroy(host->binaries);
 }
 

@@ -111,7 +111,8 @@ static void two_files_without_an_id_at_one_path_are_not_distinguished(void **sta
     mapped_files_destroy(files);
 }
 
-/* With a limit of a quarter of 40 files, files of the system are closed first and stay known. */
+/* A quarter of 40 descriptors may be used: system files are closed first, and their identity is
+ * still known. */
 static void files_of_the_system_are_closed_first(void **state)
 {
     (void)state;
