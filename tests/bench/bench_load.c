@@ -73,8 +73,8 @@ static void read_file(const char *path, struct buf *buf)
         die(path);
     buf_init(buf, MAX_FILE_BYTES);
     for (;;) {
-        uint8_t *room = buf_reserve(buf, 65536);
-        ssize_t size = room ? read(fd, room, 65536) : -1;
+        uint8_t *free_bytes = buf_reserve(buf, 65536);
+        ssize_t size = free_bytes ? read(fd, free_bytes, 65536) : -1;
         if (size < 0)
             die(path);
         if (size == 0)

@@ -117,7 +117,7 @@ struct frames {
 struct replay {
     pid_t pid;
     struct unwind_source source;
-    struct unwind_maps *space;
+    struct unwind_maps *maps;
     struct unwind_mapping_list list;
     struct known_table tables[TABLES_MAX];
     uint32_t table_count;
@@ -180,7 +180,7 @@ static struct known_table *table_of(struct replay *replay, const char *path, uin
     snprintf(known->path, sizeof known->path, "%s", path);
     int fd = open_mapped(replay->pid, path, start, end);
     if (fd >= 0 && unwind_table_build(fd, path, NULL, &table, &err) == ERR_NONE) {
-        if (unwind_maps_add_table(replay->space, table, &known->ref, &err))
+        if (unwind_maps_add_table(replay->maps, table, &known->ref, &err))
             fprintf(stderr, "%s\n", err.message);
         unwind_table_destroy(table);
     }
@@ -236,9 +236,9 @@ static void read_mappings(struct replay *replay)
     }
     if (maps)
         fclose(maps);
-    unwind_maps_drop_mappings(replay->space, 0, &replay->list, 0);
-    unwind_maps_reclaim(replay->space, INT64_MAX);
-    if (unwind_maps_put_mappings(replay->space, 0, 0, starts, mappings, count, &replay->list, &err))
+    unwind_maps_drop_mappings(replay->maps, 0, &replay->list, 0);
+    unwind_maps_reclaim(replay->maps, INT64_MAX);
+    if (unwind_maps_put_mappings(replay->maps, 0, 0, starts, mappings, count, &replay->list, &err))
         fprintf(stderr, "%s\n", err.message);
 }
 
@@ -528,12 +528,12 @@ int main(int argc, char **argv)
     replay.source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
     replay.source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
     replay.source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
-    replay.space = unwind_maps_create(&(struct unwind_memory){.rules = replay.source.rules,
-                                                              .chunks = replay.source.chunks,
-                                                              .shard_create = create_shard,
-                                                              .shard_write = write_shard,
-                                                              .context = &replay.source,
-                                                              .shard_limit = UNWIND_SHARD_COUNT});
+    replay.maps = unwind_maps_create(&(struct unwind_memory){.rules = replay.source.rules,
+                                                             .chunks = replay.source.chunks,
+                                                             .shard_create = create_shard,
+                                                             .shard_write = write_shard,
+                                                             .context = &replay.source,
+                                                             .shard_limit = UNWIND_SHARD_COUNT});
     replay.is_stale = true;
     start(&replay, argv + 3);
     time_t end = time(NULL) + PATIENCE_S;

@@ -83,14 +83,14 @@ class Writer {
   bytes = Buffer.allocUnsafe(1 << 16);
   size = 0;
 
-  room(more) {
+  reserve(more) {
     if (this.size + more <= this.bytes.length) return;
     const larger = Buffer.allocUnsafe(Math.max(this.bytes.length * 2, this.size + more));
     this.bytes.copy(larger, 0, 0, this.size);
     this.bytes = larger;
   }
   varint(value) {
-    this.room(10);
+    this.reserve(10);
     while (value > 127) {
       this.bytes[this.size++] = (value % 128) | 128;
       value = Math.floor(value / 128);
@@ -104,7 +104,7 @@ class Writer {
   block(field, content) {
     this.varint(field * 8 + 2);
     this.varint(content.length);
-    this.room(content.length);
+    this.reserve(content.length);
     content.copy(this.bytes, this.size);
     this.size += content.length;
   }
