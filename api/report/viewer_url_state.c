@@ -176,7 +176,7 @@ static uint64_t read_zoom(const struct request *request)
     return hash;
 }
 
-/* "0.2-0.4", as the page writes it (web/src/url_state.ts); at most nine digits after the point. */
+/* "0.2-0.4", as the page writes it (web/src/view_state.ts); at most nine digits after the point. */
 static bool read_share(struct span text, double *ret_share)
 {
     enum { DIGITS_MAX = 9 };

@@ -1,6 +1,6 @@
 /*
  * viewer_url_state: the parameters in the address of a page that describe a view
- * (web/src/url_state.ts), for files of the view.
+ * (web/src/view_state.ts), for files of the view.
  *
  *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, see web/src/model/rules/chain.ts>
  *   lb=<a rule of lib/profile/report/label_filter.h>, once for each

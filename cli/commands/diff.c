@@ -417,7 +417,7 @@ static enum err_code choose_base(struct diff *diff, const struct side sides[2],
     return ERR_NONE;
 }
 
-/* Appends the view state in the form of the page (web/src/url_state.ts). */
+/* Appends the view state in the form of the page (web/src/view_state.ts). */
 static void append_view(struct buf *url, const struct diff *diff)
 {
     if (!diff->is_normalised && !diff->view.sample_type && !diff->view.group_by)

@@ -161,7 +161,7 @@ export async function testStates(runner, browser, server) {
 
   await runner.test("a link that is read and written again says the same", async () => {
     const made = await build({
-      entryPoints: [join(root, "web/src/url_state.ts")],
+      entryPoints: [join(root, "web/src/view_state.ts")],
       bundle: true,
       format: "esm",
       write: false,

@@ -508,7 +508,7 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
     assert result.out.endswith(f"/d/{a[-22:]}..{b[-22:]}\n")
     mixed = cli("diff", "--normalized", "--group-by", "a b", a, after)
     assert mixed.returncode == 0 and a[-22:] in mixed.out, mixed.log
-    assert mixed.out.endswith("?g=a%20b&norm=1&sv=1\n")  # as web/src/url_state.ts reads it
+    assert mixed.out.endswith("?g=a%20b&norm=1&sv=1\n")  # as web/src/view_state.ts reads it
     count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
     markdown = cli("diff", "--markdown", a, b)
     page = r"https://localhost:\d+/d/\w{22}\.\.\w{22}"

@@ -35,7 +35,7 @@ import {
   readMatchers,
   splitQuery,
 } from "../src/model/continuous/selector.ts";
-import { formatState, parseState } from "../src/url_state.ts";
+import { formatState, parseState } from "../src/view_state.ts";
 
 /** The expected place at |. */
 function at(marked: string) {

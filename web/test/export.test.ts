@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { filterWords, ownState } from "../src/export/page.ts";
 import { fileNameOf } from "../src/export/make.ts";
-import { formatState, parseState } from "../src/url_state.ts";
+import { formatState, parseState } from "../src/view_state.ts";
 
 test("a saved page states its labels and rules, and offers to remove none of them", () => {
   const state = parseState(

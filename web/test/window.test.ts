@@ -11,7 +11,7 @@ import {
   zoomed,
   type Window,
 } from "../src/model/tree/window.ts";
-import { formatState, parseState, defaultState } from "../src/url_state.ts";
+import { formatState, parseState, defaultState } from "../src/view_state.ts";
 import { bigTree, decode, small } from "./trees.ts";
 
 let seed = 5;

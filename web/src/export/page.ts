@@ -7,7 +7,7 @@
  * groups if requested. The trees are compressed and base64-encoded in an element with a type that
  * is not a script; base64 contains no character that could end the element.
  */
-import { formatState, type ViewState } from "../url_state.ts";
+import { formatState, type ViewState } from "../view_state.ts";
 import type { ColourMode, PartHue } from "../model/colours/frame_colours.ts";
 import { describeLabelRule } from "../model/rules/labels.ts";
 import { describeRule } from "../views/controls/rules.tsx";

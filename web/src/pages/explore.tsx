@@ -38,7 +38,7 @@ import { joinQuery } from "../model/continuous/selector.ts";
 import { formatLength } from "../model/continuous/time_window.ts";
 import type { ServedRequest } from "../model/rules/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/rules/stack_rules.ts";
-import { formatState, type ViewState } from "../url_state.ts";
+import { formatState, type ViewState } from "../view_state.ts";
 import { asProblem, Button, copyText, Empty, showMessage, useTitle } from "../ui/kit.tsx";
 import { isSignedIn, Shell, useMustSignIn } from "../ui/shell.tsx";
 import { addStyle } from "../ui/later.tsx";

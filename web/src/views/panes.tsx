@@ -15,7 +15,7 @@ import type { FunctionRow } from "../model/functions/functions.ts";
 import type { LoadLabels } from "../model/rules/labels.ts";
 import type { Pattern } from "../model/search/regex.ts";
 import type { SearchResult } from "../model/search/search.ts";
-import type { VisiblePart, Update, View, ViewState } from "../url_state.ts";
+import type { VisiblePart, Update, View, ViewState } from "../view_state.ts";
 import type { IconName } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import type { Load } from "./loading/use_flame.ts";

@@ -4,7 +4,7 @@ import type { Action, Rule } from "../model/rules/chain.ts";
 import { cleanLabelRules } from "../model/rules/labels.ts";
 import { exactPattern } from "../model/search/escape_regex.ts";
 import { keyOf, Undo, type Filters } from "../model/rules/undo.ts";
-import type { Update } from "../url_state.ts";
+import type { Update } from "../view_state.ts";
 import { showMessage } from "../ui/kit.tsx";
 
 export function useFilters({ rules, labels }: Filters, update: Update) {

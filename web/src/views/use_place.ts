@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FrameFlag, parentOf, type Flame } from "../model/tree/flame.ts";
 import { findByPathHash, pathHash } from "../model/tree/path.ts";
-import type { VisiblePart, Update, ViewState } from "../url_state.ts";
+import type { VisiblePart, Update, ViewState } from "../view_state.ts";
 import { showMessage } from "../ui/kit.tsx";
 import { sameNode } from "./icicle/rows.ts";
 

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Flame } from "../model/tree/flame.ts";
 import { FrameColours } from "../model/colours/frame_colours.ts";
 import { findByPathHashes } from "../model/tree/path.ts";
-import { views, type ViewState } from "../url_state.ts";
+import { views, type ViewState } from "../view_state.ts";
 import { asProblem } from "../ui/kit.tsx";
 import { listenForLongPresses } from "../ui/long_press.ts";
 import { later } from "../ui/later.tsx";

@@ -1,6 +1,6 @@
 /*
  * view_address: keeps the state of a view and the address bar equal: it follows back and forward,
- * and is the only module that writes the address. url_state.ts defines the form of the query.
+ * and is the only module that writes the address. view_state.ts defines the form of the query.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import {
@@ -9,7 +9,7 @@ import {
   stateVersion,
   type Update,
   type ViewState,
-} from "../url_state.ts";
+} from "../view_state.ts";
 
 type How = "push" | "replace";
 

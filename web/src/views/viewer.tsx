@@ -10,7 +10,7 @@ import type { Problem } from "../api/api.ts";
 import type { Flame, SampleType } from "../model/tree/flame.ts";
 import type { ColourMode, PartHue } from "../model/colours/frame_colours.ts";
 import type { LoadLabels } from "../model/rules/labels.ts";
-import type { Update, ViewState } from "../url_state.ts";
+import type { Update, ViewState } from "../view_state.ts";
 import { Button, Loading, ProblemView } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { shareLeft } from "./foot/flame_notes.ts";

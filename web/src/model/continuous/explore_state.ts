@@ -1,6 +1,6 @@
 /*
  * explore_state: the parameters of the page of continuous profiles in the address bar. The view has
- * its own parameters (url_state.ts) and keeps unknown ones.
+ * its own parameters (view_state.ts) and keeps unknown ones.
  *
  *   ev=1   query=<profile type and matchers>   part=<ms>-<ms>
  *   from=, until=<now, now-1h or ms since 1970>

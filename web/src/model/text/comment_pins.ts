@@ -1,6 +1,6 @@
 /* comment_pins: the frame that a comment is pinned to, and the view that is stored with it. */
 import { byteCount, maxNameBytes, maxViewBytes, type Pin } from "../../api/comments_api.ts";
-import { formatState, parseState, type ViewState } from "../../url_state.ts";
+import { formatState, parseState, type ViewState } from "../../view_state.ts";
 import { FrameFlag, type Flame } from "../tree/flame.ts";
 import { pathHash } from "../tree/path.ts";
 

@@ -2,7 +2,7 @@
  * fit: adapts a view of one profile to another profile: a part of the view that the other profile
  * lacks is replaced by a default and reported.
  */
-import { groups, type ViewState } from "../../url_state.ts";
+import { groups, type ViewState } from "../../view_state.ts";
 import { parseLabelRule } from "../rules/labels.ts";
 import type { SampleType } from "./flame.ts";
 

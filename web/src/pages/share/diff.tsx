@@ -4,7 +4,7 @@ import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "..
 import type { Flame } from "../../model/tree/flame.ts";
 import type { ServedRequest } from "../../model/rules/served_rules.ts";
 import { formatValue } from "../../model/text/units.ts";
-import { formatState } from "../../url_state.ts";
+import { formatState } from "../../view_state.ts";
 import { copyLink } from "../../ui/copy_link.ts";
 import { Button, useTitle } from "../../ui/kit.tsx";
 import { later } from "../../ui/later.tsx";

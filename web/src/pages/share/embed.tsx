@@ -6,7 +6,7 @@ import type { ComponentChildren } from "preact";
 import { useCallback } from "preact/hooks";
 import { getDiff, getDiffLabels, getDiffTop, getFlame, getLabels, getTop } from "../../api/api.ts";
 import type { ServedRequest } from "../../model/rules/served_rules.ts";
-import { formatState, type Update } from "../../url_state.ts";
+import { formatState, type Update } from "../../view_state.ts";
 import { Messages, ProblemView, useTitle } from "../../ui/kit.tsx";
 import { useViewState } from "../../views/view_address.ts";
 import { treeRequestOf, treeKey, treeOf, Viewer } from "../../views/viewer.tsx";

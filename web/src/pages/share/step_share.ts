@@ -6,7 +6,7 @@ import { getShare, listShares, type Session } from "../../api/api.ts";
 import { fitView } from "../../model/tree/fit.ts";
 import { adjacentIn, type Direction } from "../../model/account/adjacent_share.ts";
 import { listStoredShares } from "../../model/storage/browser_storage.ts";
-import { formatState, parseState, type ViewState } from "../../url_state.ts";
+import { formatState, parseState, type ViewState } from "../../view_state.ts";
 import { showMessage, showMessageOnNextPage } from "../../ui/kit.tsx";
 import { isSignedIn } from "../../ui/shell.tsx";
 

@@ -1,7 +1,7 @@
 /* choices: the choices for a tree: sample types, groupings and views. */
 import type { Flame, SampleType } from "../../model/tree/flame.ts";
 import { groupOfLabel } from "../../model/rules/labels.ts";
-import { groups as allGroups, type Update, type View, type ViewState } from "../../url_state.ts";
+import { groups as allGroups, type Update, type View, type ViewState } from "../../view_state.ts";
 import { sampleTypeToken, shownType } from "./sample_types.ts";
 
 interface Known {

@@ -1,6 +1,6 @@
 /* key_sheet: lists the keys of the viewer and explains how to read it. */
 import { useState } from "preact/hooks";
-import { views } from "../../url_state.ts";
+import { views } from "../../view_state.ts";
 import { Dialog } from "../../ui/kit.tsx";
 import { panes } from "../panes.tsx";
 import { areSingleKeysOff, setKeysOff } from "./use_keys.ts";

@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { presets, sameRule, type Action, type Rule } from "../../model/rules/chain.ts";
 import { forgetRules, listSavedRules, saveRules } from "../../model/storage/saved_rules.ts";
 import { compileRule } from "../../model/search/search.ts";
-import { nameModes, type NameMode } from "../../url_state.ts";
+import { nameModes, type NameMode } from "../../view_state.ts";
 import { Button, IconButton, showMessage, Segments, Select } from "../../ui/kit.tsx";
 import { Icon } from "../../ui/icons.tsx";
 import { actionLabels, type RuleMenuProps } from "./rules.tsx";

@@ -5,7 +5,7 @@
 import { presets, type Action, type Rule } from "../../model/rules/chain.ts";
 import { describeLabelRule, invertLabelRule } from "../../model/rules/labels.ts";
 import { exactPattern } from "../../model/search/escape_regex.ts";
-import type { NameMode } from "../../url_state.ts";
+import type { NameMode } from "../../view_state.ts";
 import type { TransformError } from "../../workers/transformer.ts";
 import { Button, IconButton, Menu } from "../../ui/kit.tsx";
 import { later } from "../../ui/later.tsx";

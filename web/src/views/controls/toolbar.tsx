@@ -9,7 +9,7 @@ import {
   type Update,
   type View,
   type ViewState,
-} from "../../url_state.ts";
+} from "../../view_state.ts";
 import { Button, Segments, Select } from "../../ui/kit.tsx";
 import { colourNames } from "../foot/legend.tsx";
 import { panes } from "../panes.tsx";

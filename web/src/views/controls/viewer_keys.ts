@@ -1,7 +1,7 @@
 /* viewer_keys: the actions of the viewer's keys; key_sheet.tsx lists them. */
 import type { Action } from "../../model/rules/chain.ts";
 import { pathOf, type Flame } from "../../model/tree/flame.ts";
-import { colourModes, type Update, type View, type ViewState } from "../../url_state.ts";
+import { colourModes, type Update, type View, type ViewState } from "../../view_state.ts";
 import { copyText } from "../../ui/kit.tsx";
 import type { typeChoice, viewChoice } from "./choices.ts";
 import { panes } from "../panes.tsx";

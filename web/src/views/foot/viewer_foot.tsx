@@ -9,7 +9,7 @@ import type { FrameColours } from "../../model/colours/frame_colours.ts";
 import { countedAs, countFunctions } from "../../model/functions/functions.ts";
 import type { SearchResult } from "../../model/search/search.ts";
 import { shownName } from "../../model/text/visible_text_model.ts";
-import { stateVersion, unknownSettings, type ViewState } from "../../url_state.ts";
+import { stateVersion, unknownSettings, type ViewState } from "../../view_state.ts";
 import { Button } from "../../ui/kit.tsx";
 import type { usePalette } from "../../ui/theme.ts";
 import { describeNode } from "./describe.ts";

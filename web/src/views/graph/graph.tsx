@@ -17,7 +17,7 @@ import type { Point } from "../../model/functions/graph_layout.ts";
 import type { Pattern } from "../../model/search/regex.ts";
 import { boundedTest } from "../../model/search/search.ts";
 import { formatCount, formatPercent, formatValue } from "../../model/text/units.ts";
-import { graphSizes } from "../../url_state.ts";
+import { graphSizes } from "../../view_state.ts";
 import { asProblem, IconButton, Loading, ProblemView, Select } from "../../ui/kit.tsx";
 import { addStyle } from "../../ui/later.tsx";
 import { placeOf } from "../foot/describe.ts";

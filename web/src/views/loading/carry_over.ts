@@ -4,7 +4,7 @@
  */
 import type { Flame } from "../../model/tree/flame.ts";
 import { findRegrouped, renamed } from "../../model/tree/regrouped.ts";
-import type { VisiblePart } from "../../url_state.ts";
+import type { VisiblePart } from "../../view_state.ts";
 
 /** The tree and the position in it. */
 export interface TreePosition {

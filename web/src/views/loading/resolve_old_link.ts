@@ -6,7 +6,7 @@ import type { Flame, FlameMetadata } from "../../model/tree/flame.ts";
 import { findByPathHash } from "../../model/tree/path.ts";
 import { exactPattern } from "../../model/search/escape_regex.ts";
 import { servedRules, splitRules } from "../../model/rules/served_rules.ts";
-import type { VisibleHalf, ViewState } from "../../url_state.ts";
+import type { VisibleHalf, ViewState } from "../../view_state.ts";
 import { sameNode } from "../icicle/rows.ts";
 import type { Load } from "./use_flame.ts";
 

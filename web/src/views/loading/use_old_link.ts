@@ -8,7 +8,7 @@ import type { Rule } from "../../model/rules/chain.ts";
 import type { Flame, FlameMetadata } from "../../model/tree/flame.ts";
 import { exactPattern, mayNameAddress, withCurrentNames } from "../../model/search/escape_regex.ts";
 import { findByPathHash } from "../../model/tree/path.ts";
-import type { ViewState } from "../../url_state.ts";
+import type { ViewState } from "../../view_state.ts";
 import type { Load } from "./use_flame.ts";
 
 interface OldLink {

@@ -5,7 +5,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { lostScript } from "../../api/api.ts";
 import type { Flame } from "../../model/tree/flame.ts";
-import type { VisiblePart, Update, ViewState } from "../../url_state.ts";
+import type { VisiblePart, Update, ViewState } from "../../view_state.ts";
 import { asProblem, showMessage } from "../../ui/kit.tsx";
 import type { TreePosition } from "./carry_over.ts";
 

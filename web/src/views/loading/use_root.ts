@@ -4,7 +4,7 @@
  */
 import { useEffect, useState } from "preact/hooks";
 import type { Problem } from "../../api/api.ts";
-import type { Update, ViewState } from "../../url_state.ts";
+import type { Update, ViewState } from "../../view_state.ts";
 
 /** The server's error for a root that does not exist; it is not used for anything else. */
 export const isOfRoot = ({ status, detail }: Problem) =>

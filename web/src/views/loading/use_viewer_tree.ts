@@ -7,7 +7,7 @@
 import { useMemo } from "preact/hooks";
 import { exactPattern } from "../../model/search/escape_regex.ts";
 import type { Flame } from "../../model/tree/flame.ts";
-import type { ViewState } from "../../url_state.ts";
+import type { ViewState } from "../../view_state.ts";
 import type { PaneKind } from "../panes.tsx";
 import { useSearch, useSearchCode } from "../controls/search_box.tsx";
 import { useSource, useTransformed, type Load } from "./use_flame.ts";

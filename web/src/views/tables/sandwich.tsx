@@ -5,7 +5,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Flame } from "../../model/tree/flame.ts";
 import { findByPathHash, pathHash } from "../../model/tree/path.ts";
-import type { VisibleHalf, VisiblePart } from "../../url_state.ts";
+import type { VisibleHalf, VisiblePart } from "../../view_state.ts";
 import type { FrameColours } from "../../model/colours/frame_colours.ts";
 import type { Pattern } from "../../model/search/regex.ts";
 import { search, type SearchResult } from "../../model/search/search.ts";

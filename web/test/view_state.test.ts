@@ -14,7 +14,7 @@ import {
   unknownSettings,
   views,
   type ViewState,
-} from "../src/url_state.ts";
+} from "../src/view_state.ts";
 
 let seed = 99;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;

@@ -1,5 +1,5 @@
 /*
- * url_state: the state of a view in the address bar.
+ * view_state: the state of a view in the address bar.
  *
  * Everything is identified by name or hash, never by index, so that a link survives another
  * decoder, names that arrive later, and newer pages. `z`, `m`, `za` and `zb` refer to one setting
