@@ -258,7 +258,7 @@ const laterTogether = {
     "pages/account/account.tsx",
     "pages/share/delete.tsx",
     "pages/account/retention.tsx",
-    "pages/account/senders.tsx",
+    "pages/account/sources.tsx",
     "pages/account/source_links.tsx",
   ],
 };

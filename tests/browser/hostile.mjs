@@ -322,15 +322,15 @@ export async function testHostile(runner, browser, server) {
   );
 
   await runner.test(
-    "hostile labels: on a phone nothing is wider than the screen, and senders are text",
+    "hostile labels: on a phone nothing is wider than the screen, and sources are text",
     () =>
       inside(async (page) => {
         await open(page, address({ by: ["pod", "service_name"], list: "1" }));
         await page.waitForSelector(".stored tbody tr");
         await look(page, "phone");
-        await page.goto(`${server.url}/senders`);
+        await page.goto(`${server.url}/sources`);
         await page.waitForSelector("text=markup: <img");
-        await look(page, "senders-phone");
+        await look(page, "sources-phone");
       }, phone),
   );
 

@@ -33,7 +33,7 @@ import { testPreview } from "./preview.mjs";
 import { testRedact } from "./redact.mjs";
 import { testRetention } from "./retention.mjs";
 import { testSettings } from "./settings.mjs";
-import { testSenders } from "./senders.mjs";
+import { testSources } from "./sources.mjs";
 import { testStates } from "./states.mjs";
 import { testSymbols } from "./symbols.mjs";
 import { testUpdated } from "./updated.mjs";
@@ -87,7 +87,7 @@ try {
     ],
     [
       testExplore,
-      testSenders,
+      testSources,
       testRetention,
       testSettings,
       testAccount,

@@ -37,8 +37,8 @@ const Explore = later(
     </Shell>
   ),
 ).Component;
-const Senders = later(
-  async () => (await import("./pages/account/senders.tsx")).SendersPage,
+const Sources = later(
+  async () => (await import("./pages/account/sources.tsx")).SourcesPage,
   inShell,
 ).Component;
 const Delete = later<{ id: string; session: Session | null }>(
@@ -52,7 +52,7 @@ const pages = {
   "/invite": account("InvitePage"),
   "/shares": account("SharesPage"),
   "/explore": Explore,
-  "/senders": Senders,
+  "/sources": Sources,
   "/settings": account("SettingsPage"),
 };
 

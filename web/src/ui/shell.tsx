@@ -29,7 +29,7 @@ function AccountMenu({ session }: { session: Session }) {
         {session.role}
       </p>
       <a href="/shares">The team’s profiles</a>
-      <a href="/senders">Senders</a>
+      <a href="/sources">Sources</a>
       <a href="/settings">Settings</a>
       <button type="button" onClick={leave}>
         Sign out

@@ -1,11 +1,11 @@
 /*
- * senders: the sources of the team's continuous profiles: service, program, token, address, last
+ * sources: the sources of the team's continuous profiles: service, program, token, address, last
  * time, amount, errors.
  */
 import { useEffect, useState } from "preact/hooks";
 import type { Problem, Session } from "../../api/api.ts";
 import { formatAgo, formatCount, formatDate } from "../../model/text/units.ts";
-import { listSenders, type Sender } from "../../api/senders_api.ts";
+import { listSources, type ProfileSource } from "../../api/sources_api.ts";
 import { asProblem, Button, Empty, Loading, Name, ProblemView, useTitle } from "../../ui/kit.tsx";
 import { Icon } from "../../ui/icons.tsx";
 import { isSignedIn, Shell, useMustSignIn } from "../../ui/shell.tsx";
@@ -23,71 +23,71 @@ const protocolNames: Record<string, string> = {
 };
 
 /** Whether the last request failed. */
-const isFailing = ({ last_error_at, last_seen_at }: Sender) =>
+const isFailing = ({ last_error_at, last_seen_at }: ProfileSource) =>
   last_error_at !== null && last_error_at >= last_seen_at;
-const byOf = ({ token_id, token_name, user }: Sender) =>
+const byOf = ({ token_id, token_name, user }: ProfileSource) =>
   token_name ?? user ?? (token_id === null ? "a former member" : "a revoked token");
-const textOf = (sender: Sender) =>
+const textOf = (source: ProfileSource) =>
   [
-    sender.service,
-    sender.agent,
-    sender.address,
-    byOf(sender),
-    protocolNames[sender.protocol],
-    sender.last_error,
+    source.service,
+    source.agent,
+    source.address,
+    byOf(source),
+    protocolNames[source.protocol],
+    source.last_error,
   ]
     .join("\n")
     .toLowerCase();
 
-function Row({ sender }: { sender: Sender }) {
+function Row({ source }: { source: ProfileSource }) {
   return (
     <tr>
       <th scope="row">
-        <strong class="sender-name">
-          {sender.service ? <Name text={sender.service} /> : "unknown service"}
+        <strong class="source-name">
+          {source.service ? <Name text={source.service} /> : "unknown service"}
         </strong>
         <span class="hint">
-          {protocolNames[sender.protocol]} ·{" "}
-          {sender.agent ? <Name text={sender.agent} /> : "no program named"}
+          {protocolNames[source.protocol]} ·{" "}
+          {source.agent ? <Name text={source.agent} /> : "unknown program"}
         </span>
-        <span class="hint sender-more">
-          <Name text={byOf(sender)} /> · {sender.address}
+        <span class="hint source-more">
+          <Name text={byOf(source)} /> · {source.address}
         </span>
-        {sender.cut_strings > 0 && (
+        {source.cut_strings > 0 && (
           <span class="hint">
-            {formatCount(sender.cut_strings)}
-            {sender.cut_strings === 1 ? " name was " : " names were "}
+            {formatCount(source.cut_strings)}
+            {source.cut_strings === 1 ? " name was " : " names were "}
             longer than your team’s limit and cut
           </span>
         )}
-        {sender.last_error !== null && (
-          <span class={`sender-error ${isFailing(sender) ? "failing" : "hint"}`}>
-            {isFailing(sender) && <Icon name="alert" />}
+        {source.last_error !== null && (
+          <span class={`source-error ${isFailing(source) ? "failing" : "hint"}`}>
+            {isFailing(source) && <Icon name="alert" />}
             <span>
-              {isFailing(sender) ? "Failing, " : "Last error, "}
-              {formatAgo(sender.last_error_at!)}: <Name text={sender.last_error} />
+              {isFailing(source) ? "Failing, " : "Last error, "}
+              {formatAgo(source.last_error_at!)}: <Name text={source.last_error} />
             </span>
           </span>
         )}
       </th>
       <td class="wide-only">
-        <Name text={sender.version ?? ""} />
+        <Name text={source.version ?? ""} />
       </td>
       <td class="wide-only">
-        <Name text={byOf(sender)} />
+        <Name text={byOf(source)} />
       </td>
-      <td class="wide-only">{sender.address}</td>
-      <td class="number">{formatCount(sender.profiles)}</td>
-      <td class="number wide-only">{formatCount(sender.samples)}</td>
-      <td class="number wide-only">{formatCount(sender.errors)}</td>
-      <td class="sender-seen" title={formatDate(sender.last_seen_at)}>
-        {formatAgo(sender.last_seen_at)}
+      <td class="wide-only">{source.address}</td>
+      <td class="number">{formatCount(source.profiles)}</td>
+      <td class="number wide-only">{formatCount(source.samples)}</td>
+      <td class="number wide-only">{formatCount(source.errors)}</td>
+      <td class="source-seen" title={formatDate(source.last_seen_at)}>
+        {formatAgo(source.last_seen_at)}
       </td>
     </tr>
   );
 }
 
-function Table({ senders }: { senders: Sender[] }) {
+function Table({ sources }: { sources: ProfileSource[] }) {
   return (
     <table class="list">
       <thead>
@@ -115,23 +115,23 @@ function Table({ senders }: { senders: Sender[] }) {
         </tr>
       </thead>
       <tbody>
-        {senders.map((sender, i) => (
-          <Row key={i} sender={sender} />
+        {sources.map((source, i) => (
+          <Row key={i} source={source} />
         ))}
       </tbody>
     </table>
   );
 }
 
-export function SendersPage({ session }: { session: Session | null }) {
+export function SourcesPage({ session }: { session: Session | null }) {
   useMustSignIn(session);
-  useTitle("Senders");
-  const [senders, setSenders] = useState<Sender[] | null>(null);
+  useTitle("Sources");
+  const [sources, setSources] = useState<ProfileSource[] | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [search, setSearch] = useState("");
   const load = () => {
     setProblem(null);
-    listSenders().then(setSenders, (error) => setProblem(asProblem(error)));
+    listSources().then(setSources, (error) => setProblem(asProblem(error)));
   };
   const isIn = isSignedIn(session);
   useEffect(() => void (isIn && load()), [isIn]);
@@ -141,11 +141,11 @@ export function SendersPage({ session }: { session: Session | null }) {
         <ProblemView problem={problem} onRetry={load} />
       </Shell>
     );
-  const shown = senders?.filter((sender) => textOf(sender).includes(search.trim().toLowerCase()));
+  const shown = sources?.filter((source) => textOf(source).includes(search.trim().toLowerCase()));
   return (
     <Shell session={session}>
       <div class="page-head">
-        <h1>Senders</h1>
+        <h1>Sources</h1>
         <div class="page-tools">
           <div class="search plain-search">
             <Icon name="search" />
@@ -153,16 +153,16 @@ export function SendersPage({ session }: { session: Session | null }) {
               type="search"
               value={search}
               placeholder="Service, program, token, address"
-              aria-label="Search senders"
+              aria-label="Search sources"
               onInput={(event) => setSearch(event.currentTarget.value)}
             />
           </div>
           <Button onClick={load}>Refresh</Button>
         </div>
       </div>
-      {!session || !senders || !shown ? (
-        <Loading label="Loading senders" />
-      ) : senders.length === 0 ? (
+      {!session || !sources || !shown ? (
+        <Loading label="Loading sources" />
+      ) : sources.length === 0 ? (
         <HowToSend
           session={session}
           text={
@@ -172,10 +172,10 @@ export function SendersPage({ session }: { session: Session | null }) {
         />
       ) : shown.length === 0 ? (
         <Empty title="Nothing found">
-          <p>No sender’s service, program, token, address or error contains this text.</p>
+          <p>No source’s service, program, token, address or error contains this text.</p>
         </Empty>
       ) : (
-        <Table senders={shown} />
+        <Table sources={shown} />
       )}
     </Shell>
   );

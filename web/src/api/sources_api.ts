@@ -1,10 +1,11 @@
 /*
- * senders_api: requests for the sources of continuous profiles. Separate from api.ts because
- * readers of a share do not need it.
+ * sources_api: requests for the sources of continuous profiles. Separate from api.ts because
+ * readers of a share do not need it. A source is a service with the token, program, protocol and
+ * address that sends its profiles.
  */
 import { getJson } from "./api.ts";
 
-export interface Sender {
+export interface ProfileSource {
   service: string;
   token_id: number | null;
   token_name: string | null;
@@ -25,5 +26,5 @@ export interface Sender {
 }
 
 /** Most recently seen first. */
-export const listSenders = async (): Promise<Sender[]> =>
-  (await getJson<{ senders: Sender[] }>("/api/v1/senders")).senders;
+export const listSources = async (): Promise<ProfileSource[]> =>
+  (await getJson<{ sources: ProfileSource[] }>("/api/v1/sources")).sources;

@@ -1,5 +1,5 @@
-// The list of senders: the first profile arrives, then the rows equal the API's, with search;
-// errors stand out; readable in every look.
+// The page "Sources": how to send the first profile; then rows equal to the API's, with search,
+// highlighted errors, and accessible in every look.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { axeFindings, pasted, screenshots, told, withPage } from "./harness.mjs";
@@ -15,26 +15,28 @@ const push = (server, service, bytes, agent, status = 200) =>
     })
     .then((response) => assert.equal(response.status, status, `${response.bytes}`));
 
-export async function testSenders(runner, browser, server) {
-  if (!runner.wants("senders")) return;
+export async function testSources(runner, browser, server) {
+  if (!runner.wants("sources")) return;
   const context = await signedIn(browser, server);
   const inside = (use) => withPage(browser, server, use, { context });
 
-  await runner.test("senders, empty: says how the first profile comes in, in lines to copy", () =>
-    inside(async (page) => {
-      await page.route("**/api/v1/senders", (route) => route.fulfill({ json: { senders: [] } }));
-      await page.goto(`${server.url}/shares`);
-      await page.click(".top-end .menu summary, .top-end button:has-text('default')");
-      await page.click("a:has-text('Senders')");
-      await page.waitForSelector("h2:has-text('No profiles received yet')");
-      await page.click(".empty [aria-label='Copy command'] >> nth=-1");
-      await told(page, "copied");
-      assert.match(
-        await pasted(page),
-        /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/,
-      );
-      assert.deepEqual(await axeFindings(page), []);
-    }),
+  await runner.test(
+    "sources: an empty list shows commands that send the first profile, to copy",
+    () =>
+      inside(async (page) => {
+        await page.route("**/api/v1/sources", (route) => route.fulfill({ json: { sources: [] } }));
+        await page.goto(`${server.url}/shares`);
+        await page.click(".top-end .menu summary, .top-end button:has-text('default')");
+        await page.click("a:has-text('Sources')");
+        await page.waitForSelector("h2:has-text('No profiles received yet')");
+        await page.click(".empty [aria-label='Copy command'] >> nth=-1");
+        await told(page, "copied");
+        assert.match(
+          await pasted(page),
+          /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/,
+        );
+        assert.deepEqual(await axeFindings(page), []);
+      }),
   );
 
   await push(server, "till", cpuProfile(801, 30), "till-agent/1.4.2 (linux)");
@@ -44,26 +46,27 @@ export async function testSenders(runner, browser, server) {
   await push(server, "depot", Buffer.from(`main;${"f".repeat(20_000)} 1\n`), "depot-agent");
   await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
 
-  await runner.test("senders: the table has what the API says, and is searched", () =>
+  await runner.test("sources: the table equals the API's list and can be searched", () =>
     inside(async (page) => {
-      await page.goto(`${server.url}/senders`);
+      await page.goto(`${server.url}/senders`); // the former path
       await page.waitForSelector(".list tbody tr");
-      const { senders } = (await server.call("GET", "/api/v1/senders", { token: server.token }))
+      assert.equal(new URL(page.url()).pathname, "/sources");
+      const { sources } = (await server.call("GET", "/api/v1/sources", { token: server.token }))
         .json;
       const rows = await page.$$eval(".list tbody tr", (all) =>
         all.map((row) => [...row.cells].map((cell) => cell.textContent)),
       );
-      assert.equal(rows.length, senders.length);
-      for (const [i, sender] of senders.entries()) {
-        assert.ok(rows[i][0].startsWith(sender.service) && rows[i][0].includes(sender.agent));
+      assert.equal(rows.length, sources.length);
+      for (const [i, source] of sources.entries()) {
+        assert.ok(rows[i][0].startsWith(source.service) && rows[i][0].includes(source.agent));
         assert.deepEqual(rows[i].slice(3, 7), [
-          sender.address,
-          ...[sender.profiles, sender.samples, sender.errors].map((count) =>
+          source.address,
+          ...[source.profiles, source.samples, source.errors].map((count) =>
             count.toLocaleString("en"),
           ),
         ]);
       }
-      await page.fill("[aria-label='Search senders']", "till-agent");
+      await page.fill("[aria-label='Search sources']", "till-agent");
       await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 1);
       assert.deepEqual(
         (
@@ -71,21 +74,21 @@ export async function testSenders(runner, browser, server) {
         ).slice(0, 1),
         ["1.4.2"],
       );
-      assert.equal(await page.locator(".sender-error").count(), 0);
-      await page.fill("[aria-label='Search senders']", "depot");
-      await page.waitForSelector(".sender-error.failing:has-text('not a supported profile')");
+      assert.equal(await page.locator(".source-error").count(), 0);
+      await page.fill("[aria-label='Search sources']", "depot");
+      await page.waitForSelector(".source-error.failing:has-text('not a supported profile')");
       await page.waitForSelector("th:has-text('1 name was longer than your team’s limit and cut')");
-      await page.fill("[aria-label='Search senders']", "nobody has this");
+      await page.fill("[aria-label='Search sources']", "nobody has this");
       await page.waitForSelector("h2:has-text('Nothing found')");
-      await page.fill("[aria-label='Search senders']", "depot");
+      await page.fill("[aria-label='Search sources']", "depot");
       await push(server, "depot", cpuProfile(804, 30), "depot-agent");
       await page.click("button:has-text('Refresh')");
-      await page.waitForSelector(".sender-error.hint:has-text('Last error')");
+      await page.waitForSelector(".source-error.hint:has-text('Last error')");
     }),
   );
 
   await runner.test(
-    "senders: names that agents gave show each character, and turn no text beside them",
+    "sources: control characters of names are visible, and names do not change text direction",
     async () => {
       const tricks = {
         override: "shop\u202Etxt.exe",
@@ -102,13 +105,13 @@ export async function testSenders(runner, browser, server) {
       for (const name of Object.values(tricks))
         await push(server, encodeURIComponent(name), cpuProfile(805, 30), "trick-agent");
       await inside(async (page) => {
-        await page.goto(`${server.url}/senders`);
-        await page.fill("[aria-label='Search senders']", "trick-agent");
+        await page.goto(`${server.url}/sources`);
+        await page.fill("[aria-label='Search sources']", "trick-agent");
         await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 4);
-        const names = await page.$$eval(".sender-name bdi", (all) =>
+        const names = await page.$$eval(".source-name bdi", (all) =>
           all.map((one) => one.textContent),
         );
-        // The server removes control characters from names of senders.
+        // The server replaces control characters of service names.
         assert.deepEqual(
           names.sort(),
           Object.values({
@@ -119,7 +122,7 @@ export async function testSenders(runner, browser, server) {
         );
         assert.ok(
           (
-            await page.$$eval(".sender-name bdi", (all) =>
+            await page.$$eval(".source-name bdi", (all) =>
               all.map((one) => getComputedStyle(one).unicodeBidi),
             )
           ).every((value) => value === "isolate"),
@@ -134,20 +137,20 @@ export async function testSenders(runner, browser, server) {
   await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
   for (const look of ["light", "dark", "phone"]) {
     const seen = await signedIn(browser, server, look, true);
-    await runner.test(`senders, ${look}: readable, nothing sticks out`, () =>
+    await runner.test(`sources, ${look}: the page is accessible and fits the screen`, () =>
       withPage(
         browser,
         server,
         async (page) => {
-          await page.goto(`${server.url}/senders`);
-          await page.waitForSelector(".sender-error.failing");
+          await page.goto(`${server.url}/sources`);
+          await page.waitForSelector(".source-error.failing");
           assert.deepEqual(await axeFindings(page), []);
           const wide = await page.evaluate(
             () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
           );
           assert.ok(wide <= 0, `${wide} px too wide`);
           await page.screenshot({
-            path: join(screenshots, `senders-${look}.png`),
+            path: join(screenshots, `sources-${look}.png`),
           });
         },
         { context: seen },
