@@ -12,7 +12,7 @@ const rules = parseChain("hide:f11~hide:f12~hide:f13~hide:f14~hide:f15~hide:f16"
 const anew = (chain: typeof rules) =>
   chain.reduce<Columns>((tree, rule) => applyRule(tree, flame.frames, rule), flame);
 
-test("a chain of rules is applied from where it differs from the last one", () => {
+test("a changed chain is applied from the first rule that differs from the last chain", () => {
   const chain = new AppliedChain(flame);
   const tree = chain.apply(rules);
   assert.equal(chain.apply(rules), tree);
@@ -26,7 +26,7 @@ test("a chain of rules is applied from where it differs from the last one", () =
   assert.deepEqual(chain.apply(rules), anew(rules));
 });
 
-test("what the rules made is kept as far as there is room, and not when there are none", () => {
+test("intermediate trees are kept within the limit and dropped when there are no rules", () => {
   const room = 5000;
   const chain = new AppliedChain(flame, room);
   for (const count of [1, 2, 6, 5, 3, 6, 4]) {
@@ -45,7 +45,7 @@ test("what the rules made is kept as far as there is room, and not when there ar
   assert.equal(tight.nodeCount, 0);
 });
 
-test("the worker hears when nothing is under rules", async () => {
+test("the worker is notified when no tree has rules", async () => {
   const sent: unknown[] = [];
   class FakeWorker {
     addEventListener() {}
@@ -56,7 +56,7 @@ test("the worker hears when nothing is under rules", async () => {
   Object.assign(globalThis, { document: { querySelector: () => null }, Worker: FakeWorker });
   const { transformer } = await import("../src/workers/transformer.ts");
   transformer.rest();
-  assert.deepEqual(sent, [], "one that was never started keeps nothing");
+  assert.deepEqual(sent, [], "a worker that was never started holds no trees");
   void transformer.request({ flame, rules, around: "" });
   transformer.rest();
   assert.equal(sent.length, 2);

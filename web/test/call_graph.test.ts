@@ -94,7 +94,7 @@ function check(flame: Flame, most: number): CallGraph {
   return graph;
 }
 
-test("functions are the table's, edges a brute-force reader's, over functions left out too", () => {
+test("functions equal the table, edges a brute-force count, also across hidden functions", () => {
   for (const most of [3, 10, 25, 80]) check(decode(bigTree(1500, 40)), most);
 });
 
@@ -110,7 +110,7 @@ test("leaves out small functions, fewer of them if more functions are wanted", (
   );
 });
 
-test("an edge is what peek says, where every function is drawn", () => {
+test("edges equal those of peek if every function is drawn", () => {
   const flame = decode(bigTree(800, 30));
   const { graph, name } = graphOf(flame, 100);
   for (const { from, to, sum, direct } of graph.edges) {
@@ -122,7 +122,7 @@ test("an edge is what peek says, where every function is drawn", () => {
   }
 });
 
-test("both sides of a diff are counted, negative values too", () => {
+test("both sides of a diff are counted, including negative values", () => {
   const tree = bigTree(600, 25);
   const visit = (node: Tree, at: number) => {
     node.base = (at * 37) % 90;
@@ -146,7 +146,7 @@ test("every called function has a caller, and no dashed edge duplicates a path",
   }
 });
 
-test("one sample, a chain 5,000 deep, and what was merged by the server", () => {
+test("counts one sample, a chain 5,000 deep, and functions that the server merged", () => {
   const one = check(decode({ name: "root", children: [{ name: "main", self: 5 }] }), 60);
   assert.deepEqual([one.nodes.length, one.edges.length, one.share], [1, 0, 1]);
   const root: Tree = { name: "root", children: [] };
@@ -165,7 +165,7 @@ test("one sample, a chain 5,000 deep, and what was merged by the server", () => 
   assert.deepEqual([graphOf(cut, 60).graph.nodes.length, graphOf(cut, 60).graph.share], [1, 0.75]);
 });
 
-test("boxes do not lie on each other, lines go from box to box", () => {
+test("boxes do not overlap, and lines lead from box to box", () => {
   const { graph } = graphOf(decode(bigTree(1500, 40)), 30);
   const sizes = graph.nodes.map((_, i): [number, number] => [90 + ((i * 31) % 140), 40]);
   const wires = graph.edges.map(({ from, to, sum }) => ({
@@ -229,7 +229,7 @@ function smooth(points: readonly Point[]): Point[] {
   return drawn;
 }
 
-test("no line goes through the box of another function", () => {
+test("no line crosses the box of another function", () => {
   let seed = 3;
   const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
   let count = 0;
@@ -261,7 +261,7 @@ test("no line goes through the box of another function", () => {
   assert.ok(count > 1000);
 });
 
-test("a million nodes are counted at once", () => {
+test("a million nodes are counted in linear time", () => {
   const bytes: Buffer = bigFlame(1_000_000);
   const flame = decodeFlame(
     bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,

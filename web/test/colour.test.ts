@@ -22,7 +22,7 @@ import { heaviestParts } from "../src/views/foot/legend.tsx";
 import { cpuMs } from "./relative_cost.ts";
 import { bigTree, decode } from "./trees.ts";
 
-test("colours are colours, and a diff's ends are far apart", () => {
+test("every colour is a hexadecimal colour, and the ends of a diff's scale differ strongly", () => {
   assert.equal(oklch(1, 0, 0), "#ffffff");
   assert.equal(oklch(0, 0, 0), "#000000");
   for (const isDark of [false, true]) {
@@ -60,7 +60,7 @@ test("colours are colours, and a diff's ends are far apart", () => {
   assert.ok(diffStep(10, 11) > diffSteps && diffStep(10, 9) < diffSteps);
 });
 
-test("text can be read on every fill, light and dark, near and standing back", () => {
+test("text is readable on every fill, light and dark, plain and faded", () => {
   assert.ok(Math.abs(contrast("#000000", "#ffffff") - 21) < 1e-9);
   assert.ok(Math.abs(contrast("#777777", "#ffffff") - 4.48) < 0.01);
   for (const isDark of [false, true]) {
@@ -78,7 +78,7 @@ test("text can be read on every fill, light and dark, near and standing back", (
   }
 });
 
-test("in high contrast, text has 7 to 1 on every fill, and narrow boxes 3 to 1 on the page", () => {
+test("high contrast: text has 7 to 1 on every fill, narrow boxes 3 to 1 on the page", () => {
   const grounds: [boolean, string, string, string, number][] = [
     [false, "#ffffff", "#000000", "#0000c0", 7],
     [true, "#000000", "#ffffff", "#ffd400", 7],
@@ -116,7 +116,7 @@ test("in high contrast, text has 7 to 1 on every fill, and narrow boxes 3 to 1 o
   }
 });
 
-test("the steps of values differ in lightness, which every eye sees", () => {
+test("the steps of values differ in lightness, so they do not depend on colour vision", () => {
   for (const isDark of [false, true]) {
     const light = heatFills(makePalette(isDark)).map(luminance);
     for (let i = 1; i < light.length; i++) {
@@ -139,7 +139,7 @@ test("the steps of values differ in lightness, which every eye sees", () => {
   );
 });
 
-test("the runtime is told by flag, file, name and binary", () => {
+test("the runtime is detected by flag, file, name and binary", () => {
   const known: [string, string, string, string, number?][] = [
     ["kernel", "do_syscall_64", "", "[kernel.kallsyms]", FrameFlag.Kernel],
     ["kernel", "tcp_sendmsg_[k]", "", ""],
@@ -205,7 +205,7 @@ test("the runtime is told by flag, file, name and binary", () => {
   }
 });
 
-test("a name that C++ and Rust share is what the rest of its binary is", () => {
+test("a name that C++ and Rust share counts as the language of the rest of its binary", () => {
   const tree = {
     name: "root",
     children: [
@@ -227,7 +227,7 @@ test("a name that C++ and Rust share is what the rest of its binary is", () => {
   );
 });
 
-test("every way to colour gives every frame a fill of the palette", () => {
+test("every colour mode gives every frame a fill of the palette", () => {
   const flame = decode(bigTree(2000, 30));
   const palette = makePalette(false);
   for (const mode of colourModes) {
@@ -237,7 +237,7 @@ test("every way to colour gives every frame a fill of the palette", () => {
   }
 });
 
-test("values colour a function by what it holds itself, wherever it stands", () => {
+test('the mode "value" colours a function by its self value, the same in all its places', () => {
   const flame = decode({
     name: "root",
     children: [
@@ -298,7 +298,7 @@ test("the legend lists parts with their values, sorted by their share of the pic
   ]);
 });
 
-test("colours are those of the server's pictures", () => {
+test("colours equal those of the server's pictures", () => {
   const table = readFileSync(new URL("../../tests/picture_theme.txt", import.meta.url), "utf8");
   const rows = table
     .split("\n")
@@ -311,7 +311,7 @@ test("colours are those of the server's pictures", () => {
   );
 });
 
-test("signs stand only where they tell frames apart", () => {
+test("signs are shown only for flags that some frames have and others do not", () => {
   const of = (...flags: number[]) =>
     new FrameColours(
       decode({
@@ -321,7 +321,7 @@ test("signs stand only where they tell frames apart", () => {
     ).signs;
   assert.equal(of(0, 0), 0);
   assert.equal(of(0, FrameFlag.Kernel, FrameFlag.Inlined), FrameFlag.Kernel | FrameFlag.Inlined);
-  assert.equal(of(FrameFlag.Interpreted, FrameFlag.Interpreted), 0, "all are");
+  assert.equal(of(FrameFlag.Interpreted, FrameFlag.Interpreted), 0, "all frames have the flag");
   assert.equal(
     of(FrameFlag.Interpreted, FrameFlag.Interpreted | FrameFlag.Inlined),
     FrameFlag.Inlined,
@@ -329,14 +329,14 @@ test("signs stand only where they tell frames apart", () => {
   assert.equal(
     of(FrameFlag.Interpreted, FrameFlag.Interpreted, FrameFlag.Other),
     0,
-    "what was merged says nothing",
+    "the flags of merged functions do not count",
   );
 });
 
 /** CPU time that only backtracking reaches: linear matching takes a hundredth of it. */
 const quadraticMs = 5000;
 
-test("names made to be slow take linear time", () => {
+test("names that cause backtracking take linear time", () => {
   const names = [
     "a: " + ":1".repeat(50_000) + "!",
     "<" + " as ".repeat(50_000),

@@ -4,7 +4,7 @@ import { FrameFlag } from "../src/model/tree/flame.ts";
 import { describeNode } from "../src/views/foot/describe.ts";
 import { decode } from "./trees.ts";
 
-test("a frame is told with its value, its own, their shares, its place, binary and kind", () => {
+test("a frame is described by values, shares, source file, binary and kind", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -30,7 +30,7 @@ test("a frame is told with its value, its own, their shares, its place, binary a
   for (const note of ["inlined", "interpreted", "app"]) assert.ok(notes.includes(note), `${notes}`);
 });
 
-test("a frame of a diff is told before, after and changed", () => {
+test("a frame of a diff is described by the values before and after and the change", () => {
   const flame = decode(
     {
       name: "root",

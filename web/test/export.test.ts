@@ -4,7 +4,7 @@ import { filterWords, ownState } from "../src/export/page.ts";
 import { fileNameOf } from "../src/export/make.ts";
 import { formatState, parseState } from "../src/view_state.ts";
 
-test("a saved page states its labels and rules, and offers to remove none of them", () => {
+test("a saved page states its labels and rules, and its own state contains neither", () => {
   const state = parseState(
     "?v=table&lb=thread%3Dio&lb=region!%3Deu" +
       "&x=hide:%5Eruntime%5C.gc%24~!focus:main~only:go~recursion:&q=json&sv=2",
@@ -19,7 +19,7 @@ test("a saved page states its labels and rules, and offers to remove none of the
   assert.equal(formatState(ownState(state)), "?v=table&q=json&sv=2");
 });
 
-test("a file is called as its profile, without the ending of the file that came", () => {
+test("an exported file has the profile's name without the upload's extension", () => {
   const names = {
     "alloc objects.pb.gz": "alloc-objects",
     "neg.folded": "neg",

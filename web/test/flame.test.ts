@@ -70,7 +70,7 @@ test("derives depth, end, cumulative value, start and rows", () => {
   assert.equal(parentOf(flame, 0), -1);
 });
 
-test("sums up as a recursive reader does, for a tree of many nodes", () => {
+test("sums equal those of a recursive reader for a tree of many nodes", () => {
   const tree = bigTree(3000, 40);
   const flame = decode(tree);
   const sum = (node: Tree): number =>
@@ -100,7 +100,7 @@ test("reads stacks that are 5,000 frames deep", () => {
   assert.equal(findByPathHash(flame, pathHash(flame, 5000)), 5000);
 });
 
-test("draws a diff as wide as the sum of larger sides, and negative values by their size", () => {
+test("a diff is as wide as the sum of larger sides; negative values count absolutely", () => {
   const diff = decode(
     {
       name: "root",
@@ -124,14 +124,14 @@ test("draws a diff as wide as the sum of larger sides, and negative values by th
   });
   assert.equal(negative.width[0], 10);
   assert.equal(negative.cum[0], -2);
-  assert.ok(hasSigns(negative), "so it can be told");
+  assert.ok(hasSigns(negative), "the page can note negative values");
   const colours = new FrameColours(negative, "value");
   const fillOf = (name: string) =>
     colours.fill([...negative.frame].find((frame) => negative.frames.name(frame) === name)!);
   assert.deepEqual(
     [fillOf("less"), fillOf("more")],
     [heatFillOf(0), heatFillOf(0.4)],
-    "what takes away is not among the largest",
+    "a negative value is not among the largest",
   );
   assert.ok(!hasSigns(decode(small)) && !hasSigns(diff));
   // In a diff, one side is enough, even if the sums hide it.
@@ -155,7 +155,7 @@ test("draws a diff as wide as the sum of larger sides, and negative values by th
     );
 });
 
-test("refuses bytes that are cut, foreign or point outside", () => {
+test("refuses bytes that are truncated, of another format, or refer to missing nodes", () => {
   const bytes: Buffer = encodeFlame(small);
   const copy = () => new Uint8Array(bytes);
   assert.throws(() => decodeFlame(new ArrayBuffer(10)), FlameError);
@@ -181,7 +181,7 @@ test("refuses bytes that are cut, foreign or point outside", () => {
   }
 });
 
-test("numbers past 16 bits take 32", () => {
+test("numbers above 16 bits are stored in 32", () => {
   let chain: Tree = { name: "leaf", self: 3 };
   for (let i = 0; i < 66_000; i++) chain = { name: `f${i}`, children: [chain] };
   const flame = decode(chain);
@@ -220,7 +220,7 @@ test("counts functions without listing them", () => {
   }
 });
 
-test("frames are called what they are grouped by, and lines of one function are told apart", () => {
+test("frames are named by their grouping, and lines of one function are distinguished", () => {
   const children = [
     { name: "run", file: "a.go", line: 12, self: 3 },
     { name: "run", file: "a.go", line: 30, self: 2 },
@@ -238,7 +238,7 @@ test("frames are called what they are grouped by, and lines of one function are 
   assert.equal(
     countedAs(decode(small, { isCut: true }), 2),
     "≥ 2 functions",
-    "what was merged has more",
+    "merged boxes may contain more functions",
   );
   assert.equal(frameTitle(by("file")), "File");
   const label: Tree = { name: "io", flags: 32, children: [{ name: "main", self: 1 }] };
@@ -266,7 +266,7 @@ test("sorts in both directions, equal rows by name", () => {
   );
 });
 
-test("an expression that names nothing in a tree is told", () => {
+test("detects an expression that matches no name, file or binary of the tree", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -297,7 +297,7 @@ test("searches outermost matches only", () => {
   assert.equal(nextMatch(flame, search(flame, compileSearch("nothing")), 0, 1), -1);
 });
 
-test("what is marked is lit beside what was searched for", () => {
+test("marked functions are highlighted together with search matches", () => {
   const flame = decode(small);
   const [searched, marked] = [
     search(flame, compileSearch("c")),
@@ -316,7 +316,7 @@ test("what is marked is lit beside what was searched for", () => {
   assert.equal(bothMarks(flame, null, marked), marked);
 });
 
-test("takes the server's subset of expressions", () => {
+test("accepts the server's subset of regular expressions", () => {
   assert.ok(compileSearch("Foo").test("aFoo") && !compileSearch("Foo").test("foo"));
   assert.ok(compileSearch("foo").test("FOO"));
   assert.ok(compileSearch("\\Wx").test(".X"));
@@ -387,7 +387,7 @@ test("a search expression that backtracking could not finish takes linear time",
     assert.throws(() => compileSearch(text), /repeats too much/);
 });
 
-test("what people search for is not refused", () => {
+test("usual search expressions are accepted", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -429,7 +429,7 @@ test("finds a node again by the hash of its path, also in another table order", 
   assert.equal(findByPathHash(flame, "no hash"), -1);
 });
 
-test("many paths are found as one is, and cost little more", () => {
+test("many paths are found in one pass, at little more than the cost of one path", () => {
   const flame = decode(bigTree(20_000, 300));
   const hashes = Array.from({ length: 500 }, (_, i) => pathHash(flame, 1 + i * 39));
   const lost = "0123456789abcdef";
@@ -451,7 +451,7 @@ test("many paths are found as one is, and cost little more", () => {
   assert.ok(all < 50 * least + 2e4, `${all} µs for 500, ${least} µs for one`);
 });
 
-test("keeps the hash of a path, which links in the world hold", () => {
+test("the hash of a path does not change, because existing links contain it", () => {
   assert.equal(pathHash(decode(small), 5), "58cdc962eccc1057");
 });
 
@@ -466,19 +466,19 @@ const belowMain = (frame: Omit<Tree, "self">, group: string) =>
   );
 const groups = ["function", "file", "line", "address", "binary", "label:thread"];
 
-test("a frame with an address is found again when its name has become known", () => {
+test("a frame with an address is found after its name became known", () => {
   const at = (address: number, name: string, mapping = "/bin/app") =>
     belowMain({ name: `0x${address.toString(16)} ${name}`, address, mapping }, "address");
   for (const flame of [at(0x4f2a10, "<unknown>"), at(0x4f2a10, "main.run")]) {
     assert.equal(pathHash(flame, 2), "eed00152f71ad20e");
     assert.equal(findByPathHash(flame, "eed00152f71ad20e"), 2);
-    assert.equal(findByPathHash(flame, "54da7666f4231bb3"), 2, "as links in the world name it");
+    assert.equal(findByPathHash(flame, "54da7666f4231bb3"), 2, "by the hash of earlier versions");
   }
   for (const flame of [at(0x4f2a11, "main.run"), at(0x4f2a10, "main.run", "/bin/b")])
     assert.notEqual(pathHash(flame, 2), "eed00152f71ad20e");
 });
 
-test("a link of before names came finds its frame, behind inlined calls", () => {
+test("a link from before symbolization finds its frame below inlined calls", () => {
   const app = { mapping: "/usr/bin/app" };
   const deep = (group: string, [a, b, c]: string[], hasInlined: boolean) => {
     const leaf = { ...app, name: c, address: 0x30, self: 1 };
@@ -511,7 +511,7 @@ test("a link of before names came finds its frame, behind inlined calls", () => 
   }
 });
 
-test("brothers of one name have hashes of their own, and hashes of names find the first", () => {
+test("siblings of the same name have different hashes, and a hash of names finds the first", () => {
   const run = (file: string, line: number, self: number) => ({ name: "run", file, line, self });
   for (const group of ["line", "address"]) {
     assert.equal(pathHash(belowMain(run("a.go", 12, 1), group), 2), "4429db708180e364");
@@ -535,7 +535,7 @@ test("brothers of one name have hashes of their own, and hashes of names find th
   }
 });
 
-test("covers every row without gaps or overlaps, at every zoom", () => {
+test("boxes cover every row without gaps or overlaps, at every zoom", () => {
   const flame = decode(bigTree(4000, 9));
   const windows = [
     { from: 0, to: flame.width[0] },
@@ -566,7 +566,7 @@ test("covers every row without gaps or overlaps, at every zoom", () => {
     }
 });
 
-test("merges slivers into few boxes and finds what is under the pointer", () => {
+test("narrow nodes are merged into few boxes, and the node under the pointer is found", () => {
   const flame = decode({
     name: "root",
     children: Array.from({ length: 20000 }, (_, i) => ({ name: `f${i}`, self: 1 })),
@@ -580,7 +580,7 @@ test("merges slivers into few boxes and finds what is under the pointer", () => 
   assert.equal(nodeAt(flame, 1, { from: 0, to: 20000 }, 200, 200), -1);
 });
 
-test("knows of every run of a row whether something in it matches", () => {
+test("detects for every range of a row whether it contains a match", () => {
   const flame = decode(bigTree(700, 5));
   for (const pattern of ["^f7$", "^f[0-9]", "nothing"]) {
     const found = search(flame, compileSearch(pattern));

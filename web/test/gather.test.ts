@@ -37,7 +37,7 @@ test("groups load a few at a time; only failed ones are retried", async () => {
   assert.equal(into.trees.get("e"), "E");
 });
 
-test("who cancels waits for nothing more", async () => {
+test("cancelling rejects and loads no further groups", async () => {
   const abort = new AbortController();
   const loaded: string[] = [];
   const make = async (group: string) => {

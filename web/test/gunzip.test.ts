@@ -38,7 +38,7 @@ const noise = (size: number) => {
   );
 };
 
-test("several members are one text", async () => {
+test("concatenated members are decompressed as one file", async () => {
   const parts = [
     Buffer.from("main;a 1\n"),
     Buffer.alloc(0),
@@ -51,21 +51,21 @@ test("several members are one text", async () => {
   );
 });
 
-test("what looks like a header within the data is no cut", async () => {
+test("bytes that look like a header within the data do not split a member", async () => {
   const inner = gzipSync(noise(500));
   const data = Buffer.concat([inner, noise(300), inner]);
   const stored = gzipSync(data, { level: 0 });
-  assert.ok(stored.indexOf(inner) > 0, "the header stands in the packed bytes");
+  assert.ok(stored.indexOf(inner) > 0, "the compressed bytes contain the header");
   assert.deepEqual(await unpack(Buffer.concat([stored, stored])), Buffer.concat([data, data]));
 });
 
-test("all members together may not be too large", async () => {
+test("the size limit applies to the sum of all members", async () => {
   const member = gzipSync(Buffer.alloc(600));
   assert.equal((await unpack(Buffer.concat([member, member]), 1200)).length, 1200);
   await assert.rejects(unpack(Buffer.concat([member, member]), 1199), /too large/);
 });
 
-test("a member cut short, junk, and a file of false headers are refused", async () => {
+test("a truncated member, trailing data, and a file of false headers are refused", async () => {
   const member = gzipSync(noise(2000));
   const header = gzipSync(Buffer.alloc(0)).subarray(0, 10);
   for (const tail of [

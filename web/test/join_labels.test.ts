@@ -31,7 +31,7 @@ function side(numbers: readonly [number: number, total: number][]): SideCount {
   };
 }
 
-test("numbers of both sides of a comparison stand in the same bars", () => {
+test("numbers of both sides of a comparison are counted in the same bars", () => {
   const numbers = Array.from({ length: 20 }, (_, i) => 2 ** i);
   const [a, b] = [
     side(numbers.slice(0, 12).map((number) => [number, 3])),
@@ -39,7 +39,7 @@ test("numbers of both sides of a comparison stand in the same bars", () => {
   ];
   const [label] = joinLabels([a, b], [1, 0.5], "ns", 4).labels;
   const bars = label.histogram!;
-  assert.equal(label.values.length, 4, "they are of all values, not of those that are listed");
+  assert.equal(label.values.length, 4, "the bars cover all values, not only the listed ones");
   assert.equal(bars.length, 20);
   assert.deepEqual([bars[0].low, bars[0].high, bars[19].low], [1, 1, 2 ** 19]);
   for (const [i, bar] of bars.entries()) {
@@ -48,5 +48,5 @@ test("numbers of both sides of a comparison stand in the same bars", () => {
     assert.deepEqual([bar.samples_a, bar.samples_b], [i < 12 ? 1 : 0, i >= 8 ? 1 : 0]);
   }
   const few = joinLabels([side([[1, 1]]), side([[9, 1]])], [1, 1], "ns", 0).labels[0];
-  assert.equal(few.histogram, undefined, "of few numbers there is none");
+  assert.equal(few.histogram, undefined, "few numbers have no histogram");
 });

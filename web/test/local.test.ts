@@ -15,7 +15,7 @@ import { decodeFlame, FrameFlag } from "../src/model/tree/flame.ts";
 import { writeFlame } from "../src/model/tree/flame_bytes.ts";
 import { formatValue } from "../src/model/text/units.ts";
 
-test("folded stacks of many lines, and every way to write a number", () => {
+test("reads folded stacks of many lines with all notations of numbers", () => {
   assert.equal(decodeFolded("a;b 1\n".repeat(300_000)).start.length, 300_001);
   const profile = decodeFolded("a 1e3\nb +5\nc .5\nd 5.\ne 2.5e-1\nno value\n");
   assert.deepEqual([...profile.values], [100_000, 500, 50, 500, 25]);
@@ -28,7 +28,7 @@ test("folded stacks of many lines, and every way to write a number", () => {
   );
 });
 
-test("stacks that begin alike are one tree, as on the server", async () => {
+test("stacks with a common beginning share nodes, as on the server", async () => {
   const { encodeFlame } = await import("../src/local/encode_flame.ts");
   const profile = decodeFolded("main;run;a 10\nmain;run;b 20\nmain;rest 5\nmain;run;a 1\n");
   const flame = decodeFlame(
@@ -93,7 +93,7 @@ test("counts frames without a name, and keeps white space outside ASCII in names
   );
 });
 
-test("a binary that is called by slashes alone has no name", () => {
+test("a binary whose path consists of slashes has no name", () => {
   const grouper = new FrameGrouper("function");
   const place = { func: null, line: 0, isInlined: false, offset: 0x100n };
   const named = (mapping: string, address: bigint) =>
@@ -104,7 +104,7 @@ test("a binary that is called by slashes alone has no name", () => {
   );
 });
 
-test("frames may begin like comments", () => {
+test("frames may start like comments", () => {
   const profile = decodeFolded(
     "//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of " +
       "9\n//\n#\n//nothing;more\n",
@@ -113,7 +113,7 @@ test("frames may begin like comments", () => {
   assert.deepEqual(profile.notes, []);
 });
 
-test("decimals are written as they were read", () => {
+test("decimals are written in the notation in which they were read", () => {
   const tree = {
     metadata: { unit: "count/100" },
     frames: [{ name: "all" }, { name: "a" }, { name: "b" }],
@@ -142,13 +142,13 @@ test("control characters of names become spaces in folded stacks", () => {
   assert.equal(new TextDecoder().decode(toFolded(tree)[0]), "a 2J:b    \xa0 5\n");
 });
 
-test("decimals give way to values that would not fit", () => {
+test("fewer decimals are kept if large values would not fit", () => {
   const profile = decodeFolded("a 9000000000000000\nb 1.123456\n");
   assert.equal(profile.sampleTypes[0].unit, "count/1000");
   assert.deepEqual([...profile.values], [9_000_000_000_000_000_000, 1123]);
 });
 
-test("files with other decimals are compared in the finer unit", async () => {
+test("files with different numbers of decimals are compared in the finer unit", async () => {
   const { encodeFlame, unitOf } = await import("../src/local/encode_flame.ts");
   const compare = (before: string, after: string) => {
     const sides = findSides([decodeFolded(before), decodeFolded(after)], "");
@@ -165,13 +165,13 @@ test("files with other decimals are compared in the finer unit", async () => {
   assert.deepEqual(compare("a;b 12\n", "a;b 0.000001\n"), [12_000_000, 1, "count/1000000", "12"]);
 });
 
-test("text that is mostly stacks is folded, whatever its first line is", async () => {
+test("text of mostly stacks is read as folded stacks, whatever its first line is", async () => {
   const profile = await readProfile(new Blob(["stacks of my program\nmain;run 3\nmain;rest 4\n"]));
   assert.deepEqual([...profile!.values], [3, 4]);
   assert.deepEqual(profile!.notes, ["1 line is no stack with a value."]);
 });
 
-test("a mapping that has the number of none is refused, as by the server", async () => {
+test("a mapping with the id 0 is refused, as by the server", async () => {
   const of = (id: number) => {
     const out = new MessageWriter();
     out.message(1, (type) => (type.number(1, 1), type.number(2, 1)));
@@ -185,7 +185,7 @@ test("a mapping that has the number of none is refused, as by the server", async
   await assert.rejects(of(0), /Mapping 1 has the id 0/);
 });
 
-test("lines of stacks may be of any length", async () => {
+test("lines of stacks may have any length", async () => {
   for (const size of [64 * 1024 - 8, 64 * 1024, 300_000]) {
     const profile = await readProfile(
       new Blob([`${"frame;".repeat(size / 6)}leaf 3\nmain;rest 4\n`]),
@@ -194,7 +194,7 @@ test("lines of stacks may be of any length", async () => {
   }
 });
 
-test("what only the server reads is left to it", async () => {
+test("formats that only the server can read are left to the server", async () => {
   for (const text of [
     "java 12 1.5: 3 cycles: \n\t6f1 beta (/a)\n",
     '{"nodes":[]}',
@@ -208,7 +208,7 @@ test("what only the server reads is left to it", async () => {
     );
 });
 
-test("what the server would refuse is said to be so", async () => {
+test("files that the server would refuse are refused", async () => {
   const refused = [
     "<!doctype html>\n",
     "<html>\n<body>1</body></html>\n",
@@ -247,7 +247,7 @@ test("what the server would refuse is said to be so", async () => {
     assert.equal(await readProfile(bytesOf(text)), null, text);
 });
 
-test("a file of another tool is refused by its name, as by the server", async () => {
+test("the refusal of another tool's file names the tool, as on the server", async () => {
   const folder = new URL("../../tests/data/foreign/", import.meta.url);
   const names: Record<string, RegExp> = {
     "xdebug.cachegrind": /Xdebug.*Excimer/,
@@ -339,7 +339,7 @@ test("a file of another tool is refused by its name, as by the server", async ()
   );
 });
 
-test("a comparison's stacks are no profile, names that end in a number are names", async () => {
+test("stacks with two values are a comparison, except if names end in a number", async () => {
   const read = (text: string) => readProfile(new Blob([text]));
   for (const text of ["a;b 1 2\nc 0 3\n", "a;b 0.1 0.25\na 1 1\n", "a;b 1 2"])
     await assert.rejects(read(text), PairError, text);
@@ -352,7 +352,7 @@ test("a comparison's stacks are no profile, names that end in a number are names
     assert.equal((await read(text))?.start.length, 3, text);
 });
 
-test("a comment before the stacks is no reason against a preview", async () => {
+test("a comment before the stacks does not prevent a preview", async () => {
   for (const comment of ["# hi 3", "// of 9", "#"])
     assert.equal(
       (await readProfile(new Blob([`${comment}\n//x;y 2\n#tag;foo 1\n`])))?.start.length,
@@ -361,14 +361,14 @@ test("a comment before the stacks is no reason against a preview", async () => {
     );
 });
 
-test("a sum that the server does not make is told before the link is", async () => {
+test("a note reports a sum that the server will not compute", async () => {
   const notesOf = async (text: string) => (await readProfile(new Blob([text])))?.notes.length;
   assert.equal(await notesOf("a;b 9223372036854775807\na;c 9223372036854775807\n"), 1);
   assert.equal(await notesOf("a;b 4611686018427387904\na;c -4611686018427387904\n"), 1);
   assert.equal(await notesOf("a;b 4611686018427387904\na;c 4\n"), 0);
 });
 
-test("a kernel's address, which is more than a number holds, is kept and exported", () => {
+test("a kernel address, which exceeds the range of a number, is kept and exported", () => {
   const address = 0xffffffff81012345n;
   const frame = {
     name: "0xffffffff81012345 leaf",

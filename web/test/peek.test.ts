@@ -69,16 +69,16 @@ function checkAll(flame: Flame): void {
         assert.ok(
           Math.abs(rows[i - 1].value - rows[i - 1].baseValue) >=
             Math.abs(rows[i].value - rows[i].baseValue),
-          "the most first",
+          "sorted by value",
         );
   }
 }
 
-test("callers and callees are a brute-force reader's, recursion and all", () => {
+test("callers and callees equal a brute-force count, also with recursion", () => {
   checkAll(decode(bigTree(1500, 40)));
 });
 
-test("both sides of a diff are counted, negative values too", () => {
+test("both sides of a diff are counted, including negative values", () => {
   const tree = bigTree(600, 25);
   const walk = (node: Tree, at: number) => {
     node.base = (at * 37) % 90;
@@ -89,7 +89,7 @@ test("both sides of a diff are counted, negative values too", () => {
   checkAll(decode(tree, { isDiff: true }));
 });
 
-test("one sample, and functions that are not there", () => {
+test("one sample has no callers and callees, and unknown functions return null", () => {
   const flame = decode({ name: "root", children: [{ name: "main", self: 5 }] });
   assert.deepEqual(peek(flame, "main"), {
     frame: flame.frame[1],
@@ -118,7 +118,7 @@ test("a function that calls itself 5,000 deep has one caller and no edge to itse
   assert.deepEqual(asSums(found.callers), { main: [5000, 0] });
 });
 
-test("lines of one function are one function, and their callers stay apart", () => {
+test("lines of one function are summed, and callers that are different lines stay separate", () => {
   const line = (name: string, at: number, self: number, children: Tree[] = []) =>
     ({ name, line: at, file: "a.c", self, children }) as Tree;
   const root: Tree = {
@@ -139,7 +139,7 @@ test("lines of one function are one function, and their callers stay apart", () 
   );
 });
 
-test("a million nodes are looked through at once", () => {
+test("a million nodes are counted in linear time", () => {
   const bytes: Buffer = bigFlame(1_000_000);
   const flame = decodeFlame(
     bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,

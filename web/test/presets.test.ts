@@ -34,12 +34,12 @@ function strings(body: string): string[] {
   );
 }
 
-test("presets hide the same in pictures that the server draws", () => {
+test("presets hide the same frames in the server's pictures", () => {
   assert.deepEqual(serverPresets(), presetFrames);
   assert.deepEqual(Object.keys(presetFrames).sort(), Object.keys(presets).sort());
 });
 
-test("expressions of presets are of the kind that the server takes", () => {
+test("the server accepts the expressions of presets", () => {
   for (const { hides } of Object.values(presetFrames))
     for (const pattern of hides) assert.doesNotThrow(() => compileRule(pattern), pattern);
 });
@@ -98,7 +98,7 @@ const own: Record<string, string[]> = {
   ],
 };
 
-test("presets hide what is others' and leave what is the reader's", () => {
+test("presets hide code of others and keep the reader's own code", () => {
   for (const [preset, names] of Object.entries(others))
     for (const name of names) assert.ok(isHidden(preset, name), `${preset}: ${name}`);
   for (const [preset, names] of Object.entries(own))

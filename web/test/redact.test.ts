@@ -95,7 +95,7 @@ test("removing the command line removes it from all labels, whatever their name"
   }
 });
 
-test("without paths there are none in the values of labels", async () => {
+test("removing paths also removes them from label values", async () => {
   const file = pprofOf({
     labels: {
       path: "/home/alice/data/secret.csv",
@@ -144,7 +144,7 @@ test("removing the command line also removes it from paths and comments", async 
   for (const other of others) assert.ok(text.includes(other), other);
 });
 
-test("without the command line no comment that may hold it is left", async () => {
+test("removing the command line removes every comment that may contain it", async () => {
   const out = [
     "process.command_line=x S3CRET",
     "process_args: S3CRET",
@@ -165,7 +165,7 @@ test("a file too large for a tab is reported as too large, not as another format
   for (const look of [findRedactable, readProfile]) await assert.rejects(look(huge), /too large/);
 });
 
-test("folded stacks lose comments, and no stack that looks like one", async () => {
+test("folded stacks lose their comments but no stack that looks like a comment", async () => {
   const lines =
     "//main;x 10\r\n# hello;world 5\n\na;b 3\n# host db-7\n// by vera\n#\n//nothing;more\nhost " +
     "db-7 of vera\n";

@@ -8,7 +8,7 @@ const cases: { names: string[]; accepted: [string, string[]][]; refused: string[
   readFileSync(new URL("../../tests/integration/regex_cases.json", import.meta.url), "utf8"),
 );
 
-test("expressions find the names that they find on the server", () => {
+test("expressions match the same names as on the server", () => {
   for (const [text, names] of cases.accepted) {
     const pattern = new Pattern(text, false);
     assert.deepEqual(
@@ -19,7 +19,7 @@ test("expressions find the names that they find on the server", () => {
   }
 });
 
-test("both ways of matching agree", () => {
+test("backtracking and the NFA give the same matches", () => {
   for (const [text, names] of cases.accepted) {
     // A nested part after it selects the other matcher without changing the meaning.
     const isMarked = text.startsWith("(?i)");
@@ -36,12 +36,12 @@ test("both ways of matching agree", () => {
   }
 });
 
-test("what the server refuses is refused, with a reason", () => {
+test("expressions that the server refuses are refused with a reason", () => {
   for (const text of cases.refused)
     assert.throws(() => new Pattern(text, false), /^Error: The expression .{10,}\.$/, text);
 });
 
-test("a tree of random expressions means what the browser's own matcher says", () => {
+test("random expressions match the same names as the browser's engine", () => {
   let seed = 3;
   const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
   const pick = (from: string[]) => from[random(from.length)];

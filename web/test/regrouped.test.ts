@@ -55,7 +55,7 @@ const found = (from: Flame, name: string, to: Flame) => {
   return [nodes.map((node) => to.frames.name(to.frame[node])), isFound, isSame];
 };
 
-test("a frame is found under other names: by its place, and among several by its value", () => {
+test("a frame is found under another name by source location, then by value", () => {
   assert.deepEqual(found(full, "int shop::add<int>(int)", mangled), [
     ["_ZN4shop3addIiEET_S1_"],
     true,
@@ -76,7 +76,7 @@ test("a frame is found under other names: by its place, and among several by its
   assert.deepEqual(found(full, "read", mangled), [["read"], true, true]);
 });
 
-test("without a place the words of a name tell, and nothing is made up", () => {
+test("without a source location, frames are matched by the words of their names", () => {
   const then = of(
     "function",
     { name: "shop::sum", self: 5, ...app },
@@ -91,7 +91,7 @@ test("without a place the words of a name tell, and nothing is made up", () => {
   assert.deepEqual(found(then, "other", now), [["root"], false, false]);
 });
 
-test("a frame is found by every grouping, finer and coarser", () => {
+test("a frame is found in every finer and coarser grouping", () => {
   const byLine = of(
     "line",
     {
@@ -192,13 +192,13 @@ test("a frame is found by every grouping, finer and coarser", () => {
   assert.deepEqual(found(byLabel, "io", simple), [["root"], false, false]);
 });
 
-test("what a rule took out there leaves its caller, and what it called", () => {
+test("the caller of a frame that a rule removed is found, and so are its callees", () => {
   const hidden = of("function", { ...main, children: [{ ...libc, name: "malloc", self: 2 }] });
   assert.deepEqual(found(simple, "shop::add", hidden), [["main"], false, false]);
   assert.deepEqual(found(simple, "malloc", hidden), [["malloc"], true, true]);
 });
 
-test("a function's names there come with the one that holds the most first", () => {
+test("the names of a function in the other tree are sorted by value", () => {
   assert.deepEqual(renamed(simple, "shop::add", full), [
     "int shop::add<int>(int)",
     "double shop::add<double>(double)",
@@ -207,6 +207,6 @@ test("a function's names there come with the one that holds the most first", () 
   assert.deepEqual(renamed(simple, "nothing", full), []);
 });
 
-test("a function that 100,000 others call is found under its other name", () => {
+test("a function with 100,000 callers is found under its other name", () => {
   assert.deepEqual(renameWideTree(), ["_ZN2nsworkEi"]);
 });

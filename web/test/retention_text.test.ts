@@ -6,7 +6,7 @@ import {
   describeRetention,
 } from "../src/model/account/retention_text.ts";
 
-test("durations are told in the largest unit that is whole", () => {
+test("periods are formatted in the largest unit that divides them", () => {
   const cases: [number, string, string][] = [
     [0, "forever", "forever"],
     [1, "1s", "1 second"],

@@ -21,7 +21,7 @@ async function run(errors: unknown[]) {
   return { response, waits, count };
 }
 
-test("what found no turn is sent again as the server says", async () => {
+test("a request refused as overloaded is repeated after the server's retry time", async () => {
   assert.deepEqual(await run([refusal(503, 5), refusal(503, 2)]), {
     response: "done",
     waits: [5000, 2000],
@@ -29,7 +29,7 @@ test("what found no turn is sent again as the server says", async () => {
   });
 });
 
-test("gives up after five attempts, and at once without a short retry time", async () => {
+test("gives up after five attempts, and at once if there is no short retry time", async () => {
   const busy = refusal(503, 1);
   assert.deepEqual(await run([busy, busy, busy, busy, busy, busy]), {
     response: busy,

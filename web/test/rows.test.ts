@@ -5,7 +5,7 @@ import { wholeOf } from "../src/model/tree/window.ts";
 import { listSpace, neighbour, rowHeight, Rows, sameNode } from "../src/views/icicle/rows.ts";
 import { decode, small } from "./trees.ts";
 
-test("every pixel belongs to the row whose box covers it, either way up", () => {
+test("every pixel belongs to the row whose box covers it, in both orientations", () => {
   for (const isFlipped of [false, true])
     for (const [count, view] of [
       [3, 500],
@@ -22,7 +22,7 @@ test("every pixel belongs to the row whose box covers it, either way up", () => 
     }
 });
 
-test("a root that is left out has no row and no room", () => {
+test("a hidden root has no row and takes no space", () => {
   for (const isFlipped of [false, true]) {
     const rows = new Rows(41, 500, isFlipped, 1);
     assert.equal(rows.spacePx, 40 * rowHeight);
@@ -33,7 +33,7 @@ test("a root that is left out has no row and no room", () => {
   }
 });
 
-test("the rows seen are those that cover the view, the root's at first", () => {
+test("the visible rows are those that cover the view, initially starting at the root", () => {
   for (const isFlipped of [false, true]) {
     const rows = new Rows(100, 220, isFlipped);
     assert.deepEqual(rows.seen(rows.rootScroll), isFlipped ? [0, 9] : [0, 10]);
@@ -46,7 +46,7 @@ test("the rows seen are those that cover the view, the root's at first", () => {
   }
 });
 
-test("scrolls to a row no further than to see it", () => {
+test("scrolls to a row only as far as needed to show it", () => {
   for (const isFlipped of [false, true]) {
     const rows = new Rows(100, 220, isFlipped);
     for (const row of [0, 7, 50, 99])
@@ -62,7 +62,7 @@ test("scrolls to a row no further than to see it", () => {
   }
 });
 
-test("arrow keys move as seen", () => {
+test("arrow keys move in the drawn direction", () => {
   const flame = decode(small);
   const [root, a, c, d, b] = [0, 1, 2, 3, 4];
   assert.equal(neighbour(flame, a, "ArrowDown"), c);
@@ -79,7 +79,7 @@ test("arrow keys move as seen", () => {
   assert.equal(neighbour(flame, b, "ArrowDown"), b);
 });
 
-test("a frame's own part stays free at its right end", () => {
+test("a frame's self value is the free part at its right end", () => {
   const flame = decode(small);
   const whole = wholeOf(flame, 0);
   // Ten values on 100 pixels: a from 0 to 60, with c to 30 and d to 40; its own from 40 to 60.
@@ -91,7 +91,7 @@ test("a frame's own part stays free at its right end", () => {
   assert.equal(nodeAt(flame, 1, whole, 100, 59), 1);
 });
 
-test("finds a node in another tree by its names, or its nearest caller that exists there", () => {
+test("a node is found in another tree by the names of its path, or its nearest caller is", () => {
   const tree = (names: string[], self = 1) => ({
     name: names[0],
     self,
@@ -111,12 +111,12 @@ test("finds a node in another tree by its names, or its nearest caller that exis
   const found = (children: object[]) => nameOf(to(children), sameNode(from, leaf, to(children)));
   assert.equal(found([tree(["main", "run", "leaf"], 90), { name: "other", self: 1 }]), "leaf");
   assert.equal(found([tree(["main", "run"])]), "run");
-  assert.equal(found([tree(["main", "leaf"])]), "leaf", "what was hidden is passed over");
+  assert.equal(found([tree(["main", "leaf"])]), "leaf", "hidden frames are skipped");
   assert.equal(found([{ name: "gone", self: 1 }]), "root");
   assert.equal(sameNode(from, leaf, from), leaf);
 });
 
-test("a list higher than an element can be is scrolled from its first to its last row", () => {
+test("a list higher than an element can be scrolls from its first to its last row", () => {
   assert.deepEqual(listSpace(3000, 500, 120), { spacePx: 3000, top: 120, shift: 0 });
   const whole = 758_137 * 30;
   const at = (scrollTop: number) => listSpace(whole, 500, scrollTop);
@@ -126,6 +126,6 @@ test("a list higher than an element can be is scrolled from its first to its las
   assert.equal(at(spacePx - 500).top, whole - 500);
   for (const scrollTop of [1, 777_777, 15_000_000]) {
     const { top, shift } = at(scrollTop);
-    assert.equal(top + shift, scrollTop, "what is at the top of the view is seen there");
+    assert.equal(top + shift, scrollTop, "the part at the view's upper edge is drawn there");
   }
 });

@@ -11,7 +11,7 @@ const split = (chain: string, group = "function", labels = 0, ofFunctions?: bool
   return [formatChain(served), formatChain(rest)];
 };
 
-test("the server applies the leading rules that mean the same to server and page", () => {
+test("the server applies the leading rules that have the same meaning in server and page", () => {
   assert.deepEqual(split("focus:a~ignore:b~hide:c~show:d"), ["focus:a~ignore:b~hide:c~show:d", ""]);
   assert.deepEqual(split("focus:a~hide:c~ignore:b~hide:d"), ["focus:a~hide:c", "ignore:b~hide:d"]);
   assert.deepEqual(split("only:go~focus:a"), ["", "only:go~focus:a"]);
@@ -19,12 +19,12 @@ test("the server applies the leading rules that mean the same to server and page
   assert.deepEqual(
     split("focus:a", "file"),
     ["", "focus:a"],
-    "there the server matches functions, the page files",
+    "with this grouping the server matches functions, the page files",
   );
   assert.deepEqual(
     split("focus:a~focus:b", "line", 31),
     ["focus:a", "focus:b"],
-    "it takes 32 rules, labels included",
+    "the server accepts 32 rules, including labels",
   );
   assert.deepEqual(servedRules(parseChain("focus:a~hide:b~show:c~hide:d~focus:e")), {
     focus: ["a", "e"],
@@ -34,7 +34,7 @@ test("the server applies the leading rules that mean the same to server and page
   });
 });
 
-test("by file and binary, the server applies rules of functions in any order", () => {
+test("grouped by file or binary, the server applies rules about functions in any position", () => {
   const chain = "focus:a~ignore:f~hide:b~focus:c";
   assert.deepEqual(split(chain, "file", 0, [true, true, true, true]), [
     "focus:a~ignore:f~hide:b",
@@ -55,7 +55,7 @@ test("by file and binary, the server applies rules of functions in any order", (
   assert.deepEqual(split(chain, "label:thread", 0), ["", chain]);
 });
 
-test("numbers of a cut tree say what they may lack", () => {
+test("the numbers of a truncated tree have the bounds of what may be missing", () => {
   const bounds = (chain: string, isCut: boolean, tree = small) => {
     const { node, part, whole } = boundsAfter(decode(tree, { isCut }), parseChain(chain));
     return [node, part, whole].map((bound) => bound.trim());
@@ -64,7 +64,7 @@ test("numbers of a cut tree say what they may lack", () => {
   assert.deepEqual(
     bounds("", true),
     ["", "≥", ""],
-    "a node holds what it holds, a function may have more",
+    "a node's value is exact, a function may have more",
   );
   assert.deepEqual(bounds("focus:a", true), ["≥", "≥", "≥"]);
   assert.deepEqual(bounds("merge:a", true), ["≥", "≥", ""]);
@@ -80,11 +80,11 @@ test("numbers of a cut tree say what they may lack", () => {
   assert.deepEqual(
     bounds("focus:a", true, negative),
     ["≈", "≈", "≈"],
-    "what lacks may be less than nothing",
+    "the missing part may be negative",
   );
 });
 
-test("they say so wherever they stand", () => {
+test("bounds are shown with every number of a truncated tree", () => {
   const flame = decode(small, { isCut: true });
   const focused = { ...flame, bounds: boundsAfter(flame, parseChain("focus:a")) };
   assert.equal(describeNode(flame, 1, "count").facts[0][1], "6 (60.0%)");

@@ -8,7 +8,7 @@ const list = (...texts: string[]): ListEntry[] =>
     return { key, name: `Rule ${key}`, text };
   });
 
-test("what is new, other or gone is told by name", () => {
+test("new, changed and removed entries are listed by name", () => {
   assert.deepEqual(changesOf(list("a=1", "b=2", "c=3"), list("a=1", "b=5", "d=4")), [
     "Rule b: 5 (was: 2)",
     "Rule d: 4 (new)",
@@ -17,7 +17,7 @@ test("what is new, other or gone is told by name", () => {
   assert.deepEqual(changesOf(list("a=1"), list("a=1")), []);
 });
 
-test("another order is told, but not one that comes of what is new or gone", () => {
+test("a changed order is reported unless it results from new or removed entries", () => {
   assert.deepEqual(changesOf(list("a", "b", "c"), list("b", "a", "c")), ["The order has changed."]);
   assert.deepEqual(changesOf(list("a", "b", "c"), list("n", "a", "c")), [
     "Rule n:  (new)",
@@ -25,7 +25,7 @@ test("another order is told, but not one that comes of what is new or gone", () 
   ]);
 });
 
-test("of many changes some are told, and how many more there are", () => {
+test("only the first of many changes are listed, with the number of the others", () => {
   const texts = changesOf([], list(..."abcdefghijkl"));
   assert.equal(texts.length, 9);
   assert.equal(texts[8], "and 4 more");

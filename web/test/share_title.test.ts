@@ -6,7 +6,7 @@ const cpu = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta";
 const at = (day: number, hour: number, minute: number, second = 0) =>
   new Date(2026, 10, day, hour, minute, second).getTime();
 
-test("a share of a query is called after type, service, labels and window", () => {
+test("the default title of a query's share consists of type, service, labels and window", () => {
   const from = at(26, 18, 34);
   assert.equal(
     titleOf({ query: `${cpu}{service_name="payments"}`, from, to: at(26, 19, 34) }),
@@ -33,7 +33,7 @@ test("a share of a query is called after type, service, labels and window", () =
   );
 });
 
-test("titles of a comparison's sides differ from each other and from others'", () => {
+test("the titles of a comparison's sides differ, and the title after names both sides", () => {
   const side = (hour: number, query = `${cpu}{service_name="payments"}`) => ({
     query,
     from: at(26, hour, 0),

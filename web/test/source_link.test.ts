@@ -22,7 +22,7 @@ const link = (fields: Partial<SourceLink> = {}): SourceLink => ({
 });
 const at = (file: string, line = 7, mapping = "/usr/bin/app") => ({ file, line, mapping });
 
-test("a file leads to its page", () => {
+test("a file is linked to its page in the repository", () => {
   assert.equal(sourceUrl([link()], at("/build/a/b.c")), "https://git.example.com/shop/a/b.c#L7");
   assert.equal(
     sourceUrl([link({ path_prefix: "" })], at("/build/a.c")),
@@ -38,7 +38,7 @@ test("a file leads to its page", () => {
   assert.equal(sourceUrl([], at("/build/a.c")), "");
 });
 
-test("a beginning of a path is whole parts of it", () => {
+test("a path prefix matches whole components", () => {
   assert.equal(
     sourceUrl([link({ path_prefix: "/src" })], at("/src/a.c")),
     "https://git.example.com/shop/a.c#L7",
@@ -55,7 +55,7 @@ test("a beginning of a path is whole parts of it", () => {
   assert.equal(sourceUrl([link({ path_prefix: "C:\\src" })], at("C:\\srcs\\a.c")), "");
 });
 
-test("the first rule that fits the binary counts", () => {
+test("the first rule that matches the binary is used", () => {
   const links = [
     link({ binaries: ["/usr/bin/app"], url: "https://a/{path}" }),
     link({ url: "https://b/{path}" }),
@@ -64,7 +64,7 @@ test("the first rule that fits the binary counts", () => {
   assert.equal(sourceUrl(links, at("/build/x.c", 1, "/usr/lib/b.so")), "https://b/x.c");
 });
 
-test("without a line the page has none", () => {
+test("without a line number, the link contains no line or line 1", () => {
   assert.equal(sourceUrl([link()], at("/build/a.c", 0)), "https://git.example.com/shop/a.c");
   assert.equal(
     sourceUrl([link({ url: "https://x/{path}?l={line}" })], at("/build/a.c", 0)),
@@ -76,7 +76,7 @@ test("without a line the page has none", () => {
   );
 });
 
-test("a hostile path stays a path", () => {
+test("a hostile path cannot leave the path of the URL", () => {
   assert.equal(escapePath("a b/c?d#e%/f\"'<>()*"), "a%20b/c%3Fd%23e%25/f%22%27%3C%3E%28%29%2a");
   assert.equal(escapePath("../../etc/./x//y/../z"), "etc/x/z");
   assert.equal(escapePath("..\\..\\x"), "x");
@@ -91,7 +91,7 @@ test("a hostile path stays a path", () => {
   assert.equal(sourceUrl([link({ url: "javascript:{path}" })], at("/build/x")), "");
 });
 
-test("of a team's rules, those without a label apply, by build id for the tree's binaries", () => {
+test("rules without a label become links, those with a build id for matching binaries", () => {
   const rule = (fields: Partial<SourceRule>): SourceRule => ({
     id: 1,
     path_prefix: "",
@@ -121,7 +121,7 @@ test("of a team's rules, those without a label apply, by build id for the tree's
   assert.equal(sourceUrl(linksOf([rule({ build_id: "zz*" })], binaries), at("/build/x.c")), "");
 });
 
-test("a pattern of build ids means what it means to the server", () => {
+test("a pattern of build ids has the same meaning as on the server", () => {
   for (const [pattern, text, expected] of [
     ["", "", true],
     ["*", "", true],
@@ -140,7 +140,7 @@ test("a pattern of build ids means what it means to the server", () => {
   assert.ok(cost < 5000, `${cost} ms`);
 });
 
-test("a frame of a comparison is in one side or both", () => {
+test("the sides of a comparison that contain a frame are found", () => {
   const flame = {
     nodeCount: 4,
     frame: new Uint32Array([0, 1, 2, 1]),

@@ -11,7 +11,7 @@ import {
 const binary = (id: string) => ({ build_id: id, file: `/bin/${id}` });
 const missing = (id: string) => ({ ...binary(id), reason: "nobody sent it", next_retry: null });
 
-test("a binary that is on its way for one profile and missing for another counts once", () => {
+test("a binary that is pending for one profile and missing for another counts once", () => {
   const joined = join([
     { complete: false, pending: [binary("a")], missing: [missing("b")] },
     {
@@ -27,7 +27,7 @@ test("a binary that is on its way for one profile and missing for another counts
   assert.equal(joined.complete, false);
 });
 
-test("reports the largest number of unlisted binaries and is not complete then", () => {
+test("the largest number of unlisted binaries is reported, with an incomplete status", () => {
   const all = { complete: true, pending: [], missing: [] };
   const some = (unlisted: number) => ({ complete: false, pending: [], missing: [], unlisted });
   assert.deepEqual(join([all, some(44)]), { ...some(44) });
@@ -35,7 +35,7 @@ test("reports the largest number of unlisted binaries and is not complete then",
   assert.deepEqual(join([all, all]), { ...all, unlisted: 0 });
 });
 
-test("requests all binaries in batches, and is complete only if every batch is", async () => {
+test("binaries are requested in batches; the status is complete only if all are", async () => {
   const ids = Array.from({ length: 2 * buildIdsPerRequest + 56 }, (_, i) => `id${i}`);
   const sizes: number[] = [];
   const loadStatus =
@@ -56,7 +56,7 @@ test("requests all binaries in batches, and is complete only if every batch is",
   assert.equal((await requestAll(ids, loadStatus("none"))).complete, true);
 });
 
-test("binaries that lack names for the same cause are one entry with the earliest next try", () => {
+test("binaries that lack names for the same cause are one entry with the earliest retry", () => {
   const id = (i: number) => i.toString(16).padStart(40, "0");
   const unreachable = (i: number) => ({
     ...binary(id(i)),

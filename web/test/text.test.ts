@@ -26,7 +26,7 @@ import { shownName, visible } from "../src/model/text/visible_text_model.ts";
 import "../src/ui/visible_text.ts";
 import { addressWithin } from "../src/model/account/sign_in_redirect.ts";
 
-test("values are told in the unit that fits", () => {
+test("values are formatted in a suitable unit", () => {
   assert.equal(formatValue(0, "nanoseconds"), "0 ns");
   assert.equal(formatValue(1_250_000_000, "nanoseconds"), "1.25 s");
   assert.equal(formatValue(999_999, "nanoseconds"), "1.00 ms");
@@ -53,7 +53,7 @@ test("values are told in the unit that fits", () => {
   assert.equal(formatSigned(-2048, "bytes"), "−2 KiB");
 });
 
-test("shares and changes are exact about nothing, little and all", () => {
+test("percentages and changes distinguish zero, small and whole; times are relative", () => {
   assert.equal(formatPercent(0, 10), "0%");
   assert.equal(formatPercent(10, 10), "100%");
   assert.equal(formatPercent(1, 1e9), "<0.01%");
@@ -89,7 +89,7 @@ test("shares and changes are exact about nothing, little and all", () => {
   for (const [text, hours] of Object.entries(ago)) assert.equal(formatAgo(0, hours * hour), text);
 });
 
-test("what sums of a scaled side were rounded by is no change; whole numbers are exact", () => {
+test("rounding errors of a scaled side do not count as a change; integers are exact", () => {
   const after = (0.1 + 0.2) * 1e9; // 300000000.00000006
   assert.notEqual(after, 3e8);
   for (const [a, b] of [
@@ -119,36 +119,32 @@ test("what sums of a scaled side were rounded by is no change; whole numbers are
   );
 });
 
-test("beside values below zero no percentage is told that says nothing", () => {
+test("percentages that negative values make meaningless are not shown", () => {
   assert.equal(formatPercent(-5, 3), "–");
-  assert.equal(formatPercent(5, 3), "–", "more than the sum of all");
+  assert.equal(formatPercent(5, 3), "–", "a part that exceeds the total");
   assert.equal(formatPercent(-1, 1e9), "–");
-  assert.equal(formatPercent(-5, -10), "50.0%", "where all are below zero there are parts");
+  assert.equal(formatPercent(-5, -10), "50.0%", "if all values are negative, they have shares");
   assert.equal(formatChange(-5, 50), "–");
   assert.equal(formatChange(5, -2), "–");
   assert.equal(formatChange(-5, -5), "±0%");
   assert.equal(formatChange(-5, 0), "gone");
 });
 
-test("of every name of a frame something is seen", () => {
+test("a frame's name always has visible characters", () => {
   assert.equal(shownName("main.run"), "main.run");
   assert.equal(shownName("   "), "␣␣␣");
   assert.equal(shownName(" \u00a0\u200b"), "␣\\u00A0\\u200B");
   assert.equal(shownName("a\tb\x01\x9f"), "a\\u0009b\\u0001\\u009F");
   assert.equal(shownName("operator new [] "), "operator new [] ");
-  assert.equal(
-    visible(" \r\n\t "),
-    " \r\n\t ",
-    "of other texts lines and spaces are what they are",
-  );
+  assert.equal(visible(" \r\n\t "), " \r\n\t ", "other texts keep line breaks and spaces");
   assert.equal(
     visible("\x1b[31mred\0\x7f\x85"),
     "\\u001B[31mred\\u0000\\u007F\\u0085",
-    "what would be invisible is shown",
+    "invisible characters are shown as escapes",
   );
 });
 
-test("numbers and dates are written as the browser's own formats would", () => {
+test("numbers and dates equal the browser's own formats", () => {
   const languages = "en-US";
   for (const value of [
     0, 1, -1, 12, 999, 1000, -1000, 123456, 1234567.25, 0.5, 0.125, -0.75, 99.5, 9007199254740991,
@@ -167,7 +163,7 @@ test("numbers and dates are written as the browser's own formats would", () => {
     );
 });
 
-test("packages of functions, as pictures of the server have them", () => {
+test("packages of functions equal those of the server's pictures", () => {
   const table = readFileSync(new URL("../../tests/frame_packages.txt", import.meta.url), "utf8");
   const rows = table
     .split("\n")
@@ -178,7 +174,7 @@ test("packages of functions, as pictures of the server have them", () => {
     assert.equal(packageOf(name, mapping, file), wanted, name);
 });
 
-test("names get shorter, never empty", () => {
+test("the forms of a name equal the server's, and no form is empty", () => {
   const table = readFileSync(new URL("../../tests/short_names.txt", import.meta.url), "utf8");
   const rows = table
     .split("\n")
@@ -234,7 +230,7 @@ test("Markdown becomes elements", () => {
   );
 });
 
-test("Markdown makes no link of what could run, and no element of HTML", () => {
+test("Markdown creates no link that could run a script, and no element from HTML", () => {
   const text =
     "[a](javascript:alert(1)) [b](data:text/html,x) [c](//evil.test) <img src=x " +
     "onerror=alert(1)> [d](/p/x)";
@@ -261,7 +257,7 @@ test("Markdown makes no link of what could run, and no element of HTML", () => {
     flatten(Markdown({ text: odd }));
 });
 
-test("an id is found in what people paste", () => {
+test("an id is found in pasted ids and addresses", () => {
   const id = "ABCDEFGHIJKLMNOPQRSTU0";
   const of = (text: string) => readPasted(text, "https://host");
   for (const text of [
@@ -290,7 +286,7 @@ test("an id is found in what people paste", () => {
   assert.deepEqual(of(" "), { reason: "" });
 });
 
-test("sample types are told apart by unit, and by index where they have no name", () => {
+test("sample types are distinguished by unit, and by index if they have no name", () => {
   const types = [
     ["", "count"],
     ["cpu", "nanoseconds"],
@@ -306,7 +302,7 @@ test("sample types are told apart by unit, and by index where they have no name"
   );
 });
 
-test("a sign-in leads to this site only", () => {
+test("a sign-in leads only to pages of this site", () => {
   const site = "https://host:7443";
   const within = (next: string) => addressWithin(site, next, "/shares");
   assert.equal(within("/p/abc?focus=x"), site + "/p/abc?focus=x");
@@ -323,7 +319,7 @@ test("a sign-in leads to this site only", () => {
     assert.equal(new URL(within(trick), site).origin, site, trick);
 });
 
-test("no text on a page turns the direction of what follows it", () => {
+test("no text on a page changes the direction of the following text", () => {
   assert.equal(visible("a\u202Eb\u2066c\u2069"), "a\\u202Eb\\u2066c\\u2069");
   for (const plain of [
     "main",
@@ -334,7 +330,7 @@ test("no text on a page turns the direction of what follows it", () => {
     assert.equal(visible(plain), plain);
   const Own = ({ name }: { name: string }) => h("b", { title: name, "aria-label": name }, name);
   const name = "x\u202Ey";
-  assert.equal(h(Own, { name }).props.name, name, "components work with what there is");
+  assert.equal(h(Own, { name }).props.name, name, "components receive unchanged properties");
   assert.deepEqual(Own({ name }).props, {
     title: "x\\u202Ey",
     "aria-label": "x\\u202Ey",
@@ -347,10 +343,10 @@ test("no text on a page turns the direction of what follows it", () => {
       5,
       ["x\\u202Ey", null],
     ]);
-  assert.equal((several[2] as unknown[])[0], name, "what was given stays what it was");
+  assert.equal((several[2] as unknown[])[0], name, "the caller's array is unchanged");
 });
 
-test("values of labels are cut, not shortened as functions' names are", () => {
+test("label values are truncated, not shortened like names of functions", () => {
   const fitter = new LabelFitter({
     measureText: (text: string) => ({ width: text.length }),
   } as CanvasRenderingContext2D);

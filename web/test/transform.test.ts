@@ -99,11 +99,11 @@ function checkOrder(flame: Flame): void {
   for (let i = 1; i < flame.nodeCount; i++) {
     const parent = parentOf(flame, i);
     const key = `${parent} ${flame.frame[i]}`;
-    assert.ok(!seen.has(key), "brothers of one frame are one node");
+    assert.ok(!seen.has(key), "siblings with the same frame are one node");
     seen.add(key);
     const next = flame.end[i];
     if (next < flame.end[parent])
-      assert.ok(flame.width[i] >= flame.width[next], "the widest first");
+      assert.ok(flame.width[i] >= flame.width[next], "the widest sibling first");
   }
 }
 
@@ -134,7 +134,7 @@ for (const isDiff of [false, true])
     }
   });
 
-test("stacks that lose all frames go, the rest of the numbers stay", () => {
+test("stacks that lose all frames are dropped, and the other numbers stay", () => {
   const flame = decode({
     name: "root",
     self: 7,
@@ -145,12 +145,12 @@ test("stacks that lose all frames go, the rest of the numbers stay", () => {
   });
   const hidden = remake(flame, applyRule(flame, flame.frames, rule("hide", "^b$")));
   assert.deepEqual([...stacksOf(hidden)], [["a", [3, 0]]]);
-  assert.equal(hidden.total, 14, "a percentage is still of the whole");
+  assert.equal(hidden.total, 14, "percentages still refer to the whole profile");
   const merged = remake(flame, applyRule(flame, flame.frames, rule("merge", "^a$")));
   assert.equal(merged.cum[0], 14);
 });
 
-test("rules and presets name functions, whether or not their address stands in front", () => {
+test("rules and presets match functions with and without an address before the name", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -178,7 +178,7 @@ test("rules and presets name functions, whether or not their address stands in f
   assert.equal(search(flame, compileSearch("^runtime\\.")).functionCount, 2);
 });
 
-test("values of labels are no functions: no rule knows them, and a search counts none", () => {
+test("label values are not functions: rules do not match and searches do not count them", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -197,7 +197,7 @@ test("values of labels are no functions: no rule knows them, and a search counts
   assert.equal(search(flame, compileSearch("thing")).functionCount, 1);
 });
 
-test("a preset hides what the profile says is the kernel's, by flag", () => {
+test("a preset hides frames with the kernel flag", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -208,7 +208,7 @@ test("a preset hides what the profile says is the kernel's, by flag", () => {
   assert.deepEqual([...stacksOf(made)], [["main", [3, 0]]]);
 });
 
-test("presets hide what is not the reader's own code, and keep what is", () => {
+test("presets hide code that is not the reader's own and keep the rest", () => {
   const cases: Record<string, { gone: string[]; kept: string[] }> = {
     native: {
       gone: [
@@ -341,7 +341,7 @@ test("callers and callees of a function equal a brute-force reader", () => {
   }
 });
 
-test("a rule for one function leaves alone another whose name differs in case", () => {
+test("a rule for one function does not match another whose name differs only in case", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -362,7 +362,7 @@ test("a rule for one function leaves alone another whose name differs in case", 
   assert.equal(applyRule(flame, flame.frames, rule("focus", "(?i)RUN")).frame.length, 3);
 });
 
-test("a search counts what rules left, as the table does, and no box of what was merged", () => {
+test("a search counts the same functions as the table under rules, without merged boxes", () => {
   const other: Tree = { name: "other", self: 1, flags: 16 };
   const flame = decode({
     name: "root",
@@ -384,7 +384,7 @@ test("a search counts what rules left, as the table does, and no box of what was
   }
 });
 
-test("collapsing recursion is quick in a chain of 60,000 frames without any", () => {
+test("collapsing recursion takes linear time in a chain of 60,000 different frames", () => {
   const root: Tree = { name: "root", children: [] };
   let at = root;
   for (let i = 0; i < 60_000; i++) {
@@ -396,10 +396,10 @@ test("collapsing recursion is quick in a chain of 60,000 frames without any", ()
   const before = process.cpuUsage();
   assert.equal(applyRule(flame, flame.frames, rule("recursion", "")).frame.length, 60_001);
   const { user, system } = process.cpuUsage(before);
-  assert.ok(user + system < 2e6, "a walk up each path would take five times as long");
+  assert.ok(user + system < 2e6, "following each path to the root would take five times as long");
 });
 
-test("a tree that is 50,000 frames deep, and one with more callers than nodes", () => {
+test("rules work on a tree of depth 50,000, and callers may outnumber its nodes", () => {
   const root: Tree = { name: "root", children: [] };
   let at = root;
   for (let i = 0; i < 50_000; i++) {
@@ -429,7 +429,7 @@ test("a tree that is 50,000 frames deep, and one with more callers than nodes", 
   assert.equal(above.cum[1], 60);
 });
 
-test("around a function that is not there stands nothing", () => {
+test("the callers and callees of an unknown function are empty", () => {
   const flame = decode({ name: "root", children: [{ name: "a", self: 1 }] });
   for (const make of [callersOf, calleesOf])
     assert.equal(remake(flame, make(flame, flame.frames, "b")).nodeCount, 1);

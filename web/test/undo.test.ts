@@ -6,7 +6,7 @@ import { Undo, type Filters } from "../src/model/rules/undo.ts";
 const rule = (text: string): Rule => ({ action: "focus", text, isOff: false });
 const filters = (...texts: string[]): Filters => ({ rules: texts.map(rule), labels: [] });
 
-test("undo and redo go through what was set here", () => {
+test("undo and redo step through the filters that were set", () => {
   const undo = new Undo(filters());
   undo.push(filters("a"));
   undo.push(filters("a", "b"));
@@ -19,7 +19,7 @@ test("undo and redo go through what was set here", () => {
   assert.deepEqual(undo.undo(), filters("a", "b"));
 });
 
-test("back and forward of the address bar are undo and redo", () => {
+test("back and forward in the history count as undo and redo", () => {
   const undo = new Undo(filters());
   undo.push(filters("a"));
   undo.follow(filters("a"));
@@ -34,7 +34,7 @@ test("back and forward of the address bar are undo and redo", () => {
   assert.deepEqual(undo.undo(), filters("a"));
 });
 
-test("where nothing is known of how filters came about, the last is taken away", () => {
+test("if the history of the filters is unknown, undo removes the last filter", () => {
   const undo = new Undo({ rules: [rule("a"), rule("b")], labels: ["k=v"] });
   assert.deepEqual(undo.undo(), { rules: [rule("a")], labels: ["k=v"] });
   assert.deepEqual(undo.undo(), { rules: [], labels: ["k=v"] });

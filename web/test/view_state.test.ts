@@ -20,7 +20,7 @@ let seed = 99;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
 const pick = <T>(values: readonly T[]): T => values[random(values.length)];
 
-test("a default state leaves the address bar alone", () => {
+test("the default state has an empty query", () => {
   assert.equal(formatState(defaultState), "");
   assert.deepEqual(parseState(""), defaultState);
 });
@@ -40,7 +40,7 @@ function randomWindow() {
   return { from: from / 1e9, to: (from + 1 + random(1e9 - from - 1)) / 1e9 };
 }
 
-test("every combination comes back as it was", () => {
+test("every combination of settings survives formatting and parsing", () => {
   const texts = [
     "",
     "main.",
@@ -109,7 +109,7 @@ test("every combination comes back as it was", () => {
   }
 });
 
-test("a rule of a label is read as the server reads it, and turned round", () => {
+test("a label rule is parsed like on the server and can be inverted", () => {
   const rules: [string, ReturnType<typeof parseLabelRule>][] = [
     ["thread=io", { key: "thread", value: "io", excludes: false }],
     ["thread!=a=b", { key: "thread", value: "a=b", excludes: true }],
@@ -168,7 +168,7 @@ test("links of version 1 keep their meaning", () => {
   );
 });
 
-test("settings of a link whose values are not known are named", () => {
+test("settings with unknown values are reported", () => {
   assert.deepEqual(
     unknownSettings("?v=nonsense&b=table&c=pink&names=odd&gn=7000&g=anything&later=1&sv=2"),
     ["v=nonsense", "c=pink", "names=odd", "gn=7000"],
@@ -219,7 +219,7 @@ test("settings of a link whose values are not known are named", () => {
   assert.deepEqual(unknownSettings("?v=icicle&b=&gn=60&names=simple&sv=2"), []);
 });
 
-test("what is wrong in a link falls back, what is unknown is kept", () => {
+test("invalid settings of a link become defaults, and unknown parameters are kept", () => {
   const state = parseState(
     "?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&names=odd&gn=7000" +
       "&x=hide:~paint:b~only:cobol&later=hide:foo&lb=no+rule&lb=%3Dx&lb=a%3Db&lb=a%3Db&sv=1",

@@ -18,7 +18,7 @@ let seed = 5;
 const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32;
 const outer: Window = { from: 0, to: 1000 };
 
-test("zooming leaves what is under the pointer where it is", () => {
+test("zooming keeps the value under the pointer at its position", () => {
   for (let i = 0; i < 300; i++) {
     const from = 100 + random() * 300;
     const window = { from, to: from + 1 + random() * 400 };
@@ -29,7 +29,7 @@ test("zooming leaves what is under the pointer where it is", () => {
   }
 });
 
-test("no window leaves the root, is turned round, or gets narrower than it may", () => {
+test("a window stays within the root and is never narrower than the minimum", () => {
   let window = outer;
   for (let i = 0; i < 5000; i++) {
     const kind = random();
@@ -46,14 +46,14 @@ test("no window leaves the root, is turned round, or gets narrower than it may",
   assert.deepEqual(zoomed({ from: 3, to: 4 }, outer, 0.01, 0.5, 1e9), outer);
 });
 
-test("panning keeps the width, up to the edge", () => {
+test("panning keeps the width and stops at the edge", () => {
   assert.deepEqual(panned({ from: 100, to: 200 }, outer, 0.5), { from: 150, to: 250 });
   assert.deepEqual(panned({ from: 900, to: 950 }, outer, 5), { from: 950, to: 1000 });
   assert.deepEqual(panned({ from: 10, to: 60 }, outer, -5), { from: 0, to: 50 });
   assert.deepEqual(panned(outer, outer, 0.3), outer);
 });
 
-test("a window is named by the frame zoomed to, or by the caller that holds it", () => {
+test("a window is a part of the zoomed frame or of the nearest caller that contains it", () => {
   const flame = decode(small); // root 0-10: a 0-6 (c 0-3, d 3-4), b 6-10
   const [root, a, c, b] = [0, 1, 2, 4];
   assert.deepEqual(partOf(flame, c, { from: 1, to: 2 }), {
@@ -77,12 +77,12 @@ test("a window is named by the frame zoomed to, or by the caller that holds it",
   assert.deepEqual(
     partOf(chain, 2, { from: 0, to: 5 }),
     { node: root, part: null },
-    "all of it is the root, not a frame as wide",
+    "the whole width is identified by the root, not by a frame of equal width",
   );
   assert.deepEqual(windowOf(flame, a, { from: 0.5, to: 1 }), { from: 3, to: 6 });
 });
 
-test("the name of a window gives the window back, to less than a pixel", () => {
+test("a window is restored from its part of a frame to less than a pixel", () => {
   const flame = decode(bigTree(3000, 20));
   for (let i = 0; i < 2000; i++) {
     const zoom = Math.floor(random() * flame.nodeCount);
