@@ -44,7 +44,7 @@ function at(marked: string) {
   return [place.expects, place.typed, place.label].filter(Boolean).join(" ");
 }
 
-test("the cursor's place says what can be completed", () => {
+test("the cursor's position determines what can be completed", () => {
   const cases: [string, string][] = [
     ["|", "name"],
     ["po|", "name po"],
@@ -70,7 +70,7 @@ test("the cursor's place says what can be completed", () => {
   for (const [text, expected] of cases) assert.equal(at(text), expected, text);
 });
 
-test("names, operators and values typed one after the other make a query", () => {
+test("names, operators and values that are completed one after the other form a query", () => {
   let [text, cursor] = ["", 0];
   for (const chosen of ["pod", "=~", 'a"\\.*', ", ", "zone", "!=", "eu"]) {
     const { place } = readMatchers(text, cursor);
@@ -91,13 +91,13 @@ test("names, operators and values typed one after the other make a query", () =>
   );
 });
 
-test("a quoted value stays whole in a field, and no character changes the direction", () => {
+test("quoting escapes control characters and characters that change the text direction", () => {
   assert.equal(quote("a\r\n\tb\0\u202ec"), '"a\\x0d\\n\\tb\\x00\\xe2\\x80\\xaec"');
   for (const type of ['we"ird:cpu', "(\r\n)", "[\u202e]\\"])
     assert.deepEqual(splitQuery(joinQuery(type, 'x="1"')), { type, matchers: 'x="1"' });
 });
 
-test("operators are offered after a whole name alone", () => {
+test("operators are offered only after a complete name", () => {
   const offered = (text: string, cursor: number) =>
     afterName(text, readMatchers(text, cursor).place)?.from;
   assert.deepEqual(
@@ -113,7 +113,7 @@ test("operators are offered after a whole name alone", () => {
   );
 });
 
-test("a completion sends only the other matchers", () => {
+test("the request for completions contains only the other matchers", () => {
   const text = 'pod="a", zone="", service_name=~`b.*`';
   const { matchers, place } = readMatchers(text, text.indexOf('""') + 1);
   assert.equal(
@@ -122,7 +122,7 @@ test("a completion sends only the other matchers", () => {
   );
 });
 
-test("reading matchers ends for every text and cursor", () => {
+test("reading matchers terminates for every text and cursor, with a valid range", () => {
   const letters = `pod="a', {}=~!\`\\é\n`;
   let seed = 7;
   for (let round = 0; round < 3000; round++) {
@@ -139,7 +139,7 @@ test("reading matchers ends for every text and cursor", () => {
   }
 });
 
-test("a query is taken apart and put together", () => {
+test("a query is split into type and matchers and joined again", () => {
   assert.deepEqual(splitQuery('a:b:c{x="{}"}'), { type: "a:b:c", matchers: 'x="{}"' });
   assert.deepEqual(splitQuery("a:b"), { type: "a:b", matchers: "" });
   assert.deepEqual(splitQuery('a:b{x="1"'), { type: "a:b", matchers: 'x="1"' });
@@ -157,7 +157,7 @@ test("a query is taken apart and put together", () => {
   assert.equal(narrow('a:b{y="2",}', [["x", ""]]), 'a:b{y="2",x=""}');
 });
 
-test("an error's place is counted in letters, not in bytes", () => {
+test("an error's position is converted from bytes to characters", () => {
   assert.equal(
     placeOfError('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"),
     8,
@@ -166,7 +166,7 @@ test("an error's place is counted in letters, not in bytes", () => {
   assert.equal(placeOfError("a{", "query: longer than 8192 bytes"), null);
 });
 
-test("an error points into the matchers as they were typed", () => {
+test("an error's position refers to the matchers as they were typed", () => {
   const shown = (query: string, sentence: string) => Object.values(errorInField(query, sentence));
   const operator = "query: expected =, !=, =~ or !~";
   assert.deepEqual(shown("cpu:ns{serv}", `${operator} at character 12, here: }`), [
@@ -206,7 +206,7 @@ test("an error points into the matchers as they were typed", () => {
   ]);
 });
 
-test("a text that is no matcher yet is unfinished at the cursor", () => {
+test("a text that is not yet a matcher is unfinished at the cursor", () => {
   const at = (text: string) =>
     isUnfinished(
       text.replace("|", ""),
@@ -250,7 +250,7 @@ const sample: ExploreState = {
   hasList: true,
 };
 
-test("the address of the page survives the view's", () => {
+test("the parameters of Explore and of the view share an address without loss", () => {
   const address = "?v=table&q=main&query=x&unknown=1";
   const view = parseState(address);
   const written = formatState({ ...view, extra: formatExplore(sample, view.extra) });
@@ -269,7 +269,7 @@ test("the address of the page survives the view's", () => {
   assert.deepEqual(formatExplore(parseExplore([])), []);
 });
 
-test("what an address may hold that makes no sense is left out", () => {
+test("invalid parameters of an address are ignored", () => {
   const state = parseExplore([
     ["part", "5-5"],
     ["only", "nothing"],
@@ -281,7 +281,7 @@ test("what an address may hold that makes no sense is left out", () => {
   assert.deepEqual(state, { ...parseExplore([]), by: ["a"] });
 });
 
-test("moments: relative, of the calendar, and what is neither", () => {
+test("times are relative or of the calendar; other texts are refused", () => {
   const now = 1_767_323_045_000;
   assert.equal(resolveTime("now-90m", now), now - 5_400_000);
   assert.equal(resolveTime("1767323045000", now), now);
@@ -313,7 +313,7 @@ test("the request has the chosen series in the chosen part; a pinned link has fi
   );
 });
 
-test("lines are joined over what a series has not, and interrupted where it stops", () => {
+test("lines continue across times of other series and are interrupted by missing data", () => {
   const one = [
     [0, 1],
     [10, 2],
@@ -324,8 +324,8 @@ test("lines are joined over what a series has not, and interrupted where it stop
     [10, 5],
     [20, 6],
   ] as const;
-  const { moments, values } = plotData([one, other], 10);
-  assert.deepEqual(moments, [0, 10, 20, 30, 90]);
+  const { times, values } = plotData([one, other], 10);
+  assert.deepEqual(times, [0, 10, 20, 30, 90]);
   assert.deepEqual(values, [
     [1, 2, 3, null, 4],
     [undefined, 5, 6, undefined, undefined],
@@ -336,7 +336,7 @@ test("lines are joined over what a series has not, and interrupted where it stop
   );
 });
 
-test("every line can be seen on its ground", () => {
+test("every line is visible on its background", () => {
   for (const ground of ["#faf8f4", "#15130f", "#ffffff", "#000000"]) {
     assert.ok(contrast(otherLook(ground).stroke, ground) >= 3, `other on ${ground}`);
     for (let i = 0; i < 8; i++)
@@ -345,7 +345,7 @@ test("every line can be seen on its ground", () => {
   assert.notDeepEqual(lineLook(0, "#ffffff"), lineLook(8, "#ffffff"));
 });
 
-test("the values of a series are those of the selected part of the time", () => {
+test("the summary of a series covers the selected time range", () => {
   const points = [
     [0, 4],
     [10, 2],
@@ -363,7 +363,7 @@ test("the values of a series are those of the selected part of the time", () => 
   assert.equal(digestOf({ points: [] }, 10, null), null);
 });
 
-test("lines are interrupted by each step without data, gauges as well as deltas", () => {
+test("lines are interrupted at steps without data, for dense and sparse series", () => {
   const dense = [
     [0, 1],
     [10, 1],
@@ -377,14 +377,14 @@ test("lines are interrupted by each step without data, gauges as well as deltas"
     [300, 1],
   ] as const;
   const gapsOf = (points: readonly (readonly [number, number])[]) => {
-    const { moments, values } = plotData([points], 10);
-    return moments.filter((_, i) => values[0][i] === null);
+    const { times, values } = plotData([points], 10);
+    return times.filter((_, i) => values[0][i] === null);
   };
   assert.deepEqual(gapsOf(dense), [20]);
   assert.deepEqual(gapsOf(sparse), [130]);
 });
 
-test("the average of the window is the server's, and partial steps weigh less", () => {
+test("the window's average is the server's, and partial steps have less weight in a range", () => {
   const points = [
     [0, 4],
     [10, 2],
@@ -403,13 +403,13 @@ test("the average of the window is the server's, and partial steps weigh less", 
   });
 });
 
-test("a series is named by its labels, and the sum of others by their number", () => {
+test("a series is named by its labels, and the sum of the other series by their number", () => {
   assert.equal(seriesName({ labels: { pod: "a", zone: "" } }), "pod=a, zone=(none)");
   assert.equal(seriesName({ labels: {} }), "all");
   assert.equal(seriesName({ labels: {}, other_count: 37 }), "other (37 series)");
 });
 
-test("units of values over time", () => {
+test("values over time are formatted in readable units", () => {
   assert.equal(formatMetric(0.012345, "cores"), "0.0123 cores");
   assert.equal(formatMetric(2 * 1024 ** 2, "bytes/s"), "2 MiB/s");
   assert.equal(formatMetric(1.5, "count/s"), "1.5/s");

@@ -98,7 +98,7 @@ export interface Session {
 }
 
 /** The session to assume if the server reports none. */
-export const nobody: Session = {
+export const anonymousSession: Session = {
   kind: "anonymous",
   tenant: null,
   role: "none",

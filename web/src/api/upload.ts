@@ -187,7 +187,7 @@ async function receivedOf({ id, token }: UploadDraft): Promise<Received | null> 
   }
 }
 
-async function goOn(
+async function resume(
   known: UploadDraft | null,
   size: number,
 ): Promise<{ at: UploadDraft; begun: Received } | null> {
@@ -219,7 +219,7 @@ async function uploadInParts(file: File, upload: Upload): Promise<Created> {
   upload.signal.throwIfAborted();
   const known = print ? findDraft(print) : null;
   const { at, begun } =
-    (await goOn(known, file.size)) ?? (await begin(file, print, upload.settings.filename ?? ""));
+    (await resume(known, file.size)) ?? (await begin(file, print, upload.settings.filename ?? ""));
   const headers = tokenHeader(at.token);
   const received = new Set(begun.parts_received);
   let sent = 0;
@@ -256,7 +256,7 @@ async function uploadInParts(file: File, upload: Upload): Promise<Created> {
 export async function uploadedBytes(file: File): Promise<number> {
   if (file.size <= partsFrom) return 0;
   const print = await fingerprintOf(file);
-  const found = await goOn(print ? findDraft(print) : null, file.size);
+  const found = await resume(print ? findDraft(print) : null, file.size);
   return (
     found?.begun.parts_received.reduce(
       (sum, part) => sum + bytesOf(part, found.begun, file.size),

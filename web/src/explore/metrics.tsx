@@ -17,7 +17,7 @@ import {
 } from "../model/continuous/plot_data.ts";
 import {
   formatLength,
-  formatMoment,
+  formatTime,
   formatSpan,
   type Span,
 } from "../model/continuous/time_window.ts";
@@ -96,7 +96,7 @@ function SeriesTable({
           <tr>
             <th scope="col">Series</th>
             <th scope="col" class="number">
-              {cursor === null ? "Last" + of : formatMoment(cursor, cursor)}
+              {cursor === null ? "Last" + of : formatTime(cursor, cursor)}
             </th>
             <th scope="col" class="number">
               Average{of}
@@ -145,7 +145,7 @@ function SeriesTable({
 
 function AllValues({ response }: { response: RangeResponse }) {
   const [isOpen, setOpen] = useState(false);
-  const moments = useMemo(
+  const times = useMemo(
     () =>
       [...new Set(response.series.flatMap(({ points }) => points.map(([ms]) => ms)))].sort(
         (a, b) => a - b,
@@ -169,10 +169,10 @@ function AllValues({ response }: { response: RangeResponse }) {
               </tr>
             </thead>
             <tbody>
-              {moments.map((ms) => (
+              {times.map((ms) => (
                 <tr key={ms}>
                   <th scope="row">
-                    <time dateTime={new Date(ms).toISOString()}>{formatMoment(ms)}</time>
+                    <time dateTime={new Date(ms).toISOString()}>{formatTime(ms)}</time>
                   </th>
                   {response.series.map((one) => {
                     const value = valueAt(one.points, ms, 1);
@@ -305,7 +305,7 @@ export function Metrics(props: MetricsProps) {
     const value = valueAt(one.points, steps.begin, response.step_ms);
     return `${seriesName(one)} ${value === null ? "nothing" : formatMetric(value, response.unit)}`;
   });
-  const moment = formatMoment(steps.begin, window.from);
+  const time = formatTime(steps.begin, window.from);
   const others = response.series.at(-1)?.other_count ?? 0;
   const part = steps.marked ?? selection.part;
   return (
@@ -322,7 +322,7 @@ export function Metrics(props: MetricsProps) {
         aria-valuemax={steps.count - 1}
         aria-valuenow={steps.at}
         aria-valuetext={
-          `${moment}: ${values.join(", ")}` +
+          `${time}: ${values.join(", ")}` +
           (steps.marked ? `; selected ${formatSpan(steps.marked)}` : "")
         }
         onKeyDown={steps.press}

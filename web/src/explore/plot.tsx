@@ -95,7 +95,7 @@ function makePlot(root: HTMLElement, props: PlotProps): uPlot {
         })),
       ],
     },
-    [data.moments, ...data.values] as uPlot.AlignedData,
+    [data.times, ...data.values] as uPlot.AlignedData,
     root,
   );
 }
@@ -148,7 +148,7 @@ function followDrags(plot: uPlot, latest: { current: PlotProps }): void {
   });
   over.addEventListener("pointermove", (event) => {
     // The nearest time that has a value, as shown by the points on the lines.
-    latest.current.onCursor(latest.current.data.moments[plot.posToIdx(placeOf(event))] ?? null);
+    latest.current.onCursor(latest.current.data.times[plot.posToIdx(placeOf(event))] ?? null);
     if (begun !== null) showPart(plot, spanTo(placeOf(event)));
   });
   over.addEventListener("pointerup", (event) => {

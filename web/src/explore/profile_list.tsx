@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import { listStored, type StoredProfile } from "../api/explore_api.ts";
 import type { QueryRequest } from "../model/continuous/explore_state.ts";
-import { formatMoment } from "../model/continuous/time_window.ts";
+import { formatTime } from "../model/continuous/time_window.ts";
 import { formatValue } from "../model/text/units.ts";
 import { asProblem, Button, ErrorLine, Loading, Name } from "../ui/kit.tsx";
 import type { Problem } from "../api/api.ts";
@@ -68,7 +68,7 @@ export function ProfileList({ request, opened, onOpen }: ProfileListProps) {
                   aria-pressed={row.id === opened}
                   onClick={() => onOpen(row.id === opened ? "" : row.id)}
                 >
-                  {formatMoment(new Date(row.time).getTime())}
+                  {formatTime(new Date(row.time).getTime())}
                 </button>
               </th>
               <td class="number">

@@ -59,14 +59,14 @@ const matching = (choices: readonly string[], typed: string) => {
 function useChoices(type: string, span: Span) {
   const [choices, setChoices] = useState<Choice[]>([]);
   const responses = useCompletionCache();
-  const lastTurn = useRef(0);
+  const lastCall = useRef(0);
   const close = () => {
-    lastTurn.current++;
+    lastCall.current++;
     setChoices([]);
   };
   /** The completions at the cursor, or null once a later call or close() has replaced them. */
   const open = async (text: string, cursor: number): Promise<Choice[] | null> => {
-    const turn = ++lastTurn.current;
+    const call = ++lastCall.current;
     const { matchers, place } = readMatchers(text, cursor);
     const match = othersOf(type, matchers, place);
     const key = `${place.expects}\n${place.label}\n${match}\n${span.from}\n${span.to}`;
@@ -78,7 +78,7 @@ function useChoices(type: string, span: Span) {
           ? listLabelNames(match, span)
           : listLabelValues(place.label, match, span),
       ).catch(() => []);
-    if (turn !== lastTurn.current) return null;
+    if (call !== lastCall.current) return null;
     const next = all.includes(place.typed) ? afterName(text, place) : null;
     const found = matching(all, place.expects === "operator" ? "" : place.typed).filter(
       (one) => !next || one !== place.typed,

@@ -43,7 +43,7 @@ import { asProblem, Button, copyText, Empty, showMessage, useTitle } from "../ui
 import { isSignedIn, Shell, useMustSignIn } from "../ui/shell.tsx";
 import { addStyle } from "../ui/later.tsx";
 import { missingNames } from "./share/share.tsx";
-import { Verdict } from "../views/foot/legend.tsx";
+import { DiffSummary } from "../views/foot/legend.tsx";
 import { NormaliseButton } from "../views/controls/toolbar.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { treeRequestOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
@@ -127,7 +127,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   return (
     <>
       <div class="made-line">
-        {isDiff && flame && <Verdict flame={flame} isNormalised={view.isNormalised} />}
+        {isDiff && flame && <DiffSummary flame={flame} isNormalised={view.isNormalised} />}
         {!view.isNormalised && <LengthsLine source={source} onNormalise={normalise} />}
         <QueryDetailsLine details={details[key] ?? null} />
         {lacks && (

@@ -5,7 +5,7 @@
  */
 import type { Palette } from "../model/colours/colour.ts";
 import { layoutRow } from "../model/tree/row_layout.ts";
-import { strongPalette, type Ground } from "../model/colours/strong_palette.ts";
+import { strongPalette, type PageColours } from "../model/colours/strong_palette.ts";
 import { fillOf, type Look, type Picture } from "../views/icicle/icicle_draw.ts";
 import { rowHeight } from "../views/icicle/rows.ts";
 import style from "./contrast.css?text";
@@ -13,7 +13,7 @@ import { addStyle } from "./later.tsx";
 
 addStyle(style, true);
 
-const plainGrounds: Record<"dark" | "light", Ground> = {
+const plainPageColours: Record<"dark" | "light", PageColours> = {
   light: { background: "#ffffff", text: "#000000", highlight: "#0000c0" },
   dark: { background: "#000000", text: "#ffffff", highlight: "#ffd400" },
 };
@@ -22,7 +22,7 @@ const plainGrounds: Record<"dark" | "light", Ground> = {
  * The system's colours of pages. A canvas cannot use them by name, so they are read from an
  * element.
  */
-function systemGround(): Ground {
+function systemPageColours(): PageColours {
   const probe = document.createElement("i");
   document.body.append(probe);
   const colourOf = (name: string) => {
@@ -36,13 +36,13 @@ function systemGround(): Ground {
         .join("")
     );
   };
-  const ground = {
+  const colours = {
     background: colourOf("Canvas"),
     text: colourOf("CanvasText"),
     highlight: colourOf("Highlight"),
   };
   probe.remove();
-  return ground;
+  return colours;
 }
 
 /**
@@ -101,7 +101,9 @@ function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"]
 }
 
 export function strengthen(plain: Palette, isForced: boolean): Look {
-  const ground = isForced ? systemGround() : plainGrounds[plain.isDark ? "dark" : "light"];
-  const palette = strongPalette(plain, ground);
-  return { ...palette, paintEdges: edgesIn(ground.text, palette.overview) };
+  const colours = isForced
+    ? systemPageColours()
+    : plainPageColours[plain.isDark ? "dark" : "light"];
+  const palette = strongPalette(plain, colours);
+  return { ...palette, paintEdges: edgesIn(colours.text, palette.overview) };
 }

@@ -12,27 +12,27 @@ const messages = new EventTarget();
 
 /** Shows a short message at the foot of the page; a screen reader reads it. */
 export function showMessage(text: string): void {
-  messages.dispatchEvent(new CustomEvent("say", { detail: text }));
+  messages.dispatchEvent(new CustomEvent("message", { detail: text }));
 }
 
-const nextKey = "perfolio:say";
+const storedMessageKey = "perfolio:message";
 /** The page is being left, so a stored message is not for this page. */
 let isLeft = false;
 /** Shows a message on the next page in this tab. */
 export function showMessageOnNextPage(text: string): void {
   isLeft = true;
   try {
-    sessionStorage.setItem(nextKey, text);
+    sessionStorage.setItem(storedMessageKey, text);
   } catch {
     // Without storage, the message is lost.
   }
 }
 
-function readNext(): string | null {
+function takeStoredMessage(): string | null {
   if (isLeft) return null;
   try {
-    const text = sessionStorage.getItem(nextKey);
-    sessionStorage.removeItem(nextKey);
+    const text = sessionStorage.getItem(storedMessageKey);
+    sessionStorage.removeItem(storedMessageKey);
     return text;
   } catch {
     return null;
@@ -49,15 +49,15 @@ export function Messages() {
       clearTimeout(timer);
       timer = window.setTimeout(() => setText(""), 2200 + 40 * detail.length);
     };
-    messages.addEventListener("say", show);
+    messages.addEventListener("message", show);
     // A browser blocks while it opens the storage, so this waits until the page has started.
     const opening = window.setTimeout(() => {
-      const text = readNext();
+      const text = takeStoredMessage();
       if (text) show(new CustomEvent("", { detail: text }));
     }, 300);
     return () => {
       clearTimeout(opening);
-      messages.removeEventListener("say", show);
+      messages.removeEventListener("message", show);
     };
   }, []);
   return (

@@ -15,8 +15,8 @@ export function listenForLongPresses(): () => void {
   const stop = () => clearTimeout(timer);
   const on = <K extends keyof DocumentEventMap>(
     kind: K,
-    hear: (event: DocumentEventMap[K]) => void,
-  ) => document.addEventListener(kind, hear, { capture: true, signal: ended.signal });
+    listener: (event: DocumentEventMap[K]) => void,
+  ) => document.addEventListener(kind, listener, { capture: true, signal: ended.signal });
   on("pointerdown", (event) => {
     stop();
     pressed = event;

@@ -1,7 +1,7 @@
 /* shell: the header around every page, and the session. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { getSession, nobody, signOut, type Session } from "../api/api.ts";
+import { getSession, anonymousSession, signOut, type Session } from "../api/api.ts";
 import { IconButton, Menu, Messages } from "./kit.tsx";
 import { Mark } from "./icons.tsx";
 import { toggleTheme, usePalette } from "./theme.ts";
@@ -11,7 +11,7 @@ export const isSignedIn = (session: Session | null): boolean => Boolean(session?
 export function useSession(): Session | null {
   const [session, setSession] = useState<Session | null>(null);
   useEffect(() => {
-    getSession().then(setSession, () => setSession(nobody));
+    getSession().then(setSession, () => setSession(anonymousSession));
   }, []);
   return session;
 }

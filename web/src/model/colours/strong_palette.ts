@@ -17,7 +17,7 @@ import {
 } from "./colour.ts";
 
 /** The colours of the page, each "#rrggbb". */
-export interface Ground {
+export interface PageColours {
   background: string;
   text: string;
   /** For hovered boxes and search matches. */
@@ -30,7 +30,7 @@ const shapeContrast = 3;
 const shares = Array.from({ length: 41 }, (_, i) => 1 - i / 40);
 
 /** The largest share of a colour over the background on which text is readable. */
-function tint(colour: string, { background, text }: Ground): string {
+function tint(colour: string, { background, text }: PageColours): string {
   return (
     shares
       .map((share) => mix(colour, background, share))
@@ -39,7 +39,7 @@ function tint(colour: string, { background, text }: Ground): string {
 }
 
 /** The smallest share of the text colour over a fill that makes it visible on the background. */
-function seen(fill: string, { background, text }: Ground): string {
+function seen(fill: string, { background, text }: PageColours): string {
   return (
     shares
       .map((share) => mix(fill, text, share))
@@ -48,12 +48,15 @@ function seen(fill: string, { background, text }: Ground): string {
 }
 
 /** overview: for boxes without an edge, with the same indexes as fills. */
-export function strongPalette(plain: Palette, ground: Ground): Palette & { overview: string[] } {
-  const { background, text, highlight } = ground;
+export function strongPalette(
+  plain: Palette,
+  colours: PageColours,
+): Palette & { overview: string[] } {
+  const { background, text, highlight } = colours;
   const isDark = luminance(background) < luminance(text);
-  const fills = plain.fills.map((fill) => tint(fill, ground));
+  const fills = plain.fills.map((fill) => tint(fill, colours));
   const step = (hue: number, strength: number) =>
-    mix(tint(oklch(isDark ? 0.6 : 0.66, 0.16, hue), ground), background, strength);
+    mix(tint(oklch(isDark ? 0.6 : 0.66, 0.16, hue), colours), background, strength);
   for (let i = 0; i < heatShares.length; i++)
     fills[heatFill + i] = step(48, i / (heatShares.length - 1));
   for (let i = -diffSteps; i <= diffSteps; i++)
@@ -71,6 +74,6 @@ export function strongPalette(plain: Palette, ground: Ground): Palette & { overv
     mark: highlight,
     hatch: text,
     veil: highlight + "40",
-    overview: fills.map((fill) => seen(fill, ground)),
+    overview: fills.map((fill) => seen(fill, colours)),
   };
 }

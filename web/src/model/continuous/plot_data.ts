@@ -10,7 +10,7 @@ import { formatValue } from "../text/units.ts";
 export type Points = readonly (readonly [ms: number, value: number])[];
 export type Values = (number | null | undefined)[];
 export interface PlotData {
-  moments: number[];
+  times: number[];
   values: Values[];
 }
 
@@ -48,8 +48,8 @@ function withGaps(points: Points, stepMs: number): Map<number, number | null> {
 
 export function plotData(series: readonly Points[], stepMs: number): PlotData {
   const all = series.map((points) => withGaps(points, stepMs));
-  const moments = [...new Set(all.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
-  return { moments, values: all.map((one) => moments.map((ms) => one.get(ms))) };
+  const times = [...new Set(all.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
+  return { times, values: all.map((one) => times.map((ms) => one.get(ms))) };
 }
 
 /** The last point at or before a time, if its step has not ended. */

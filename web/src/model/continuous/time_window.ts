@@ -42,7 +42,7 @@ export function toLocal(ms: number): string {
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** "09:05:10", with the date if it differs from that of `besideMs`. */
-export function formatMoment(ms: number, besideMs = NaN): string {
+export function formatTime(ms: number, besideMs = NaN): string {
   const date = new Date(ms);
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   if (date.toDateString() === new Date(besideMs).toDateString()) return time;
@@ -50,7 +50,7 @@ export function formatMoment(ms: number, besideMs = NaN): string {
 }
 
 export const formatSpan = ({ from, to }: Span): string =>
-  `${formatMoment(from, Date.now())} – ${formatMoment(to, from)}`;
+  `${formatTime(from, Date.now())} – ${formatTime(to, from)}`;
 
 /** "45 s", "1 h 30 min" */
 export function formatLength(ms: number): string {

@@ -71,14 +71,14 @@ interface GroupSums {
   node: Uint32Array;
 }
 
-interface Walked extends Columns {
+interface SummedTree extends Columns {
   nodeSum: Float64Array;
   nodeBase: Float64Array | null;
   depth: Uint32Array;
   rowCount: number;
 }
 
-function walk(tree: Columns): Walked {
+function sumTree(tree: Columns): SummedTree {
   const { parentDelta, self, baseSelf } = tree;
   const depth = new Uint32Array(self.length);
   let rowCount = 1;
@@ -95,7 +95,7 @@ function walk(tree: Columns): Walked {
   };
 }
 
-function sumGroups(tree: Walked, groupOf: Uint32Array, groupCount: number): GroupSums {
+function sumGroups(tree: SummedTree, groupOf: Uint32Array, groupCount: number): GroupSums {
   const { frame, self, baseSelf, depth, nodeSum, nodeBase } = tree;
   const make = () => new Float64Array(groupCount);
   const sums: GroupSums = {
@@ -170,7 +170,7 @@ class EdgeSums {
 const nothing = 0xffffffff;
 
 function sumEdges(
-  tree: Walked,
+  tree: SummedTree,
   groupOf: Uint32Array,
   place: Uint32Array,
   count: number,
@@ -254,7 +254,7 @@ export function callGraph(
   { groupOf, isOther }: FrameGroups,
   mostNodes: number,
 ): CallGraph {
-  const tree = walk(columns);
+  const tree = sumTree(columns);
   const groupCount = isOther.length;
   const sums = sumGroups(tree, groupOf, groupCount);
   const groups: number[] = [];

@@ -29,12 +29,12 @@ export interface Layout {
  * The distance from the boxes of a row at which a line may bend. Rows are 46 apart, and dagre adds
  * a point half-way.
  */
-const turn = 8;
+const bendPx = 8;
 /**
  * The distance above and below its value at which a line may bend, so that it passes the value
  * vertically.
  */
-const beside = 14;
+const besideValuePx = 14;
 
 /**
  * dagre's lines run straight from the centre of one row to the next and thus through the corners of
@@ -50,7 +50,7 @@ function aroundBoxes(
   const down = to.y > from.y ? 1 : -1;
   const halfOf = (y: number) => rows.get(Math.round(y)) ?? 0;
   const within = (x: number, { x: middle, width }: Box) =>
-    Math.min(Math.max(x, middle - width / 2 + turn), middle + width / 2 - turn);
+    Math.min(Math.max(x, middle - width / 2 + bendPx), middle + width / 2 - bendPx);
   const [start, end] = [within(points[0][0], from), within(points[points.length - 1][0], to)];
   const line: Point[] = [[start, from.y + (down * from.height) / 2]];
   const add = (x: number, y: number) => {
@@ -58,13 +58,15 @@ function aroundBoxes(
     if (x !== lastX || Math.abs(y - lastY) > 0.5) line.push([x, y]);
   };
   const leave = (x: number, y: number) =>
-    [0, turn].forEach((far) => add(x, y + down * (halfOf(y) + far)));
+    [0, bendPx].forEach((far) => add(x, y + down * (halfOf(y) + far)));
   const enter = (x: number, y: number) =>
-    [turn, 0].forEach((far) => add(x, y - down * (halfOf(y) + far)));
+    [bendPx, 0].forEach((far) => add(x, y - down * (halfOf(y) + far)));
   leave(start, from.y);
   for (const [x, y] of points.slice(1, -1)) {
     if (!rows.has(Math.round(y)))
-      [-beside, -beside / 2, beside / 2, beside].forEach((far) => add(x, y + down * far));
+      [-besideValuePx, -besideValuePx / 2, besideValuePx / 2, besideValuePx].forEach((far) =>
+        add(x, y + down * far),
+      );
     else {
       enter(x, y);
       leave(x, y);

@@ -47,7 +47,7 @@ export class AppliedChain {
         throw new RuleError(i, error);
       }
       steps[i] = { rule: rules[i], tree };
-      this.letGo();
+      this.dropOldTrees();
     }
     return tree;
   }
@@ -61,7 +61,7 @@ export class AppliedChain {
    * Drops the oldest trees if they exceed the limit. The last tree is shown, and the one before it
    * is the input of the rule that is being typed.
    */
-  private letGo(): void {
+  private dropOldTrees(): void {
     for (let i = 0; i < this.steps.length - 2 && this.nodeCount > this.maxNodes; i++)
       this.steps[i].tree = null;
   }

@@ -122,12 +122,12 @@ function dropFrames(tree: Tree, matches: Uint8Array, hidden: 0 | 1): Columns {
   const isPlain = !baseSelf && !hasNegative(self);
   const cum = tree.cum ?? sumUp(self, parentDelta);
   const end = tree.end ?? endsOf(parentDelta);
-  const room = frame.length - countFrames(frame, matches, hidden);
+  const capacity = frame.length - countFrames(frame, matches, hidden);
   const made: Columns = {
-    frame: numbersLike(frame, room),
-    parentDelta: new Uint32Array(room),
-    self: new Float64Array(room),
-    baseSelf: baseSelf && new Float64Array(room),
+    frame: numbersLike(frame, capacity),
+    parentDelta: new Uint32Array(capacity),
+    self: new Float64Array(capacity),
+    baseSelf: baseSelf && new Float64Array(capacity),
   };
   const next = new Uint32Array(frame.length); // the next node of the chain; 0 ends it
   const children = new Siblings(cum);

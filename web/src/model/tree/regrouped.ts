@@ -39,7 +39,7 @@ const lastWord = (name: string) =>
   /(\w+)(?:<.*>)?(?:\([^()]*\))?(?: const)?$/.exec(name)?.[1] ?? "";
 
 /** Comparisons of two frames, the most reliable first. */
-function likenesses(from: Flame, to: Flame): ((a: number, b: number) => boolean)[] {
+function comparisons(from: Flame, to: Flame): ((a: number, b: number) => boolean)[] {
   const [f, t] = [from.frames, to.frames];
   const isLabel = (a: number, b: number) => ((f.flags(a) ^ t.flags(b)) & FrameFlag.Label) === 0;
   const hasFile = (a: number, b: number) => f.file(a) !== "" && f.file(a) === t.file(b);
@@ -93,7 +93,7 @@ export function findRegrouped(
   from: Flame,
   node: number,
   to: Flame,
-  tests = likenesses(from, to),
+  tests = comparisons(from, to),
 ): Regrouped {
   const path: number[] = [];
   for (let at = node; at > 0; at -= from.parentDelta[at]) path.unshift(at);
@@ -168,7 +168,7 @@ export function renamed(from: Flame, name: string, to: Flame): string[] {
   }
   places.sort((a, b) => from.width[b] - from.width[a]);
   const held = new Map<string, number>();
-  const tests = likenesses(from, to);
+  const tests = comparisons(from, to);
   let left = maxEffort;
   for (const place of places.slice(0, maxPlaces)) {
     if (left <= 0) break;

@@ -17,7 +17,7 @@ class PartStore<T> {
   value: T | null = null;
   version = "";
   // changes run one after the other, so that each sees the result of the previous one
-  turn: Promise<unknown> = Promise.resolve();
+  lastChange: Promise<unknown> = Promise.resolve();
   refusals = 0;
   first: Promise<void> | null = null;
   readonly watchers = new Set<() => void>();
@@ -104,9 +104,11 @@ export function usePart<T>(part: Part<T>) {
     done: string | ((response: R) => string),
   ): Promise<{ response: R } | undefined> => {
     const seen = own.refusals;
-    const turn = own.turn.then(() => (seen === own.refusals ? change(request, done) : undefined));
-    own.turn = turn;
-    return turn;
+    const result = own.lastChange.then(() =>
+      seen === own.refusals ? change(request, done) : undefined,
+    );
+    own.lastChange = result;
+    return result;
   };
   /** True while a form is sent, so that it is not sent twice. */
   const [isSending, setSending] = useState(false);

@@ -45,23 +45,23 @@ const merged = (old: readonly Comment[], fresh: readonly Comment[]) =>
 function useComments(id: string) {
   const [listed, setListed] = useState<Listed | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const asking = useRef(new AbortController());
+  const loading = useRef(new AbortController());
   const load = (cursor: string) => {
     setProblem(null);
-    listComments(id, cursor, asking.current.signal).then(
+    listComments(id, cursor, loading.current.signal).then(
       (page) =>
         setListed((old) => ({
           comments: merged(old?.comments ?? [], page.comments),
           cursor: page.next_cursor,
         })),
-      (error) => asking.current.signal.aborted || setProblem(asProblem(error)),
+      (error) => loading.current.signal.aborted || setProblem(asProblem(error)),
     );
   };
   useEffect(() => {
-    asking.current = new AbortController();
+    loading.current = new AbortController();
     setListed(null);
     load("");
-    return () => asking.current.abort();
+    return () => loading.current.abort();
   }, [id]);
   const change = (edit: (comments: readonly Comment[]) => Comment[]) =>
     setListed((old) => old && { ...old, comments: edit(old.comments) });
@@ -76,7 +76,7 @@ function useComments(id: string) {
 
 /* ---- one comment ---- */
 
-interface RemarkProps {
+interface CommentItemProps {
   comment: Comment;
   share: Share;
   context: PaneContext;
@@ -90,7 +90,7 @@ function Places({
   comment,
   context,
   isAlone,
-}: Pick<RemarkProps, "comment" | "context" | "isAlone">) {
+}: Pick<CommentItemProps, "comment" | "context" | "isAlone">) {
   const [isMissing, setMissing] = useState(false);
   const { state, update, flame } = context;
   const { pin, view } = comment;
@@ -143,7 +143,9 @@ function DeleteButton({
   share,
   onDeleted,
   onError,
-}: Pick<RemarkProps, "comment" | "share" | "onDeleted"> & { onError: (problem: Problem) => void }) {
+}: Pick<CommentItemProps, "comment" | "share" | "onDeleted"> & {
+  onError: (problem: Problem) => void;
+}) {
   const remove = async () => {
     try {
       await deleteComment(share.id, comment.n, comment.can_delete ? "" : deleteTokenOf(share.id));
@@ -163,7 +165,7 @@ function DeleteButton({
   );
 }
 
-function Remark({ comment, share, context, isAlone, onChanged, onDeleted }: RemarkProps) {
+function CommentItem({ comment, share, context, isAlone, onChanged, onDeleted }: CommentItemProps) {
   const [edited, setEdited] = useState<string | null>(null);
   const [error, setError] = useState<Problem | null>(null);
   const item = useRef<HTMLLIElement>(null);
@@ -332,7 +334,7 @@ export function CommentsPane({ context, isAlone, share, session, onCount, onPins
         {listed && count > 0 && (
           <ol class="talk-list">
             {listed.comments.map((comment) => (
-              <Remark
+              <CommentItem
                 key={comment.n}
                 {...{ comment, share, context, isAlone }}
                 onChanged={put}

@@ -7,7 +7,7 @@ import { isSignedIn, Shell, signInLink } from "../../ui/shell.tsx";
 import { nameOf, useShare } from "./share.tsx";
 
 /** Explains to a user who may not delete the share what is needed for that. */
-function WhatIsNeeded({ id, session }: { id: string; session: Session | null }) {
+function NeededPermission({ id, session }: { id: string; session: Session | null }) {
   return (
     <>
       <h1>You need the delete link</h1>
@@ -120,7 +120,7 @@ export function DeletePage({ id, session }: { id: string; session: Session | nul
         ) : mayDelete ? (
           <RequestOnce id={id} share={share} token={token} onDone={() => setDone(true)} />
         ) : (
-          <WhatIsNeeded id={id} session={session} />
+          <NeededPermission id={id} session={session} />
         )}
       </section>
     </Shell>

@@ -9,7 +9,7 @@ import { copyLink } from "../../ui/copy_link.ts";
 import { Button, useTitle } from "../../ui/kit.tsx";
 import { later } from "../../ui/later.tsx";
 import { Shell } from "../../ui/shell.tsx";
-import { Verdict } from "../../views/foot/legend.tsx";
+import { DiffSummary } from "../../views/foot/legend.tsx";
 import { NormaliseButton } from "../../views/controls/toolbar.tsx";
 import { useViewState } from "../../views/view_address.ts";
 import { treeRequestOf, treeKey, treeOf, Viewer } from "../../views/viewer.tsx";
@@ -116,7 +116,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         <sideProblem.Component
           ids={[a, b]}
           sides={[before, after]}
-          way={(id, text) => (
+          linkTo={(id, text) => (
             <Button look="primary" onClick={() => open(id)}>
               {text}
             </Button>
@@ -138,7 +138,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
             open={open}
           />
           {flame ? (
-            <Verdict flame={flame} isNormalised={state.isNormalised} />
+            <DiffSummary flame={flame} isNormalised={state.isNormalised} />
           ) : (
             <p class="verdict" />
           )}

@@ -44,7 +44,7 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
             isFramed
             ids={[a, b]}
             sides={[before, after]}
-            way={(id, text) => (
+            linkTo={(id, text) => (
               <a class="button primary" href={`/embed/${id}`}>
                 <span>{text}</span>
               </a>

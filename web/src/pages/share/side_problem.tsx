@@ -11,19 +11,19 @@ type Pair<Value> = [before: Value, after: Value];
 const words = ["before", "after"];
 
 /** The state of the share, to follow the name of its side. */
-function fateOf({ status }: Problem): string {
+function stateOf({ status }: Problem): string {
   if (status === 410) return "gone";
   return status === 404 ? "not found" : status === 403 ? "not allowed" : "";
 }
 
 /** A heading that names the side, or both; undefined if the problem's own heading says more. */
 function headingOf(sides: Pair<Sharing>): string | undefined {
-  const fates = sides.map(({ problem }) => problem && fateOf(problem));
-  const at = fates.findIndex((fate) => fate !== null);
-  if (!fates[at]) return undefined;
-  return fates[0] === fates[1]
-    ? `Both profiles are ${fates[0]}`
-    : `The profile ${words[at]} is ${fates[at]}`;
+  const states = sides.map(({ problem }) => problem && stateOf(problem));
+  const at = states.findIndex((state) => state !== null);
+  if (!states[at]) return undefined;
+  return states[0] === states[1]
+    ? `Both profiles are ${states[0]}`
+    : `The profile ${words[at]} is ${states[at]}`;
 }
 
 export interface SideProblemProps {
@@ -32,18 +32,19 @@ export interface SideProblemProps {
   /** Shown in a frame of another site, which does not ask for passwords. */
   isFramed?: boolean;
   /** Renders the link to the side that can be read. */
-  way: (id: string, text: string) => ComponentChildren;
+  linkTo: (id: string, text: string) => ComponentChildren;
 }
 
-export function SideProblem({ ids, sides, isFramed, way }: SideProblemProps) {
+export function SideProblem({ ids, sides, isFramed, linkTo }: SideProblemProps) {
   const broken = sides.findIndex(({ problem }) => problem);
   const { share } = sides[1 - broken];
-  const actions = share && way(share.id, `View the profile ${words[1 - broken]}: ${nameOf(share)}`);
-  const said = {
+  const actions =
+    share && linkTo(share.id, `View the profile ${words[1 - broken]}: ${nameOf(share)}`);
+  const view = {
     problem: sides[broken].problem!,
     onRetry: sides[broken].reload,
     heading: headingOf(sides),
     actions,
   };
-  return isFramed ? <ProblemView {...said} /> : <ShareProblem id={ids[broken]} {...said} />;
+  return isFramed ? <ProblemView {...view} /> : <ShareProblem id={ids[broken]} {...view} />;
 }

@@ -6,9 +6,9 @@
 import { showMessage } from "../../ui/kit.tsx";
 
 const early: File[] = [];
-let hear: (files: File[]) => void = tell;
+let handleFiles: (files: File[]) => void = showHint;
 
-function tell(): void {
+function showHint(): void {
   showMessage("To share a file, drop it on the home page.");
 }
 
@@ -16,22 +16,22 @@ function take(event: DragEvent): void {
   if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return;
   event.preventDefault();
   if (event.type === "drop" && event.dataTransfer.files.length > 0)
-    hear([...event.dataTransfer.files]);
+    handleFiles([...event.dataTransfer.files]);
 }
 
 export function listenForEarlyDrops(): void {
-  if (location.pathname === "/") hear = (files) => void early.push(...files);
+  if (location.pathname === "/") handleFiles = (files) => void early.push(...files);
   for (const kind of ["dragover", "drop"] as const) addEventListener(kind, take);
 }
 
 /** Returns the files dropped so far. From now on the caller listens and takes files itself. */
 export function takeEarlyDrops(): File[] {
-  hear = () => undefined;
+  handleFiles = () => undefined;
   return early.splice(0);
 }
 
 /** Listens for files that are dropped on this page until the returned function is called. */
 export function listenForDrops(take: (files: File[]) => void): () => void {
-  hear = take;
-  return () => void (hear = tell);
+  handleFiles = take;
+  return () => void (handleFiles = showHint);
 }

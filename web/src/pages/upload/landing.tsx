@@ -114,7 +114,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
     else setOutcome(made);
   };
   /** The pressed element is gone then. */
-  const goOn = (chosen: File[]) => {
+  const replaceFiles = (chosen: File[]) => {
     chooseFiles(chosen);
     setReadyCount(readyCount + 1);
   };
@@ -160,7 +160,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
           )}
         </section>
         {!outcome && files.length > 2 && (
-          <FileChecks files={files} onFiles={goOn} onExpectedRefusal={setExpectedRefusal} />
+          <FileChecks files={files} onFiles={replaceFiles} onExpectedRefusal={setExpectedRefusal} />
         )}
         {!outcome && shown && shown.length > 0 && (
           <Preview
@@ -168,7 +168,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
             files={shown}
             isRedacted={shown !== files}
             onFiles={chooseFiles}
-            onRemove={(index) => goOn(files.filter((_, i) => i !== index))}
+            onRemove={(index) => replaceFiles(files.filter((_, i) => i !== index))}
             onSwap={() => chooseFiles([files[1], files[0]])}
             onExpectedRefusal={setExpectedRefusal}
           />

@@ -8,7 +8,7 @@ import { Icon } from "../../ui/icons.tsx";
 import { asProblem, Button, showMessage } from "../../ui/kit.tsx";
 import type { Problem } from "../../api/api.ts";
 import type { Flame } from "../../model/tree/flame.ts";
-import { Verdict } from "../../views/foot/legend.tsx";
+import { DiffSummary } from "../../views/foot/legend.tsx";
 import { nameAmong } from "./choose_files.tsx";
 import { useViewState } from "../../views/view_address.ts";
 import { Viewer } from "../../views/viewer.tsx";
@@ -31,7 +31,7 @@ function Sides({ files, flame, isNormalised, onSwap }: SidesProps) {
       <span>
         <em>Before</em> {nameAmong(files, 0)} · <em>After</em> {nameAmong(files, 1)}
       </span>
-      <Verdict flame={flame} isNormalised={isNormalised} />
+      <DiffSummary flame={flame} isNormalised={isNormalised} />
       <Button icon="swap" onClick={onSwap} title="Swap sides (x)">
         Swap
       </Button>

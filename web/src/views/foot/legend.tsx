@@ -193,7 +193,7 @@ export function Legend({
 }
 
 /** The summary of a comparison. */
-export function Verdict({ flame, isNormalised }: { flame: Flame; isNormalised: boolean }) {
+export function DiffSummary({ flame, isNormalised }: { flame: Flame; isNormalised: boolean }) {
   const unit = flame.metadata.unit ?? "";
   const delta = flame.total - flame.baseTotal;
   const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";

@@ -60,8 +60,11 @@ function pathsOf(points: readonly Point[], width: number): { line: string; arrow
   // The arrow head may cover several segments if they are vertical and in line.
   let straight = points.length - 2;
   while (straight > 0 && lastX === endX && points[straight - 1][0] === endX) straight--;
-  const room = far(points[straight]);
-  const reach = Math.min(6 + width, straight > 0 ? Math.max(room - 2, room / 2) : room);
+  const available = far(points[straight]);
+  const reach = Math.min(
+    6 + width,
+    straight > 0 ? Math.max(available - 2, available / 2) : available,
+  );
   const [baseX, baseY] = [endX - dx * reach, endY - dy * reach];
   const half = 3 + width * 0.7;
   const text = (x: number, y: number) => `${x.toFixed(1)} ${y.toFixed(1)}`;

@@ -112,8 +112,8 @@ export class GraphCamera {
     const ended = new AbortController();
     const on = <K extends keyof SVGElementEventMap>(
       kind: K,
-      hear: (event: SVGElementEventMap[K]) => void,
-    ) => this.view.addEventListener(kind, hear, { signal: ended.signal, passive: false });
+      listener: (event: SVGElementEventMap[K]) => void,
+    ) => this.view.addEventListener(kind, listener, { signal: ended.signal, passive: false });
     on("wheel", (event) => this.wheel(event));
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));

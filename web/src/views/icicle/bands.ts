@@ -36,7 +36,7 @@ function pixelsOf(colours: readonly string[]): Uint32Array {
  * A target for rows of boxes: call begin, then row by row, then put. Discards the previous content
  * of the canvas.
  */
-export interface Ground {
+export interface BoxTarget {
   /** Starts an empty picture; ratio is canvas pixels per CSS pixel. */
   begin(widthPx: number, heightPx: number, ratio: number, background: string): void;
   beginRow(top: number, heightPx: number, fills: readonly string[]): void;
@@ -47,7 +47,7 @@ export interface Ground {
 }
 
 /** Draws each box as a shape, for targets without pixels: under a transformation or in an SVG. */
-export class Shapes implements Ground {
+export class Shapes implements BoxTarget {
   private row = { top: 0, heightPx: 0, fills: [] as readonly string[] };
 
   constructor(private readonly context: CanvasRenderingContext2D) {}
@@ -68,7 +68,7 @@ export class Shapes implements Ground {
   put(): void {}
 }
 
-export class Bands implements Ground {
+export class Bands implements BoxTarget {
   private image: ImageData | null = null;
   private pixels = new Uint32Array(0);
   private line = new Uint32Array(0);

@@ -44,8 +44,8 @@ export class Gestures {
     const ended = new AbortController();
     const on = <K extends keyof HTMLElementEventMap>(
       kind: K,
-      hear: (event: HTMLElementEventMap[K]) => void,
-    ) => scroller.addEventListener(kind, hear, { signal: ended.signal, passive: false });
+      listener: (event: HTMLElementEventMap[K]) => void,
+    ) => scroller.addEventListener(kind, listener, { signal: ended.signal, passive: false });
     on("wheel", (event) => this.wheel(event));
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));

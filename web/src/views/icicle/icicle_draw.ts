@@ -12,7 +12,7 @@ import type { FrameColours } from "../../model/colours/frame_colours.ts";
 import { beginOf, endOf, firstEndingNear, layoutRow } from "../../model/tree/row_layout.ts";
 import type { SearchResult } from "../../model/search/search.ts";
 import type { Window } from "../../model/tree/window.ts";
-import { Bands, type Ground } from "./bands.ts";
+import { Bands, type BoxTarget } from "./bands.ts";
 import { LabelFitter } from "./label_fitter.ts";
 import { rowHeight, type Rows } from "./rows.ts";
 
@@ -123,7 +123,7 @@ export class IciclePainter {
 
   constructor(
     private readonly context: CanvasRenderingContext2D,
-    private readonly ground: Ground = new Bands(context),
+    private readonly target: BoxTarget = new Bands(context),
   ) {
     context.font = `${fontPx}px ${fontFamily}`;
     this.fitter = new LabelFitter(context);
@@ -131,21 +131,21 @@ export class IciclePainter {
 
   /** Paints the picture. New names take time to fit: false if some are left for paintMore. */
   paint(picture: Picture): boolean {
-    const { ground } = this;
+    const { target } = this;
     const { palette, widthPx, ratio, rows, scrollTop } = picture;
-    ground.begin(widthPx, rows.viewPx, ratio, palette.background);
+    target.begin(widthPx, rows.viewPx, ratio, palette.background);
     this.boxes.count = 0;
     const [firstRow, lastRow] = rows.seen(scrollTop);
     for (let row = firstRow; row <= lastRow; row++) {
-      ground.beginRow(
+      target.beginRow(
         rows.topOf(row) - scrollTop,
         rowHeight - 1,
         row < picture.zoomDepth ? palette.faded : palette.fills,
       );
       this.paintRow(picture, row);
-      ground.endRow();
+      target.endRow();
     }
-    ground.put();
+    target.put();
     palette.paintEdges?.(this.context, picture);
     this.late = [];
     this.paintOnBoxes(picture);
@@ -164,14 +164,14 @@ export class IciclePainter {
   }
 
   private paintRow(picture: Picture, row: number): void {
-    const { ground, boxes } = this;
+    const { target, boxes } = this;
     const { flame, marks, window, widthPx } = picture;
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
       const isMarked = !marks || (first === last && marks.rows.any(first, last));
       const gap = first === last && right - left > 3 ? 1 : 0;
       const fill = isMarked ? fillOf(picture, node) : dimmedFill;
-      ground.box(left, right - gap, fill);
+      target.box(left, right - gap, fill);
       if (first === last) boxes.push(node, row, left, right - left - gap, fill);
       else if (marks) this.paintMarksOfRun(picture, first, last);
     });
@@ -195,7 +195,7 @@ export class IciclePainter {
         let matched = at;
         while (!marks.rows.any(matched, matched)) matched++;
         const right = Math.max(left + 1, (endOf(flame, next - 1) - window.from) * scale);
-        this.ground.box(left, right, fillOf(picture, flame.rowNodes[matched]));
+        this.target.box(left, right, fillOf(picture, flame.rowNodes[matched]));
       }
       at = next;
     }

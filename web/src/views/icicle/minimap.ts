@@ -10,7 +10,7 @@
 import { dimmedFill } from "../../model/colours/colour.ts";
 import { layoutRow, matchedColumns } from "../../model/tree/row_layout.ts";
 import { wholeOf, type Window } from "../../model/tree/window.ts";
-import { Bands, type Ground } from "./bands.ts";
+import { Bands, type BoxTarget } from "./bands.ts";
 import { fillOf } from "./icicle_draw.ts";
 import type { Rows } from "./rows.ts";
 import type { Scene, Stage } from "./stage.ts";
@@ -35,7 +35,7 @@ export class Minimap {
   private width = 0;
   private height = 0;
   private drawn: unknown[] = [];
-  private ground: Ground | null = null;
+  private target: BoxTarget | null = null;
   private seen: Seen = { left: 0, right: 1, top: 0, bottom: 1 };
   private drag: Drag | null = null;
   stage!: Stage;
@@ -84,35 +84,35 @@ export class Minimap {
     const context = this.canvas.getContext("2d", { alpha: false, willReadFrequently: true });
     if (!context || this.width === 0) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const ground = (this.ground ??= new Bands(context));
-    ground.begin(this.width, this.height, ratio, scene.palette.background);
+    const target = (this.target ??= new Bands(context));
+    target.begin(this.width, this.height, ratio, scene.palette.background);
     const { rowCount } = scene.flame;
     // If the tree is deeper than the strip has pixels, only every n-th row is drawn; the marks
     // consider all rows.
     const lines = Math.min(rowCount, Math.floor(this.treePx));
     for (let line = 0; line < lines; line++)
-      this.drawRow(ground, scene, Math.floor((line * rowCount) / lines), line, lines);
-    ground.put();
+      this.drawRow(target, scene, Math.floor((line * rowCount) / lines), line, lines);
+    target.put();
     this.drawMarks(context, scene);
   }
 
-  private drawRow(ground: Ground, scene: Scene, row: number, line: number, lines: number): void {
+  private drawRow(target: BoxTarget, scene: Scene, row: number, line: number, lines: number): void {
     const { flame, palette, marks } = scene;
     const place = scene.isFlipped ? lines - 1 - line : line;
     const ratio = devicePixelRatio || 1;
     // whole pixels are sharp
     const edge = (line: number) => Math.round((line * this.treePx * ratio) / lines) / ratio;
     const [top, bottom] = [edge(place), edge(place + 1)];
-    ground.beginRow(
+    target.beginRow(
       top,
       bottom - top > 3 ? bottom - top - 1 : bottom - top,
       palette.overview ?? palette.fills,
     );
     layoutRow(flame, row, wholeOf(flame, 0), this.width, (first, last, left, right) => {
       const isMarked = !marks || marks.rows.any(first, last);
-      ground.box(left, right, isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill);
+      target.box(left, right, isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill);
     });
-    ground.endRow();
+    target.endRow();
   }
 
   private drawMarks(context: CanvasRenderingContext2D, { flame, marks, palette }: Scene): void {
@@ -146,8 +146,8 @@ export class Minimap {
     const ended = new AbortController();
     const on = (
       kind: "pointerdown" | "pointermove" | "pointerup" | "pointercancel",
-      hear: (event: PointerEvent) => void,
-    ) => this.element.addEventListener(kind, hear, { signal: ended.signal });
+      listener: (event: PointerEvent) => void,
+    ) => this.element.addEventListener(kind, listener, { signal: ended.signal });
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));
     on("pointerup", (event) => this.up(event));

@@ -149,14 +149,14 @@ export function useSource(
       : { served: [], rest: active };
   const findsShared = useFindsShared(tree, split.served);
   // Only the server knows the former name of an address.
-  const isAsked =
+  const serverApplies =
     tree !== null &&
     ofFunctions !== null &&
     (tree.isCut ||
       findsShared ||
       ofFunctions.includes(true) ||
       (tree.metadata.named_later === true && active.some(({ text }) => mayNameAddress(text))));
-  const { served, rest } = isAsked ? split : { served: [], rest: active };
+  const { served, rest } = serverApplies ? split : { served: [], rest: active };
   const filtered = useFlame(served.length ? `${flameKey}\n${formatChain(served)}` : "", (signal) =>
     load(signal, servedRules(served)),
   );
