@@ -232,7 +232,7 @@ export async function testDiff(runner, browser, server) {
         }
         await page.goto(`${server.url}/d/${none.id}..${none.id}?sv=2`);
         await page.waitForSelector(
-          "text=Neither profile, before nor after, holds a value in nanoseconds here.",
+          "text=Neither profile, before nor after, has a value in nanoseconds here.",
         );
         await page.goto(`${server.url}/d/${below.id}..${below.id}?norm=1&v=table&sv=2`);
         await page.click("text=Turn normalising off");

@@ -411,7 +411,7 @@ export async function testGraph(runner, browser, server) {
         await open(page, `/p/${id}?v=graph&sv=2`, ".graph-node");
         assert.match(
           await page.textContent(".graph-note"),
-          /^2 of 202 functions, .* The others hold less than 501 each$/,
+          /^2 of 202 functions, .* The others have less than 501 each$/,
         );
       });
     },

@@ -393,7 +393,7 @@ export async function testPreview(runner, browser, server) {
             }),
           },
         ]);
-        await page.waitForSelector(".preview >> text=These two cannot be compared");
+        await page.waitForSelector(".preview >> text=These two profiles cannot be compared");
         assert.ok(await page.isEnabled("text=Merge profiles"));
         await page.waitForSelector("button:disabled:has-text('Compare profiles')");
       }),

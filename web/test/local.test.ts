@@ -20,11 +20,11 @@ test("reads folded stacks of many lines with all notations of numbers", () => {
   const profile = decodeFolded("a 1e3\nb +5\nc .5\nd 5.\ne 2.5e-1\nno value\n");
   assert.deepEqual([...profile.values], [100_000, 500, 50, 500, 25]);
   assert.equal(profile.sampleTypes[0].unit, "count/100");
-  assert.deepEqual(profile.notes, ["1 line is no stack with a value."]);
+  assert.deepEqual(profile.notes, ["1 line is not a stack with a value."]);
   assert.equal(decodeFolded("a 1e3\nb 1\n").sampleTypes[0].unit, "count");
   assert.equal(
     decodeFolded("a 99999999999999999999\nb -9223372036854775808\nc 1e19\nd 1\ne 1\n").notes[0],
-    "2 lines are no stack with a value.",
+    "2 lines are not stacks with a value.",
   );
 });
 
@@ -89,7 +89,7 @@ test("counts frames without a name, and keeps white space outside ASCII in names
   assert.equal(
     decodeFolded(`a 1\na 2\nb 1.${"0".repeat(40)}\nc +9223372036854775807\nd ${"0".repeat(60)}7\n`)
       .notes[0],
-    "2 lines are no stack with a value.",
+    "2 lines are not stacks with a value.",
   );
 });
 
@@ -168,7 +168,7 @@ test("files with different numbers of decimals are compared in the finer unit", 
 test("text of mostly stacks is read as folded stacks, whatever its first line is", async () => {
   const profile = await readProfile(new Blob(["stacks of my program\nmain;run 3\nmain;rest 4\n"]));
   assert.deepEqual([...profile!.values], [3, 4]);
-  assert.deepEqual(profile!.notes, ["1 line is no stack with a value."]);
+  assert.deepEqual(profile!.notes, ["1 line is not a stack with a value."]);
 });
 
 test("a mapping with the id 0 is refused, as by the server", async () => {

@@ -303,7 +303,7 @@ export function Metrics(props: MetricsProps) {
   const cursor = steps.ms ?? pointed;
   const values = response.series.slice(0, 5).map((one) => {
     const value = valueAt(one.points, steps.begin, response.step_ms);
-    return `${seriesName(one)} ${value === null ? "nothing" : formatMetric(value, response.unit)}`;
+    return `${seriesName(one)} ${value === null ? "no data" : formatMetric(value, response.unit)}`;
   });
   const time = formatTime(steps.begin, window.from);
   const others = response.series.at(-1)?.other_count ?? 0;

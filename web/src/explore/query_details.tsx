@@ -9,7 +9,7 @@ import { Icon } from "../ui/icons.tsx";
 const rules: Record<string, string> = {
   sum: "Sum",
   mean: "Average over time",
-  difference: "Difference of snapshots",
+  difference: "Counter delta",
 };
 const counted = (count: number, word: string) =>
   `${formatCount(count)} ${count === 1 || word === "series" ? word : word + "s"}`;

@@ -77,7 +77,7 @@ export function ShareResult({ request, view, labels, onClose }: ShareResultProps
     >
       {link ? (
         <>
-          <p>This link keeps what you see, even after the profiles behind it are deleted.</p>
+          <p>This link keeps showing this view, even after its profiles are deleted.</p>
           <CopyField what="Link" text={link} />
           <div class="actions">
             <a class="button primary" href={link}>

@@ -217,7 +217,7 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
     save(blob, name);
     showMessage(`${name}, ${formatBytes(blob.size)}`);
   };
-  /** The previously focused element disappears. */
+  /** Focuses the choice, because the previously focused element disappears. */
   const focusOn = ({ kind }: Choice) => document.getElementById(`export-${kind}`)?.focus();
   /** loadsMissing: load the missing groups first. */
   const run = async (
@@ -372,8 +372,7 @@ export function ExportDialog({ context, onClose }: ExportProps) {
             onChange={(event) => setZoomed(event.currentTarget.checked)}
           />
           <span>
-            Only stacks through <bdi>{flame.frames.name(flame.frame[zoom])}</bdi>, the frame zoomed
-            to
+            Only stacks through <bdi>{flame.frames.name(flame.frame[zoom])}</bdi>, the zoomed frame
           </span>
         </label>
       )}

@@ -84,8 +84,8 @@ export const stacksAlone = (text: string): string =>
     .join("\n");
 
 /**
- * As on the server, up to this number of malformed lines is accepted if there are more stacks than
- * that, or a tenth of the stacks.
+ * As on the server, malformed lines are skipped if they number at most a tenth of the stacks, or at
+ * most this many and fewer than the stacks.
  */
 const skippedFew = 3;
 const areMostlyStacks = (stacks: number, skipped: number) =>
@@ -128,8 +128,8 @@ const mappingOf = (name: string) =>
   name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "";
 
 /**
- * Keeps a frame without a name. An inlined frame ("_[i]") belongs to the place of its caller and
- * thus to the caller's binary.
+ * Keeps frames without a name. An inlined frame ("_[i]") is at the address of its caller, so it has
+ * the caller's binary.
  */
 function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
   const isByBinary = grouper.group === "binary";
@@ -197,11 +197,11 @@ export function splitPair(text: string): [before: string, after: string] {
 export function decodeFolded(text: string): LocalProfile {
   const lines = readLines(text);
   if (lines.stacks.length === 0)
-    throw new LocalError("No line of the file is a stack with a value behind it.");
+    throw new LocalError("No line of the file is a stack followed by a value.");
   if (!areMostlyStacks(lines.stacks.length, lines.skipped))
     throw new RefusedError(
       `${formatCount(lines.skipped)} of ${formatCount(lines.skipped + lines.stacks.length)} ` +
-        "lines are no stack with a value: this is not a supported profile.",
+        "lines are not stacks with a value: this is not a supported profile.",
     );
   // Stacks without callers may have names that end like this: "worker 1 200".
   if (lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
@@ -222,8 +222,9 @@ export function decodeFolded(text: string): LocalProfile {
     labels: noLabels(lines.stacks.length),
     notes: lines.skipped
       ? [
-          `${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no ` +
-            "stack with a value.",
+          lines.skipped === 1
+            ? "1 line is not a stack with a value."
+            : `${formatCount(lines.skipped)} lines are not stacks with a value.`,
         ]
       : [],
   };

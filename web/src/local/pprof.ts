@@ -222,7 +222,7 @@ class Locations {
 
   text(index: number): string {
     if (index >= this.raw.strings.length && index !== 0)
-      throw new LocalError("The pprof file names a string that it does not hold.");
+      throw new LocalError("The pprof file refers to a missing string.");
     return (this.texts[index] ??= this.raw.strings[index]
       ? this.decoder.decode(this.raw.strings[index])
       : "");
@@ -253,7 +253,7 @@ class Locations {
 
   private func(id: number) {
     const found = this.raw.functions.get(id);
-    if (!found) throw new LocalError("The pprof file names a function that it does not hold.");
+    if (!found) throw new LocalError("The pprof file refers to a missing function.");
     return {
       name: this.text(found.name) || this.text(found.systemName),
       file: this.text(found.file),
@@ -265,7 +265,7 @@ class Locations {
     const known = this.known.get(id);
     if (known) return known;
     const location = this.raw.locations.get(id);
-    if (!location) throw new LocalError("The pprof file names a location that it does not hold.");
+    if (!location) throw new LocalError("The pprof file refers to a missing location.");
     const binary = this.raw.mappings.get(location.mappingId);
     const mapping = this.text(binary?.file ?? 0);
     // Lines are ordered from the innermost inlined call to the function itself.
@@ -391,10 +391,10 @@ export function decodePprof(data: Uint8Array): LocalProfile {
   const raw = read(data);
   const count = raw.sampleStart.length - 1;
   if (raw.valueTypes.length === 0 && count === 0)
-    throw new LocalError("The file holds no profile.");
+    throw new LocalError("The file contains no profile.");
   if (raw.valueTypes.length === 0)
     throw new RefusedError(
-      "The pprof file names no sample types: its samples have no values that could be shown.",
+      "The pprof file contains no sample types, so its samples have no values to show.",
     );
   const values = raw.values.toArray();
   if (count > 0 && (raw.valueCounts.size !== 1 || !raw.valueCounts.has(raw.valueTypes.length)))

@@ -18,7 +18,7 @@ export class Message {
     const tag = this.unsigned();
     this.field = Math.floor(tag / 8);
     this.wire = tag % 8;
-    if (this.field === 0) throw new LocalError("This is no pprof file: a field has the number 0.");
+    if (this.field === 0) throw new LocalError("This is not a pprof file: a field number is 0.");
     return true;
   }
 
@@ -37,7 +37,7 @@ export class Message {
       } else high |= bits << (shift - 32);
       if (byte < 128) return [low >>> 0, high >>> 0];
     }
-    throw new LocalError("This is no pprof file: a number is too long.");
+    throw new LocalError("This is not a pprof file: a number is too long.");
   }
 
   unsigned(): number {
@@ -84,19 +84,20 @@ export class Message {
     else if (this.wire === 1 || this.wire === 5) {
       this.at += this.wire === 1 ? 8 : 4;
       if (this.at > this.end) throw new LocalError("The pprof file is cut off.");
-    } else throw new LocalError("This is no pprof file: it holds a field of an unknown kind.");
+    } else throw new LocalError("This is not a pprof file: a field has an unknown kind.");
   }
 
-  /** The position of the next field, and the bytes from such a position to the current one. */
+  /** The position of the next field. */
   get offset(): number {
     return this.at;
   }
+  /** The bytes from an earlier `offset` to the current one. */
   since(offset: number): Uint8Array {
     return this.data.subarray(offset, this.at);
   }
 
   private need(wire: number): void {
     if (this.wire !== wire)
-      throw new LocalError(`This is no pprof file: field ${this.field} has the wrong kind.`);
+      throw new LocalError(`This is not a pprof file: field ${this.field} has the wrong kind.`);
   }
 }

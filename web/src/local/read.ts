@@ -27,8 +27,8 @@ export function isFolded(bytes: Uint8Array): boolean {
 }
 
 /**
- * The server stores such a file but reports no sums of a type whose values reach 2^63 - 1
- * (lib/profile/report/view.c).
+ * Adds a note for each type whose values sum to 2^63 - 1 or more: the server stores the file but
+ * reports no sums of that type (lib/profile/report/view.c).
  */
 function addSumNotes({ sampleTypes, values, notes }: LocalProfile): void {
   sampleTypes.forEach(({ type }, column) => {
@@ -37,7 +37,7 @@ function addSumNotes({ sampleTypes, values, notes }: LocalProfile): void {
     if (sum >= 2 ** 63)
       notes.push(
         `The values of ${type || `type ${column}`} sum to 2^63 − 1 or more, which the server ` +
-          "cannot add up, so the link’s page will not show them.",
+          "cannot represent, so the page of the link will not show them.",
       );
   });
 }

@@ -89,8 +89,8 @@ function comparedTypes(a: LocalProfile, b: LocalProfile, word: string): [number,
     }
   }
   throw new LocalError(
-    `These two cannot be compared${word && ` by ${word}`}: no such sample type, with a like ` +
-      `unit, is in both. The first has ${listTypes(a)}, the second ${listTypes(b)}.`,
+    `These two profiles cannot be compared${word && ` by ${word}`}: they have no common sample ` +
+      `type with a convertible unit. The first has ${listTypes(a)}, the second ${listTypes(b)}.`,
   );
 }
 

@@ -94,7 +94,7 @@ function LengthsLine({ source, onNormalise }: { source: Source; onNormalise: () 
   return (
     <p class="hint lengths" role="status">
       The ranges are not equally long, {before} before and {after} after. Values are totals of a
-      range (of levels: means), not rates.{" "}
+      range (means for gauges), not rates.{" "}
       <Button look="quiet" onClick={onNormalise}>
         Compare shares
       </Button>

@@ -5,7 +5,7 @@ import { ProblemView, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 
 const explanations: Record<string, string> = {
-  invalid: "A parameter, its value or the file is invalid. The response says which.",
+  invalid: "A parameter, its value or the file is invalid. The response names the cause.",
   unsupported: `Perfolio cannot read this format. Supported formats: ${formatList}.`,
   too_large:
     "The upload, its decompressed size or its number of samples exceeds a limit of this " +
@@ -17,7 +17,7 @@ const explanations: Record<string, string> = {
     "The stored data exists, but its size or checksum is wrong, so it is not served. The " +
     "operator can restore it from a backup.",
   lost:
-    "The server has a record of this, but its stored data is missing although it was not " +
+    "The server’s database contains this object, but its data is missing although it was not " +
     "deleted. The operator can restore it from a backup.",
   conflict:
     "It already exists, or someone changed it in the meantime. Reload it and repeat the change.",

@@ -57,8 +57,8 @@ export function EmptyView({ flame, hasRules, onClear, onAbsolute }: EmptyProps) 
           <h2>No samples of this type</h2>
           <p>
             {flame.isDiff
-              ? "Neither profile, before nor after, holds a value"
-              : "The profile holds no value"}
+              ? "Neither profile, before nor after, has a value"
+              : "The profile has no value"}
             {unit ? ` in ${shownUnit(unit)}` : ""} here. Other sample types, if there are any, are
             in the menu above.
           </p>

@@ -87,11 +87,11 @@ export interface FlameMetadata {
   root?: string;
   /** Some addresses got names after the upload, so links may contain older ones. */
   named_later?: boolean;
-  /** Some of the addresses that got names after the upload had another name in it. */
+  /** Some addresses that got names after the upload had other names in the uploaded file. */
   sent_names_replaced?: boolean;
   /**
-   * The current names of the functions that a focus names as `app+0x2a10`, or with the sender's
-   * name.
+   * The current names of the functions that a focus names as `app+0x2a10`, or by their name in the
+   * uploaded file.
    */
   renamed?: string[];
   /** `renamed` is truncated. */
@@ -428,11 +428,11 @@ export function deriveDepth(
 function parentsOf(depth: Numbers, frame: Numbers, frameCount: number): Uint32Array {
   const parentDelta = new Uint32Array(depth.length);
   const last = new Uint32Array(depth.length + 1);
-  if (depth[0] !== 0 || frame[0] >= frameCount) throw new FlameError("node 0 is no root");
+  if (depth[0] !== 0 || frame[0] >= frameCount) throw new FlameError("node 0 is not a root");
   for (let i = 1, above = 0; i < depth.length; i++) {
     const row = depth[i];
     if (row === 0 || row > above + 1 || frame[i] >= frameCount)
-      throw new FlameError(`node ${i} is no node`);
+      throw new FlameError(`node ${i} is not a node`);
     parentDelta[i] = i - last[row - 1];
     last[row] = i;
     above = row;
@@ -460,9 +460,10 @@ function countRows(depth: Numbers): Uint32Array {
 function deriveSums(own: Float64Array, depth: Numbers, rowCount: number) {
   const sum = new Float64Array(own.length);
   const end = new Uint32Array(own.length);
-  // of the nodes seen in a row, until their parent is reached
+  // per row: the sum of the nodes seen in it, until their parent is reached
   const below = new Float64Array(rowCount + 1);
-  const lastEnd = new Uint32Array(rowCount + 1); // likewise; 0 before the first
+  // per row: the end of the last of these nodes; 0: none
+  const lastEnd = new Uint32Array(rowCount + 1);
   let isNegative = false;
   for (let i = own.length - 1; i >= 0; i--) {
     const row = depth[i];

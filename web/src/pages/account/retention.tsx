@@ -221,7 +221,7 @@ function Row({ rule, count, isEdited, isGone, onMove, onEdit, onRemove }: RowPro
           <code class="rule-query">{rule.query}</code>
           <span class="hint">
             {isGone
-              ? "Someone removed this rule in the meantime. Save adds it again, in the last place."
+              ? "Someone removed this rule in the meantime. Saving adds it to the end of the list."
               : describeRetention(rule.keep_s, rule.totals_s)}
           </span>
         </span>
@@ -390,8 +390,8 @@ export function SampleLabels() {
         hint={
           "Comma-separated, at most 16. They apply to profiles received from now on. Labels " +
           "of threads and spans never split series, and neither do labels of gauges and " +
-          "counters. The average of such a series covers only the time of profiles with a " +
-          "sample of it."
+          "counters. The average of a series that such a label defines covers only the time of " +
+          "profiles that contain a sample of the series."
         }
       >
         {(id) => (

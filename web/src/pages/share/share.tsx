@@ -75,7 +75,7 @@ function Facts({ share }: { share: Share }) {
   if (share.views > 0)
     facts.push([
       `${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`,
-      "Each address counts once in half an hour",
+      "Each IP address counts once per half hour",
     ]);
   if (share.expires_at)
     facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);

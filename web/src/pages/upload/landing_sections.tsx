@@ -119,8 +119,8 @@ export function Ways({ session }: { session: Session }) {
           {line.needsToken && (
             <>
               {" "}
-              <code>PERFOLIO_TOKEN</code> must hold{" "}
-              <a href="/settings#tokens">a token from the settings</a> that may share.
+              <code>PERFOLIO_TOKEN</code> must contain{" "}
+              <a href="/settings#tokens">a token from the settings</a> that permits sharing.
             </>
           )}
         </p>

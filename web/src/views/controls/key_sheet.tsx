@@ -25,7 +25,7 @@ const keys = [
   ["4", "Two views side by side, or one"],
   ["t", "Next sample type"],
   ["g", "Next grouping"],
-  ["k", "Next way to colour"],
+  ["k", "Next colour mode"],
   ["l", "Mark the function in every view"],
   ["f  i  h", "Focus on, ignore, hide the function"],
   ["m  r", "Fold callees, collapse recursion"],

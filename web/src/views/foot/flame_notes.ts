@@ -28,8 +28,8 @@ export function notesAbout(flame: Flame): string[] {
     notes.push("Some values are too large to be shown exactly; their last digits are rounded.");
   if (hasSigns(flame))
     notes.push(
-      "Values below zero are hatched. Boxes are as wide as a value is large, percentages are " +
-        `of the sum, ${flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ` : ""}` +
+      "Values below zero are hatched. The width of a box is the absolute value. Percentages " +
+        `relate to the sum, ${flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ` : ""}` +
         `${formatValue(flame.total, unit)}.`,
     );
   const unnamed = valueWithoutSymbols(flame);
@@ -48,7 +48,10 @@ export function totalText(flame: Flame, unit: string): string {
     : `${flame.bounds.whole}${formatValue(flame.cum[0], unit)} of ${whole}`;
 }
 
-/** The share of the whole profile that the rules left; for both sides of a diff. */
+/**
+ * The percentage of the whole profile that remains after the rules, with the bound of a truncated
+ * tree (Bounds.whole); for a diff, those of both sides.
+ */
 export function shareLeft(flame: Flame, source: Flame): string {
   const shareOf = (value: number, total: number) =>
     flame.bounds.whole + formatPercent(value, total);

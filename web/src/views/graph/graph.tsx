@@ -582,7 +582,7 @@ function whatIsShown(
   const { part } = flame.bounds;
   const why =
     least > 0 && nodes.length < functionCount
-      ? `. The others hold less than ${formatValue(least, unit)} each`
+      ? `. The others have less than ${formatValue(least, unit)} each`
       : "";
   return (
     `${nodes.length} of ${countedAs(flame, functionCount)}, ${part}` +

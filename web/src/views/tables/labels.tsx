@@ -199,7 +199,7 @@ function Amounts({ count, scale }: { count: LabelCount; scale: Scale }) {
   );
 }
 
-/** As long as the share; in a diff, the bar of the side before is behind it. */
+/** A bar as long as the share; in a diff, the bar of the side before is drawn below it. */
 function Bars({ count, scale }: { count: LabelCount; scale: Scale }) {
   const width = (value: number, of: number) =>
     `${of === 0 ? 0 : Math.min(100, Math.abs((100 * value) / of))}%`;
@@ -449,8 +449,8 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
       )}
       {label.uncounted && (
         <p class="label-more">
-          Only the first {formatCount(label.uncounted.values_counted)} values are told apart; others
-          hold {amountText(label.uncounted, scale)}.
+          Only the first {formatCount(label.uncounted.values_counted)} values are counted
+          separately; the others have {amountText(label.uncounted, scale)}.
         </p>
       )}
     </section>
@@ -538,7 +538,7 @@ export function LabelsPane({ context }: PaneProps) {
             : `${formatCount(counted.response.label_count)} ` +
               (counted.response.label_count === 1 ? "label" : "labels")}
           {counted.response.truncated && !pattern ? `, ${all.length} shown` : ""}
-          {unsearched ? "; of those with more than 10,000 values the largest are searched" : ""}
+          {unsearched ? "; only the largest 10,000 values of a label are searched" : ""}
         </output>
         {counted.response.truncated && !wantsAll && (
           <Button look="quiet" onClick={() => setWantsAll(true)}>
