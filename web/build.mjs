@@ -3,7 +3,7 @@
 //
 //   dist/index.html            the page shell; the server inserts its head lines at the marker
 //   dist/favicon.svg
-//   dist/licenses.txt          of the packages in the scripts, and of the font in the server
+//   dist/licenses.txt          licenses of the packages in the scripts and of the server's font
 //   dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them;
 //                              page_frame is the viewer in one file, which an export fills
 //                              (src/export/page.ts)

@@ -7,7 +7,7 @@ import { applyRule } from "../src/model/rules/transform.ts";
 import { bigTree, decode } from "./trees.ts";
 
 const flame = decode(bigTree(2000, 30));
-/** Each of them leaves nearly all nodes. */
+/** Each rule keeps nearly all nodes. */
 const rules = parseChain("hide:f11~hide:f12~hide:f13~hide:f14~hide:f15~hide:f16");
 const anew = (chain: typeof rules) =>
   chain.reduce<Columns>((tree, rule) => applyRule(tree, flame.frames, rule), flame);

@@ -86,7 +86,7 @@ test("high contrast: text has 7 to 1 on every fill, narrow boxes 3 to 1 on the p
     [true, "#202020", "#ffffff", "#8ee3f0", 7],
     [false, "#fffaef", "#3d3d3d", "#903909", 7],
     [true, "#2d3236", "#ffffff", "#abcfff", 7],
-    // Badly chosen by hand: as much contrast as there is.
+    // A palette without enough contrast: only its own contrast can be reached.
     [false, "#808080", "#202020", "#0000ff", contrast("#808080", "#202020")],
   ];
   for (const [isDark, background, text, highlight, wanted] of grounds) {
@@ -104,7 +104,7 @@ test("high contrast: text has 7 to 1 on every fill, narrow boxes 3 to 1 on the p
     for (const [i, fill] of palette.overview.entries())
       assert.ok(
         contrast(fill, background) >= 3,
-        `${about}, sliver ${i}: ${fill} has ${contrast(fill, background)}`,
+        `${about}, narrow box ${i}: ${fill} has ${contrast(fill, background)}`,
       );
     if (wanted < 7) continue;
     // Steps stay distinguishable.

@@ -134,7 +134,7 @@ test("a diff is as wide as the sum of larger sides; negative values count absolu
     "a negative value is not among the largest",
   );
   assert.ok(!hasSigns(decode(small)) && !hasSigns(diff));
-  // In a diff, one side is enough, even if the sums hide it.
+  // In a diff, a negative value on one side is enough, even if the sums are positive.
   for (const child of [
     { self: -1, base: 2 },
     { self: 2, base: -1 },
@@ -164,7 +164,7 @@ test("refuses bytes that are truncated, of another format, or refer to missing n
   const magic = copy();
   magic[0] = 88;
   assert.throws(() => decodeFlame(magic.buffer), FlameError);
-  // In each section that refers to nodes or frames, a number out of range.
+  // Writes a number out of range into each section that refers to nodes or frames.
   for (const [id, at, value] of [
     [1, 2, 999],
     [2, 0, 1],

@@ -16,7 +16,7 @@ import { blankContext } from "./blank_canvas.ts";
 import { printCost, relativeCost } from "./relative_cost.ts";
 import { renameWideTree } from "./wide_tree.ts";
 
-/** In reference loops: one frame of a 60 Hz screen. */
+/** One frame of a 60 Hz screen, in reference loops. */
 const frame = 5;
 
 const bytes: Buffer = bigFlame(1_000_000);
@@ -47,7 +47,7 @@ paint();
 console.log(`${"".padEnd(64)} ${"loops".padStart(8)} ${"goal".padStart(6)}`);
 let window = whole;
 printCost(
-  "zoom, a frame",
+  "one frame of zooming",
   relativeCost(60, (i) =>
     paint((window = zoomed(window, whole, whole.to * 1e-5, 0.3, i < 30 ? 0.75 : 1.3))),
   ),
@@ -55,17 +55,17 @@ printCost(
 );
 window = { from: whole.to * 0.4, to: whole.to * 0.45 };
 printCost(
-  "pan, a frame",
+  "one frame of panning",
   relativeCost(40, () => paint((window = panned(window, whole, 0.02)))),
   frame,
 );
 printCost(
-  "scroll, a frame",
+  "one frame of scrolling",
   relativeCost(30, (i) => paint(whole, false, i * 40)),
   frame,
 );
 printCost(
-  "minimap of the matches",
+  "minimap with search matches",
   relativeCost(10, () => void matchedColumns(flame, marks.frameMatches, 1600)),
   frame,
 );
@@ -80,4 +80,4 @@ printCost(
   relativeCost(20, () => paint(whole, true)),
   4 * frame,
 );
-printCost("rename a function that 100,000 functions call", relativeCost(5, renameWideTree), 150);
+printCost("rename a function with 100,000 callers", relativeCost(5, renameWideTree), 150);

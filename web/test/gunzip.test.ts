@@ -5,7 +5,8 @@ import { gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
 import { gunzip } from "../src/local/gunzip.ts";
 
 /**
- * Like browsers: exactly one member (node's own accepts several). zlib's headers have ten bytes.
+ * Accepts exactly one member, like browsers; node's own decoder accepts several. zlib's headers
+ * have ten bytes.
  */
 class OneMember extends TransformStream<Uint8Array, Uint8Array> {
   constructor() {

@@ -80,12 +80,12 @@ test("callers and callees equal a brute-force count, also with recursion", () =>
 
 test("both sides of a diff are counted, including negative values", () => {
   const tree = bigTree(600, 25);
-  const walk = (node: Tree, at: number) => {
+  const visit = (node: Tree, at: number) => {
     node.base = (at * 37) % 90;
     if (at % 3 === 0) node.self = -(node.self ?? 0);
-    node.children?.forEach((child, i) => walk(child, at + i + 1));
+    node.children?.forEach((child, i) => visit(child, at + i + 1));
   };
-  walk(tree, 1);
+  visit(tree, 1);
   checkAll(decode(tree, { isDiff: true }));
 });
 

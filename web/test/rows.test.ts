@@ -82,7 +82,8 @@ test("arrow keys move in the drawn direction", () => {
 test("a frame's self value is the free part at its right end", () => {
   const flame = decode(small);
   const whole = wholeOf(flame, 0);
-  // Ten values on 100 pixels: a from 0 to 60, with c to 30 and d to 40; its own from 40 to 60.
+  // Ten values on 100 pixels: a from 0 to 60, with c to 30 and d to 40; its self value from 40 to
+  // 60.
   const row = (x: number) => nodeAt(flame, 2, whole, 100, x);
   assert.deepEqual(
     [row(0), row(29), row(31), row(39), row(41), row(59), row(99)],

@@ -2,8 +2,9 @@
  * team_api: requests of the settings and of the pages for invitations. Separate from api.ts because
  * readers of a share do not need it.
  *
- * A list or object that several people may change is a Part. It has a version. A change names the
- * version that the reader saw and is refused with 412 if someone else has changed the part since.
+ * A list or object that several people may change is a Part. It has a version. A change contains
+ * the version that the reader saw and is refused with 412 if someone else has changed the part
+ * since.
  */
 import { change, getJson, queryOf, request, sendJson, type Session } from "./api.ts";
 import type { ListEntry } from "../model/account/settings_changes.ts";

@@ -49,7 +49,7 @@ export interface Known {
   window: QueryRequest;
   types: Loaded<ProfileType[]>;
   range: Loaded<Range>;
-  /** The server's error for the query, or that the window does not contain the type; or "". */
+  /** The server's error for the query, or a note that the window lacks the type; otherwise "". */
   queryError: string;
 }
 

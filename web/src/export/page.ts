@@ -71,7 +71,8 @@ export const ownState = (state: ViewState): ViewState => ({
 });
 
 /**
- * The labels and rules that the saved view was made with, in words: the trees hold only the result.
+ * Describes the labels and rules of the saved view. The trees in the file contain only their
+ * result.
  */
 export function filterWords({ labels, rules }: Pick<ViewState, "labels" | "rules">): string[] {
   const active = rules.filter((rule) => !rule.isOff);

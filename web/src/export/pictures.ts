@@ -13,7 +13,7 @@ const gapPx = 12;
 /** The maximum width and height of a browser's canvas. */
 export const maxCanvasPx = 16_384;
 
-/** Paints until no name is left out. */
+/** Paints the picture repeatedly until all names are fitted and written. */
 function paintWhole(context: CanvasRenderingContext2D, picture: Picture): IciclePainter {
   const painter = new IciclePainter(context, new Shapes(context));
   for (let isWhole = painter.paint(picture); !isWhole;) isWhole = painter.paintMore(picture);

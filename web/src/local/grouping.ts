@@ -43,7 +43,7 @@ function binaryName(mapping: string): string {
   const name = baseName(mapping);
   return name ? `[${name}]` : "<unknown>";
 }
-/** The number of bytes of a binary's path that count in front of an offset. */
+/** The name before an offset is taken from the last bytes of the binary's path, up to this many. */
 const rawPathBytes = 256;
 
 const hexadecimal = (number: bigint) => "0x" + number.toString(16);
@@ -58,7 +58,7 @@ function rawName({ mapping, address, offset }: Place): string {
   return base ? `${base}+${hexadecimal(offset)}` : hexadecimal(address);
 }
 
-/** The number of bytes of a name that follows an address. */
+/** A longer name is cut to this many bytes after an address. */
 const addressNameBytes = 240;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

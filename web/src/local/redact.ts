@@ -33,7 +33,7 @@ const isCommand = (text: string) =>
 /** "app --listen …": removes everything from the first option on. */
 const withoutOptions = (path: string) => path.replace(/[\s\0]-.*$/s, "");
 /**
- * Looks like an argument that is not an option. Thread names such as "app worker-3" must not match.
+ * Matches an argument that is not an option. Thread names such as "app worker-3" must not match.
  */
 const isArgument = /[=/:@\\]|[\s\0]-/;
 /**

@@ -121,7 +121,7 @@ function useSymbolization(
             : requestBinaries(known, abort.signal)),
         );
       } catch {
-        // The next poll may succeed; what is shown does not become wrong by waiting.
+        // The next poll may succeed; until then the last known status stays visible.
       }
       if (abort.signal.aborted || last?.complete) return;
       timer = window.setTimeout(send, wait);

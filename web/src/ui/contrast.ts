@@ -72,7 +72,7 @@ const wide = 3;
  * visible. During a search, matches have thick ends and other boxes a line below. Takes twice the
  * time of a picture without edges.
  */
-function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"] {
+function edgesIn(colour: string, narrowFills: readonly string[]): Look["paintEdges"] {
   return (context: CanvasRenderingContext2D, picture: Picture) => {
     const { flame, marks, window, rows, scrollTop, widthPx } = picture;
     const [first, last] = rows.seen(scrollTop);
@@ -87,7 +87,7 @@ function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"]
         context.fillStyle =
           hasInside || (marks && !isFound)
             ? colour
-            : slivers[fillOf(picture, flame.rowNodes[begin])];
+            : narrowFills[fillOf(picture, flame.rowNodes[begin])];
         if (hasInside) strokeInside(context, from, y, width - 1, isFound ? wide : 1);
         else if (!marks || isFound) context.fillRect(from, y, width, rowHeight - 1);
         else context.fillRect(from, y + rowHeight - 2, width, 1);

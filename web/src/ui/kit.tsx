@@ -466,7 +466,7 @@ interface ProblemViewProps {
   problem: Problem;
   /** Offered only if a retry may help. */
   onRetry?: () => void;
-  /** Replaces a heading that says too little. */
+  /** Replaces the problem's own heading by a more specific one. */
   heading?: string;
   /** Further actions. */
   actions?: ComponentChildren;

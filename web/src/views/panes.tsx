@@ -49,7 +49,7 @@ export interface PaneContext {
   colours: FrameColours;
   unit: string;
   palette: Look;
-  /** Empty unless the pane wants them. */
+  /** The rows of the table; empty unless a shown pane needs them (needsRows). */
   rows: readonly FunctionRow[];
   /** The rows are still loading. */
   isAwaitingRows: boolean;
@@ -82,7 +82,7 @@ export interface PaneContext {
   /** Marks a function in every view; unmarks it if it is marked. */
   mark: (name: string) => void;
   openMenu: (name: string, x: number, y: number) => void;
-  /** A frame's place in source code, with a link where there is one. */
+  /** Renders a frame's source location, as a link if a rule of the team matches it. */
   placed: (frame: number, text: string) => ComponentChildren;
   addRule: (action: Action, name: string) => void;
   setRules: (rules: readonly Rule[]) => void;
@@ -116,6 +116,7 @@ export interface PaneKind {
   label: string;
   icon: IconName;
   key: string;
+  /** Needs the rows of the table. */
   needsRows?: boolean;
   /** Needs the trees of callers and callees of the marked function. */
   needsAround?: boolean;

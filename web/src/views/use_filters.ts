@@ -16,7 +16,7 @@ export function useFilters({ rules, labels }: Filters, update: Update) {
   }, [keyOf(filters)]);
   const setFilters = (changed: Partial<Filters>) => {
     undone.current?.push({ ...filters, ...changed });
-    // the part may not contain such samples
+    // the opened part of the tree may not contain samples with the new labels
     update("labels" in changed ? { ...changed, root: "" } : changed);
   };
   const setRules = (rules: readonly Rule[]) => setFilters({ rules });

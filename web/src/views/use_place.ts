@@ -119,7 +119,7 @@ export function usePlace(
       isMovedByHand.current = node !== zoom;
       update(showing(node, seen), "replace");
     },
-    /** -1: there is no such node. */
+    /** node: -1 if there is no node to go to. */
     goTo: (node: number) => {
       if (node < 0) return;
       setCursor(node);

@@ -1,7 +1,7 @@
 /*
  * viewer: toolbar, rules, panes and foot for one tree that a page provides.
  *
- * The viewer does not know the server: the page passes a function that loads the tree for a state.
+ * The viewer sends no requests itself: the page passes a function that loads the tree for a state.
  * The view is a function of the tree and the state, and the state is the address bar
  * (view_address.ts). use_viewer.tsx holds the behaviour; this file lays out the parts.
  */

@@ -35,7 +35,7 @@ export type LocalRequest =
   | { id: number; source: Blob; redaction: Redaction | null }
   | { id: number; seen: ExportRequest };
 
-/** Of one file, or of both. */
+/** The label keys and notes of one file, or of both files of a comparison. */
 export interface LocalSummary {
   labelKeys: string[];
   notes: string[];

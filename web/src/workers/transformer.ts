@@ -93,7 +93,7 @@ class Transformer {
     if (!job || reply.id !== this.lastId) return;
     this.running = null;
     if ("error" in reply) {
-      // it may not hold the tree, so the next request sends it again
+      // the worker may not have stored the tree, so the next request sends it again
       if (reply.rule < 0) this.heldSource = 0;
       job.reject(new TransformError(reply.error, reply.rule));
     } else {

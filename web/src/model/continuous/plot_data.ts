@@ -78,9 +78,9 @@ export interface Summed {
 }
 
 /**
- * Sums over the marked range if there is one: a step that the range cuts counts in the mean by its
- * time in the range, and a step with data for a part of its time by that share. null: there is no
- * value.
+ * The last, mean and highest value in the marked range, or in the window if no range is marked. In
+ * the mean of a range, a step has the weight of its time within the range, multiplied by the part
+ * of the step that has data. The mean of the window is the server's. null: there is no value.
  */
 export function digestOf(
   { points, average, partial = [] }: Summed,

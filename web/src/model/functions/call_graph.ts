@@ -125,7 +125,7 @@ function sumGroups(tree: SummedTree, groupOf: Uint32Array, groupCount: number): 
 
 /**
  * Chooses half of the functions by self value (in a diff, by its change) and half by total, except
- * those that are too small. Of equal functions, callers come first.
+ * those that are too small. Among equal functions, callers come first.
  */
 function choose(sums: GroupSums, groups: readonly number[], most: number): number[] {
   const flat = (group: number) => Math.abs(sums.flat[group] - sums.baseFlat[group]);

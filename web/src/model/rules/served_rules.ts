@@ -1,7 +1,7 @@
 /*
- * served_rules: the rules that the server applies because the page cannot: in a truncated tree, the
- * page would miss what was merged into "other" boxes; for a frame with several files or binaries,
- * it knows only the first.
+ * served_rules: the rules that the server applies because the page cannot. A truncated tree lacks
+ * the stacks that were merged into "other" boxes, and a frame with several files or binaries
+ * contains only the first of them.
  *
  * These are the rules at the start of the chain that have the same meaning in the page and in the
  * server. Link previews of the server cut the chain at the same rule

@@ -278,7 +278,8 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
     const flags = frames.flags(i);
     if (flags & FrameFlag.Other) continue;
     if (flags & FrameFlag.Label) {
-      // Not a function: like on the server, it always stays and does not decide about a stack.
+      // A label value is not a function. As on the server, it always stays and never decides
+      // whether a stack matches.
       matches[i] = Number(rule.action === "show");
       continue;
     }

@@ -69,7 +69,7 @@ function lastPart(name: string): string {
   if (operator >= 0) parts[parts.length - 1] = name.slice(operator);
   const isWithin = (at: number) => /^(?:\{|\$_|')/.test(parts[at] ?? "");
   let at = parts.length - 1;
-  // A call operator says nothing about a lambda, but identifies a class.
+  // After a lambda, "operator()" adds no information. After a class, it identifies the function.
   if (parts[at] === "operator()" && isWithin(at - 1)) at--;
   while (at > 0 && isWithin(at)) at--;
   return parts.slice(at).join("::");
@@ -95,7 +95,7 @@ export function shorterNames(name: string): string[] {
   const bare = withoutArguments(pathless);
   add(bare);
   if (bare.includes("::")) {
-    // "operator()" and "run" say little, so the class and its scope are dropped last.
+    // "operator()" and "run" are ambiguous alone, so the class and its scope are dropped last.
     const last = lastPart(bare);
     const scopes = bare
       .slice(0, bare.length - last.length)

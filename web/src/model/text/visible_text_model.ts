@@ -20,8 +20,8 @@ const control = /[\0-\x1f\x7f-\x9f]/g;
 const onlyBlank = /^[\s\u200b-\u200d\u2060]+$/;
 
 /**
- * A name of a frame, label, service or file so that all of it is visible: control characters are
- * escaped, and a name that consists of white space is shown as symbols.
+ * Makes every character of the name of a frame, label, service or file visible: control characters
+ * are escaped, and a name that consists of white space is shown as symbols.
  */
 export const shownName = (name: string): string =>
   onlyBlank.test(name)

@@ -20,7 +20,10 @@
  */
 import { FrameFlag, type Flame } from "./flame.ts";
 
-/** The hashed form: of frames, of names alone, of the state before symbolization. */
+/**
+ * The hashed properties of a frame: 0 all that define it, 1 the name alone, 2 the name before
+ * symbolization, without inlined frames.
+ */
 type Form = 0 | 1 | 2;
 
 const bases = [0x811c9dc5, 0x9747b28c] as const;
@@ -100,7 +103,7 @@ export function pathHash(flame: Flame, node: number): string {
   return hex(high) + hex(low);
 }
 
-/** Removes what it finds from `wanted`. */
+/** Adds the nodes with the wanted hashes to `found` and removes these hashes from `wanted`. */
 function find(flame: Flame, wanted: Set<string>, form: Form, found: Map<string, number>): void {
   const { frames, frame, parentDelta, nodeCount } = flame;
   const frameHigh = new Int32Array(frames.count);
@@ -108,7 +111,7 @@ function find(flame: Flame, wanted: Set<string>, form: Form, found: Map<string, 
   for (let i = 0; i < frames.count; i++) [frameHigh[i], frameLow[i]] = hashFrame(flame, i, form);
   const high = new Int32Array(nodeCount);
   const low = new Int32Array(nodeCount);
-  // by a few bits of the hash, so that most nodes need no text
+  // A filter by 16 bits of the hash, so that most nodes are not formatted as text.
   const isLikely = new Uint8Array(0x10000);
   for (const hash of wanted) isLikely[parseInt(hash.slice(4, 8), 16)] = 1;
   for (let i = 1; i < nodeCount && wanted.size > 0; i++) {

@@ -16,7 +16,7 @@ export interface Regrouped {
   nodes: number[];
   /** False: nodes contains the nearest caller that was found, or the root. */
   isFound: boolean;
-  /** And their values are equal. */
+  /** The node was found, and the values of both trees' nodes are equal. */
   isSame: boolean;
   /** The number of nodes that were compared. */
   effort: number;
@@ -118,7 +118,7 @@ export function findRegrouped(
       const more = candidates.filter(
         (child) => !has.has(child) && isLike(from.frame[step], to.frame[child]),
       );
-      // The values are complete, so nothing less reliable belongs to it.
+      // Both trees have the same samples, so matches that exceed the value belong to other nodes.
       if (found.length === 0 || sumOf(to.cum, [...found, ...more]) <= from.cum[step])
         found = [...found, ...more];
     }

@@ -1,11 +1,11 @@
 /*
  * row_layout: the visible boxes of a row, for a window of values drawn over a width in pixels.
  *
- * The cost does not depend on the number of nodes: a row is entered by binary search, and where
- * nodes are narrower than a pixel, the next box is found by another search. So a row costs at most
- * about (width in pixels) * log(nodes). Adjacent boxes narrower than a pixel become one box (a
- * run), a few pixels wide at most: it represents the colours around it and must not look like one
- * large function.
+ * The cost does not depend on the number of nodes: the first visible node of a row is found by
+ * binary search, and where nodes are narrower than a pixel, the next box is found by another
+ * search. So a row costs at most about (width in pixels) * log(nodes). Adjacent boxes narrower than
+ * a pixel become one box (a run). A run is at most maxRunPx wide, so that many narrow nodes do not
+ * look like one large function.
  */
 import type { Flame } from "./flame.ts";
 import type { Window } from "./window.ts";
@@ -45,10 +45,14 @@ export function firstEndingAfter(flame: Flame, low: number, high: number, value:
   return firstAbove(flame.rowEnds, low, high, value);
 }
 
-/** The same search for a result near low, and the end and the start of the node at a position. */
+/** The same as firstEndingAfter, but faster if the result is near low. */
 export const firstEndingNear = (flame: Flame, low: number, high: number, value: number): number =>
   firstAboveNear(flame.rowEnds, low, high, value);
+
+/** The right end of the node at a position of rowNodes, in values from the tree's left edge. */
 export const endOf = (flame: Flame, at: number): number => flame.rowEnds[at];
+
+/** The left end of the node at a position of rowNodes, in values from the tree's left edge. */
 export const beginOf = (flame: Flame, at: number): number =>
   flame.rowEnds[at] - flame.width[flame.rowNodes[at]];
 
@@ -134,6 +138,7 @@ function emitRun(
 
 /**
  * For each pixel of a width that shows the whole tree: whether a frame of any depth matches there.
+ * One pass in tree order. A matching node covers the columns of its callees, so these are skipped.
  */
 export function matchedColumns(
   flame: Flame,
@@ -149,14 +154,14 @@ export function matchedColumns(
     const from = next[row];
     next[row] += width[i];
     if (!frameMatches[frame[i]]) {
-      next[row + 1] = from;
+      next[row + 1] = from; // its first callee; callees of matching nodes are never visited
       i++;
       continue;
     }
     const left = Math.floor(from * scale);
     if (width[i] > 0)
       columns.fill(1, left, Math.max(left + 1, Math.ceil((from + width[i]) * scale)));
-    i = end[i]; // its callees are within
+    i = end[i];
   }
   return columns;
 }

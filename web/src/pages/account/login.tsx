@@ -115,7 +115,7 @@ export function LoginPage({ session }: { session: Session | null }) {
   );
 }
 
-/** Asks the server whether the invitation is still valid, before the form is filled in. */
+/** Loads the invitation, so that an invalid one is reported before the form is filled in. */
 function useInvitation(token: string): { invitation: Invited | null; problem: Problem | null } {
   const [invitation, setInvitation] = useState<Invited | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);

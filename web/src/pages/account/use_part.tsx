@@ -1,10 +1,10 @@
 /*
  * use_part: a part of the settings that several people may change (team_api.ts), shared by all
- * sections that show it. It is loaded once and again after each change. A change names the version
- * that is shown. If it is refused because someone else was faster, the other changes are listed,
- * and the typed text stays. Changes that are requested while one is being sent wait for its end. If
- * it is refused, they are discarded, because the user requested them without seeing the changes of
- * others.
+ * sections that show it. It is loaded once and again after each change. A change contains the
+ * version that is shown. If it is refused because someone else changed the part, the other changes
+ * are listed, and the typed text stays. Changes that are requested while one is being sent wait for
+ * its end. If it is refused, they are discarded, because the user requested them without seeing the
+ * changes of others.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../../api/api.ts";

@@ -97,7 +97,7 @@ function Places({
   useEffect(() => setMissing(false), [flame]);
   if (!pin && view === null) return null;
   const goTo = (to: Pin) => {
-    // perhaps by an older path
+    // if names arrived after the upload, the hash may be that of an older path
     const isThere = findByPathHash(flame, to.hash) > 0 || flame.metadata.named_later === true;
     setMissing(!isThere);
     update({

@@ -80,7 +80,7 @@ function ExternalViewer({ share }: { share: Share }) {
 const showNext = ({ currentTarget }: { currentTarget: HTMLElement }) =>
   currentTarget.nextElementSibling?.scrollIntoView({ block: "nearest" });
 
-/** It sends neither password nor token, so it is offered only if none is needed. */
+/** pprof sends neither password nor token, so its command is shown only if none is needed. */
 function Pprof({ line, address }: { line: ReturnType<typeof commandsFor>; address: string }) {
   return (
     <>

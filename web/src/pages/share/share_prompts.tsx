@@ -62,7 +62,10 @@ function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
   );
 }
 
-/** A 401 means a password or, for a team's share, signing in; the server's text says which. */
+/**
+ * A 401 requires a password or, for a team's share, a sign-in. Only the server's text distinguishes
+ * the two.
+ */
 const isForTeam = (problem: Problem) =>
   problem.status === 401 && !problem.detail.includes("password");
 

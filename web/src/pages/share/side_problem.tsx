@@ -10,13 +10,15 @@ import { nameOf, ShareProblem, type Sharing } from "./share.tsx";
 type Pair<Value> = [before: Value, after: Value];
 const words = ["before", "after"];
 
-/** The state of the share, to follow the name of its side. */
+/**
+ * The state of a share that cannot be read, as the end of "The profile before is"; "" if unknown.
+ */
 function stateOf({ status }: Problem): string {
   if (status === 410) return "gone";
   return status === 404 ? "not found" : status === 403 ? "not allowed" : "";
 }
 
-/** A heading that names the side, or both; undefined if the problem's own heading says more. */
+/** A heading that names the side, or both; undefined if the problem's own heading is clearer. */
 function headingOf(sides: Pair<Sharing>): string | undefined {
   const states = sides.map(({ problem }) => problem && stateOf(problem));
   const at = states.findIndex((state) => state !== null);

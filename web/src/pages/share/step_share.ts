@@ -35,7 +35,7 @@ export async function openShare(id: string, view: ViewState): Promise<void> {
   location.assign(`/p/${id}${formatState(state)}`);
 }
 
-/** The view stays the same. */
+/** Opens the adjacent profile in the same view, or reports that there is none. */
 export async function stepShare(
   id: string,
   direction: Direction,

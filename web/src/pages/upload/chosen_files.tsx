@@ -21,7 +21,7 @@ function Continued({ file, name }: { file: File; name: string }) {
   useEffect(() => {
     let isLeft = false;
     setBytes(0);
-    // If this request fails, nothing is offered; sending asks again and reports the error.
+    // If this request fails, no button is shown; sending repeats the request and reports the error.
     uploadedBytes(file).then(
       (found) => !isLeft && setBytes(found),
       () => undefined,
@@ -63,7 +63,7 @@ interface ChosenFilesProps {
 }
 
 /**
- * Sends the files, and deletes the shares made of them if a file is removed or the form is left.
+ * Sends the files. Deletes the created shares if a file is removed or the form is left.
  */
 function useSending(
   files: File[],
@@ -164,8 +164,8 @@ export function ChosenFiles({
     );
   const first: Together = files.length === 1 ? "single" : files.length === 2 ? "compare" : "merge";
   /**
-   * A single file can be sent anyway. Of two files, the other one would remain on the server
-   * without the comparison.
+   * A single file can be sent although the browser expects a refusal. If one of two files were
+   * refused, the other one would remain on the server without the comparison.
    */
   const isDoubtful = first === "single" && expectedRefusal === "file";
   return (

@@ -137,7 +137,7 @@ function Labels({
   );
 }
 
-/** Completes a sentence. */
+/** The reason why a file cannot be redacted, as the end of a sentence. */
 function whyNot(found: readonly Found[]): string {
   const problem = found.find((one) => one instanceof Problem);
   if (problem) return `. ${problem.message}`;

@@ -51,8 +51,8 @@ export interface IcicleProps {
 }
 
 /**
- * Of several icicles on the page, the one that keys apply to: it has the focus or the pointer, or
- * is the first.
+ * The icicle that keys apply to if the page has several: the one with the focus, otherwise the one
+ * under the pointer, otherwise the first.
  */
 function keyIcicle(): Element | null {
   return (
@@ -191,7 +191,7 @@ function useStage(props: IcicleProps, firstRow: number) {
   }, [flame, zoom, part?.from, part?.to, isFlipped]);
 
   useLayoutEffect(() => stage.current!.show(scene), [marks, palette, cursor, colours, pinned]);
-  useLayoutEffect(() => stage.current!.echo(props.hovered), [props.hovered]);
+  useLayoutEffect(() => stage.current!.highlightFunction(props.hovered), [props.hovered]);
 
   useEffect(() => {
     if (hover >= 0 && tip.current) placeTooltip(tip.current, pointer.current.x, pointer.current.y);

@@ -28,7 +28,7 @@ const settleMs = 160;
  * is also its height.
  */
 const leastEdgedPx = 8;
-const sliverPx = 5;
+const narrowLinePx = 5;
 const pinPx = 10;
 
 /** The properties of a picture; the stage keeps the last scene. */
@@ -59,7 +59,7 @@ function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number, ra
 }
 
 /** Tests whether frames belong to the hovered function; each name is compared once. */
-class Echo {
+class FunctionMatcher {
   private frames: FrameTable | null = null;
   /** By name id: 0 not compared yet, 1 different, 2 equal. */
   private known = new Uint8Array(0);
@@ -112,7 +112,7 @@ export class Stage {
   window: Window;
   hover = -1;
   /** The function under the pointer, here or in another view. */
-  private echoed = new Echo("");
+  private hoveredFunction = new FunctionMatcher("");
   /** Called when the window rests after the user moved it. */
   onSettled: (window: Window) => void = () => undefined;
   /**
@@ -170,9 +170,9 @@ export class Stage {
     this.paintNow();
   }
 
-  echo(name: string): void {
-    if (this.echoed.name === name) return;
-    this.echoed = new Echo(name);
+  highlightFunction(name: string): void {
+    if (this.hoveredFunction.name === name) return;
+    this.hoveredFunction = new FunctionMatcher(name);
     this.paintOverlaySoon();
   }
 
@@ -314,7 +314,7 @@ export class Stage {
     this.resting = globalThis.setTimeout(() => {
       this.isResting = true;
       this.onRest();
-      if (this.echoed.name !== "") this.paintOverlaySoon();
+      if (this.hoveredFunction.name !== "") this.paintOverlaySoon();
     }, settleMs);
   }
 
@@ -341,13 +341,14 @@ export class Stage {
     const { painter } = this.canvas;
     const { cursor, palette, pinned } = this.scene;
     const isFocused = this.hasKeys;
-    const isBlank = this.hover < 0 && this.echoed.name === "" && !isFocused && !pinned?.size;
+    const isBlank =
+      this.hover < 0 && this.hoveredFunction.name === "" && !isFocused && !pinned?.size;
     if (isBlank && this.isOverlayBlank) return;
     this.overlayElement.hidden = this.isOverlayBlank = isBlank;
     const overlay = this.freshOverlay();
     if (isBlank || !overlay) return;
     overlay.strokeStyle = palette.outline;
-    this.paintEchoes(overlay, painter.boxes);
+    this.paintHighlights(overlay, painter.boxes);
     for (let i = 0; i < painter.boxes.count; i++) {
       const node = painter.boxes.node[i];
       const isCursor = node === cursor && isFocused;
@@ -382,7 +383,7 @@ export class Stage {
    * Outlines a box of the hovered function. If the box or run is too narrow for edges, draws a
    * thick line, because edges would fill a row of such boxes.
    */
-  private paintEcho(
+  private paintHighlight(
     overlay: CanvasRenderingContext2D,
     row: number,
     left: number,
@@ -392,32 +393,37 @@ export class Stage {
     const { palette } = this.scene;
     overlay.fillStyle = width < leastEdgedPx ? palette.outline : palette.veil;
     if (width < leastEdgedPx)
-      return overlay.fillRect(left, top + rowHeight - 1 - sliverPx, Math.max(1, width), sliverPx);
+      return overlay.fillRect(
+        left,
+        top + rowHeight - 1 - narrowLinePx,
+        Math.max(1, width),
+        narrowLinePx,
+      );
     overlay.fillRect(left, top, width, rowHeight - 1);
     this.paintOutline(overlay, row, left, width, 2);
   }
 
   /** Runs may contain a million nodes, so their names are compared only when the picture rests. */
-  private paintEchoes(overlay: CanvasRenderingContext2D, boxes: PaintedBoxes): void {
+  private paintHighlights(overlay: CanvasRenderingContext2D, boxes: PaintedBoxes): void {
     const {
-      echoed,
+      hoveredFunction,
       rows,
       scene: { flame },
     } = this;
-    if (echoed.name === "") return;
-    const isEchoed = (node: number) => echoed.has(flame.frames, flame.frame[node]);
+    if (hoveredFunction.name === "") return;
+    const isHighlighted = (node: number) => hoveredFunction.has(flame.frames, flame.frame[node]);
     if (!this.isResting) {
       for (let i = 0; i < boxes.count; i++)
-        if (isEchoed(boxes.node[i]))
-          this.paintEcho(overlay, boxes.row[i], boxes.x[i], boxes.width[i]);
+        if (isHighlighted(boxes.node[i]))
+          this.paintHighlight(overlay, boxes.row[i], boxes.x[i], boxes.width[i]);
       return;
     }
     const [first, last] = rows.seen(this.scroller.scrollTop);
     for (let row = first; row <= last; row++)
       layoutRow(flame, row, this.window, this.width, (from, to, left, right) => {
         for (let at = from; at <= to; at++)
-          if (isEchoed(flame.rowNodes[at]))
-            return this.paintEcho(
+          if (isHighlighted(flame.rowNodes[at]))
+            return this.paintHighlight(
               overlay,
               row,
               left,
@@ -464,7 +470,10 @@ export class Stage {
     this.scroller.scrollTop = this.rows.rootScroll;
   }
 
-  /** Where keys zoom: at the cursor's frame, or under the pointer, or in the middle. */
+  /**
+   * The position around which keys zoom, as a share of the width: the cursor's frame if the icicle
+   * has the keyboard focus and shows the frame, otherwise the pointer or the middle.
+   */
   keyShare(pointerX: number): number {
     const { flame, cursor } = this.scene;
     const { from, to } = this.target;

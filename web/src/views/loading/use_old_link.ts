@@ -1,7 +1,7 @@
 /*
  * use_old_link: resolves names in links from before symbolization, such as `app+0x2a10` or a name
- * given by the sender. The server is queried (resolve_old_link.ts) only if addresses of the profile
- * got names after the upload, and only for names that this tree does not contain.
+ * from the uploaded file. The server is queried (resolve_old_link.ts) only if addresses of the
+ * profile got names after the upload, and only for names that this tree does not contain.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Rule } from "../../model/rules/chain.ts";
@@ -64,7 +64,7 @@ export function useOldZoom(link: OldLink, onFound: (node: number) => void): void
   );
 }
 
-/** Likewise for the visible parts of a sandwich's halves. */
+/** Finds the visible parts of a sandwich's halves if they have other paths in the trees. */
 export function useOldHalves(
   link: OldLink,
   halves: Record<"callers" | "callees", Flame | null>,
