@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { told, viewReady, withPage } from "./harness.mjs";
+import { messageShown, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 
 export async function testAccess(runner, browser, server) {
-  await runner.test("a share with a password asks for it, once", async () => {
+  await runner.test("a share with a password requests it once", async () => {
     const shared = await server.share(
       cpuProfile(31),
       { title: "Locked", visibility: "password" },
@@ -29,7 +29,7 @@ export async function testAccess(runner, browser, server) {
     });
   });
 
-  await runner.test("an unknown id, a team's share and a wrong path say what to do", async () => {
+  await runner.test("an unknown id, a team's share and a wrong path show what to do", async () => {
     const team = await server.share(cpuProfile(32), { visibility: "team" });
     await withPage(browser, server, async (page, watch) => {
       watch.allowed.add(404).add(401).add(400);
@@ -39,12 +39,12 @@ export async function testAccess(runner, browser, server) {
         assert.equal(await page.isVisible("text=invalid percent escape"), true);
         assert.match(await page.title(), /^This address cannot be read/);
       }
-      const said = {
+      const mentions = {
         [`/p/${"0".repeat(22)}`]: 0,
         "/p/short": 1,
         "/s/0123456789": 0,
       };
-      for (const [path, times] of Object.entries(said)) {
+      for (const [path, times] of Object.entries(mentions)) {
         await page.goto(server.url + path);
         await page.waitForSelector("h1:text-is('Not found')");
         assert.equal(
@@ -65,7 +65,7 @@ export async function testAccess(runner, browser, server) {
   });
 
   await runner.test(
-    "missing and deleted shares: one sentence, with the server's text and request folded away",
+    "missing and deleted shares show one sentence, and details of the response on request",
     async () => {
       const gone = await server.share(cpuProfile(33), {});
       assert.equal(
@@ -107,62 +107,59 @@ export async function testAccess(runner, browser, server) {
     },
   );
 
-  await runner.test(
-    "a profile whose data is damaged, lost or deleted says which of the three",
-    async () => {
-      const [damaged, lost, deleted] = await Promise.all(
-        [34, 35, 36].map((seed) => server.share(cpuProfile(seed), { title: "Kept" })),
-      );
-      const objectOf = ({ id }) => join(server.dataDir, "objects/share", id);
-      const file = objectOf(damaged);
-      const bytes = readFileSync(file);
-      bytes[bytes.length >> 1] ^= 1;
-      writeFileSync(file, bytes);
-      unlinkSync(objectOf(lost));
-      assert.equal(
-        (
-          await server.call("DELETE", `/api/v1/shares/${deleted.id}`, {
-            token: server.token,
-          })
-        ).status,
-        204,
-      );
-      const cases = [
-        [damaged, "This profile is damaged", /^Its stored data failed a check/],
-        [
-          lost,
-          "The data of this profile is lost",
-          /^It is missing from storage although it was not deleted/,
-        ],
-        [deleted, "This profile is gone", /^It was deleted or has expired/],
-      ];
-      await withPage(browser, server, async (page, watch) => {
-        watch.allowed.add(500).add(410);
-        for (const [{ id }, title, sentence] of cases) {
-          // The running server has the tree in memory as uploaded; a restarted one reads the
-          // object, like /raw.
-          const { status, bytes: problem } = await server.call("GET", `/api/v1/shares/${id}/raw`);
-          await page.route(`**/api/v1/shares/${id}/flame*`, (route) =>
-            route.fulfill({
-              status,
-              contentType: "application/problem+json",
-              body: problem,
-            }),
-          );
-          await page.goto(`${server.url}/p/${id}`);
-          await page.waitForSelector(`.problem h1:text-is("${title}")`);
-          assert.match(await page.textContent(".problem h1 + p"), sentence);
-          assert.equal(await page.locator(".problem button:has-text('Try again')").count(), 0);
-        }
-        for (const kind of ["damaged", "lost"]) {
-          await page.goto(`${server.url}/problems/${kind}`);
-          await page.waitForSelector("text=The operator can restore it from a backup.");
-        }
-      });
-    },
-  );
+  await runner.test("the page distinguishes damaged, lost and deleted profiles", async () => {
+    const [damaged, lost, deleted] = await Promise.all(
+      [34, 35, 36].map((seed) => server.share(cpuProfile(seed), { title: "Kept" })),
+    );
+    const objectOf = ({ id }) => join(server.dataDir, "objects/share", id);
+    const file = objectOf(damaged);
+    const bytes = readFileSync(file);
+    bytes[bytes.length >> 1] ^= 1;
+    writeFileSync(file, bytes);
+    unlinkSync(objectOf(lost));
+    assert.equal(
+      (
+        await server.call("DELETE", `/api/v1/shares/${deleted.id}`, {
+          token: server.token,
+        })
+      ).status,
+      204,
+    );
+    const cases = [
+      [damaged, "This profile is damaged", /^Its stored data failed a check/],
+      [
+        lost,
+        "The data of this profile is lost",
+        /^It is missing from storage although it was not deleted/,
+      ],
+      [deleted, "This profile is gone", /^It was deleted or has expired/],
+    ];
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(500).add(410);
+      for (const [{ id }, title, sentence] of cases) {
+        // The running server has the tree in memory as uploaded; a restarted one reads the
+        // object, like /raw.
+        const { status, bytes: problem } = await server.call("GET", `/api/v1/shares/${id}/raw`);
+        await page.route(`**/api/v1/shares/${id}/flame*`, (route) =>
+          route.fulfill({
+            status,
+            contentType: "application/problem+json",
+            body: problem,
+          }),
+        );
+        await page.goto(`${server.url}/p/${id}`);
+        await page.waitForSelector(`.problem h1:text-is("${title}")`);
+        assert.match(await page.textContent(".problem h1 + p"), sentence);
+        assert.equal(await page.locator(".problem button:has-text('Try again')").count(), 0);
+      }
+      for (const kind of ["damaged", "lost"]) {
+        await page.goto(`${server.url}/problems/${kind}`);
+        await page.waitForSelector("text=The operator can restore it from a backup.");
+      }
+    });
+  });
 
-  await runner.test("only whoever may delete is asked whether to", async () => {
+  await runner.test("only users who may delete a share see the confirmation", async () => {
     const open = await server.share(cpuProfile(35), { title: "Kept" });
     const team = await server.share(cpuProfile(36), { visibility: "team" });
     await withPage(browser, server, async (page, watch) => {
@@ -184,7 +181,7 @@ export async function testAccess(runner, browser, server) {
     assert.equal((await server.call("GET", `/api/v1/shares/${open.id}`)).status, 200);
   });
 
-  await runner.test("a description is Markdown that cannot run", async () => {
+  await runner.test("a description is rendered as Markdown without scripts", async () => {
     const description =
       "**Bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1)) " +
       "[good](https://example.org/)\n\n- item";
@@ -204,7 +201,7 @@ export async function testAccess(runner, browser, server) {
     });
   });
 
-  await runner.test("a stranger may report, not edit", async () => {
+  await runner.test("an anonymous reader can report but not edit a share", async () => {
     const shared = await server.share(cpuProfile(34), { title: "Strange" });
     await withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${shared.id}`);
@@ -213,7 +210,7 @@ export async function testAccess(runner, browser, server) {
       await page.click("[aria-label=Report]");
       await page.fill("dialog textarea", "It is not a profile");
       await page.click("dialog button:has-text('Report')");
-      await told(page, "Report sent. Thank you.");
+      await messageShown(page, "Report sent. Thank you.");
     });
     const reports = await server.call("GET", "/api/v1/admin/reports", {
       token: server.token,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { program } from "./server.mjs";
-import { looks, patienceMs, screenshots, told, viewReady, withPage } from "./harness.mjs";
+import { looks, timeoutMs, screenshots, messageShown, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 
 /** A browser context whose user has signed in through a one-time link. */
@@ -15,16 +15,16 @@ export async function signedIn(browser, server, look = "light", bypassCSP = fals
     bypassCSP,
     permissions: ["clipboard-read", "clipboard-write"],
   });
-  context.setDefaultTimeout(patienceMs);
+  context.setDefaultTimeout(timeoutMs);
   // Without a page, which costs as much as a test; the first tests of testAccount sign in on one.
   const code = new URL(await server.signInLink()).hash.replace("#code=", "");
-  const answer = await context.request.post(`${server.url}/api/v1/session`, { data: { code } });
-  assert.equal(answer.status(), 200);
+  const response = await context.request.post(`${server.url}/api/v1/session`, { data: { code } });
+  assert.equal(response.status(), 200);
   return context;
 }
 
 export async function testAccount(runner, browser, server) {
-  await runner.test("a one-time link signs in, once, and leaves no code in the address bar", () =>
+  await runner.test("a one-time link signs in once and removes its code from the address bar", () =>
     withPage(browser, server, async (page, watch) => {
       const link = await server.signInLink();
       await page.goto(link);
@@ -40,7 +40,7 @@ export async function testAccount(runner, browser, server) {
     }),
   );
 
-  await runner.test("whoever is not signed in is led to the sign-in page and back", () =>
+  await runner.test("a reader who is not signed in is sent to the sign-in page and back", () =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(401);
       await page.goto(`${server.url}/settings`);
@@ -55,76 +55,81 @@ export async function testAccount(runner, browser, server) {
   const context = await signedIn(browser, server);
   const inside = (use) => withPage(browser, server, use, { context });
 
-  await runner.test("the list: search, edit, compare, delete", async () => {
-    const needle = await server.share(cpuProfile(41), {
-      title: "Needle in the list",
-    });
-    const other = await server.share(cpuProfile(42), {
-      title: "Hay",
-      label: "env=needlework",
-      visibility: "team",
-    });
-    await inside(async (page, watch) => {
-      await page.goto(`${server.url}/shares`);
-      await page.waitForSelector(".list tbody tr");
-      await page.fill("[aria-label='Search profiles']", "needle");
-      await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 2);
-      assert.deepEqual(
-        (
-          await page.$$eval(".list tbody td:last-child", (all) =>
-            all.map((cell) => cell.firstChild.textContent),
-          )
-        ).sort(),
-        ["anyone with the link", "the team only"],
-      );
-      for (const box of await page.$$(".list tbody input")) await box.check();
-      await page.click("button:has-text('Compare')");
-      await page.waitForURL(`${server.url}/d/${needle.id}..${other.id}`);
-      await viewReady(page);
+  await runner.test(
+    "the list of shares can be searched, and its shares edited, compared and deleted",
+    async () => {
+      const needle = await server.share(cpuProfile(41), {
+        title: "Needle in the list",
+      });
+      const other = await server.share(cpuProfile(42), {
+        title: "Hay",
+        label: "env=needlework",
+        visibility: "team",
+      });
+      await inside(async (page, watch) => {
+        await page.goto(`${server.url}/shares`);
+        await page.waitForSelector(".list tbody tr");
+        await page.fill("[aria-label='Search profiles']", "needle");
+        await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 2);
+        assert.deepEqual(
+          (
+            await page.$$eval(".list tbody td:last-child", (all) =>
+              all.map((cell) => cell.firstChild.textContent),
+            )
+          ).sort(),
+          ["anyone with the link", "the team only"],
+        );
+        for (const box of await page.$$(".list tbody input")) await box.check();
+        await page.click("button:has-text('Compare')");
+        await page.waitForURL(`${server.url}/d/${needle.id}..${other.id}`);
+        await viewReady(page);
 
-      // By keys: to a side of the comparison, then through the team's list, newest first.
-      await page.keyboard.press("[");
-      await page.waitForURL(`${server.url}/p/${needle.id}`);
-      await viewReady(page);
-      await page.keyboard.press("2");
-      const ids = (
-        await server.call("GET", "/api/v1/shares?limit=50", {
-          token: server.token,
-        })
-      ).json.shares.map(({ id }) => id);
-      const newer = ids[ids.indexOf(needle.id) - 1];
-      await page.keyboard.press("]");
-      await page.waitForURL(`${server.url}/p/${newer}?v=table&sv=2`);
-      await viewReady(page);
-      await page.keyboard.press("[");
-      await page.waitForURL(`${server.url}/p/${needle.id}?v=table&sv=2`);
+        // By keys: to a side of the comparison, then through the team's list, newest first.
+        await page.keyboard.press("[");
+        await page.waitForURL(`${server.url}/p/${needle.id}`);
+        await viewReady(page);
+        await page.keyboard.press("2");
+        const ids = (
+          await server.call("GET", "/api/v1/shares?limit=50", {
+            token: server.token,
+          })
+        ).json.shares.map(({ id }) => id);
+        const newer = ids[ids.indexOf(needle.id) - 1];
+        await page.keyboard.press("]");
+        await page.waitForURL(`${server.url}/p/${newer}?v=table&sv=2`);
+        await viewReady(page);
+        await page.keyboard.press("[");
+        await page.waitForURL(`${server.url}/p/${needle.id}?v=table&sv=2`);
 
-      await page.goto(`${server.url}/p/${needle.id}`);
-      await viewReady(page);
-      await page.click("button:has-text('Settings')");
-      await page.fill("dialog label:has-text('Title') + input", "Found");
-      assert.equal(
-        await page.textContent("dialog label:has-text('Who can see it') ~ .select option:checked"),
-        "Anyone with the link",
-      );
-      await page.fill("dialog textarea", "- with a *note*");
-      await page.selectOption("dialog label:has-text('Expires') ~ .select select", "1d");
-      await page.click("dialog button:has-text('Save')");
-      await page.waitForSelector("h1:has-text('Found')");
-      assert.equal(await page.textContent(".markdown em"), "note");
-      assert.match(await page.textContent(".facts"), /expires tomorrow/);
+        await page.goto(`${server.url}/p/${needle.id}`);
+        await viewReady(page);
+        await page.click("button:has-text('Settings')");
+        await page.fill("dialog label:has-text('Title') + input", "Found");
+        assert.equal(
+          await page.textContent(
+            "dialog label:has-text('Who can see it') ~ .select option:checked",
+          ),
+          "Anyone with the link",
+        );
+        await page.fill("dialog textarea", "- with a *note*");
+        await page.selectOption("dialog label:has-text('Expires') ~ .select select", "1d");
+        await page.click("dialog button:has-text('Save')");
+        await page.waitForSelector("h1:has-text('Found')");
+        assert.equal(await page.textContent(".markdown em"), "note");
+        assert.match(await page.textContent(".facts"), /expires tomorrow/);
 
-      await page.click("button:has-text('Settings')");
-      await page.click("dialog a:has-text('Delete')");
-      await page.click("text=Delete forever");
-      await page.waitForSelector("h1:has-text('Deleted')");
-      watch.allowed.add(410);
-      await page.goto(`${server.url}/p/${needle.id}`);
-      await page.waitForSelector("text=This profile is gone");
-    });
-  });
+        await page.click("button:has-text('Settings')");
+        await page.click("dialog a:has-text('Delete')");
+        await page.click("text=Delete forever");
+        await page.waitForSelector("h1:has-text('Deleted')");
+        watch.allowed.add(410);
+        await page.goto(`${server.url}/p/${needle.id}`);
+        await page.waitForSelector("text=This profile is gone");
+      });
+    },
+  );
 
-  await runner.test("the list shows more when asked", async () => {
+  await runner.test("the list of shares shows more entries on request", async () => {
     const bytes = cpuProfile(43, 20);
     for (let i = 0; i < 52; i++) await server.share(bytes, { title: `Paged ${i}` });
     await inside(async (page) => {
@@ -136,29 +141,31 @@ export async function testAccount(runner, browser, server) {
     });
   });
 
-  await runner.test("a new token is offered every scope that a route asks for, and no other", () =>
-    inside(async (page) => {
-      const routes = execFileSync(program, ["routes", "--json"], {
-        encoding: "utf8",
-      })
-        .trim()
-        .split("\n")
-        .map(JSON.parse);
-      // Operator tokens are created on the command line.
-      const used = new Set(
-        routes.flatMap((route) => route.scopes).filter((scope) => scope !== "operator"),
-      );
-      await page.goto(`${server.url}/settings#tokens`);
-      await page.check("#tokens [value=custom]");
-      const boxes = await page
-        .locator("#tokens fieldset")
-        .locator("[type=checkbox]")
-        .evaluateAll((all) => all.map((box) => box.value));
-      assert.deepEqual(boxes.sort(), [...used].sort());
-    }),
+  await runner.test(
+    "the form for a token offers every scope that a route requires, and no other",
+    () =>
+      inside(async (page) => {
+        const routes = execFileSync(program, ["routes", "--json"], {
+          encoding: "utf8",
+        })
+          .trim()
+          .split("\n")
+          .map(JSON.parse);
+        // Operator tokens are created on the command line.
+        const used = new Set(
+          routes.flatMap((route) => route.scopes).filter((scope) => scope !== "operator"),
+        );
+        await page.goto(`${server.url}/settings#tokens`);
+        await page.check("#tokens [value=custom]");
+        const boxes = await page
+          .locator("#tokens fieldset")
+          .locator("[type=checkbox]")
+          .evaluateAll((all) => all.map((box) => box.value));
+        assert.deepEqual(boxes.sort(), [...used].sort());
+      }),
   );
 
-  await runner.test("a token is shown once, works, and works no more when revoked", () =>
+  await runner.test("a token is shown once, works, and is refused after it was revoked", () =>
     inside(async (page) => {
       await page.goto(`${server.url}/settings`);
       await page.fill("#tokens label:has-text('Name') + input", "browser test");
@@ -172,13 +179,13 @@ export async function testAccount(runner, browser, server) {
       const revoke = page.locator("#tokens li:has-text('browser test') button");
       await revoke.click();
       await page.click("#tokens button:has-text('Revoke forever')");
-      await told(page, "Token revoked");
+      await messageShown(page, "Token revoked");
       assert.equal((await server.call("GET", "/api/v1/shares", { token })).status, 401);
     }),
   );
 
   await runner.test(
-    "a token has exactly the scopes of the preset that was chosen, and the list names the preset",
+    "a token has exactly the scopes of the chosen preset, and the list shows the preset",
     () =>
       inside(async (page) => {
         const presets = {
@@ -240,7 +247,7 @@ export async function testAccount(runner, browser, server) {
     ).json;
 
   await runner.test(
-    "an invitation that cannot be used any more says so and what to do, before any form",
+    "an invitation that is no longer valid shows what to do instead of a form",
     async () => {
       const used = await invite("once@example.org", "member");
       const withdrawn = await invite("never@example.org", "viewer");
@@ -269,8 +276,7 @@ export async function testAccount(runner, browser, server) {
           await page.click("main a:has-text('Sign in')");
           await page.waitForURL(`${server.url}/login`);
         });
-      // Two people with the same link: the slower one is told, and sees no form that cannot
-      // succeed.
+      // Two people with the same link: the page of the slower one reports this and shows no form.
       const raced = await invite("raced@example.org", "member");
       await withPage(browser, server, async (page, watch) => {
         watch.allowed.add(404);
@@ -292,7 +298,7 @@ export async function testAccount(runner, browser, server) {
   );
 
   await runner.test(
-    "a viewer is told that sharing takes another role, instead of a form that fails",
+    "a viewer sees that sharing requires another role instead of a form that fails",
     async () => {
       const invited = await invite("looker@example.org", "viewer");
       await withPage(browser, server, async (page) => {
@@ -313,7 +319,7 @@ export async function testAccount(runner, browser, server) {
     },
   );
 
-  await runner.test("an invitation is accepted, the role changed, the password too", async () => {
+  await runner.test("an invitation is accepted, then role and password are changed", async () => {
     let link = "";
     await inside(async (page) => {
       await page.goto(`${server.url}/settings#people`);
@@ -333,7 +339,7 @@ export async function testAccount(runner, browser, server) {
       await page.fill("[autocomplete=current-password]", "a long enough one");
       await page.fill("[autocomplete=new-password]", "another long enough");
       await page.click("button:has-text('Change password')");
-      await told(page, "Password changed");
+      await messageShown(page, "Password changed");
       await page.waitForSelector("#sign-ins >> text=None.");
     });
     for (let i = 0; i < 2; i++) {
@@ -357,7 +363,7 @@ export async function testAccount(runner, browser, server) {
     await inside(async (page) => {
       await page.goto(`${server.url}/settings`);
       await page.selectOption("[aria-label='Role of new@example.org']", "viewer");
-      await told(page, "Role changed");
+      await messageShown(page, "Role changed");
       await page.click("[aria-label='Remove: new@example.org']");
       await page.click("[aria-label='Remove from the team: new@example.org']");
       await page.waitForFunction(

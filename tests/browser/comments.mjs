@@ -1,7 +1,15 @@
 // Comments: everyone can read them, authors edit and delete them, they are pinned to frames; and
 // short links to long views.
 import assert from "node:assert/strict";
-import { edgePixels, focusIs, pasted, soon, told, viewReady, withPage } from "./harness.mjs";
+import {
+  edgePixels,
+  focusIs,
+  pasted,
+  soon,
+  messageShown,
+  viewReady,
+  withPage,
+} from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
@@ -31,54 +39,56 @@ async function testWriting(runner, browser, server, context, share) {
   const inside = (use) => withPage(browser, server, use, { context });
   const path = `${server.url}/p/${share.id}`;
 
-  await runner.test("comments: written with a pin and the view, found again by both", () =>
-    inside(async (page) => {
-      await page.goto(`${path}?b=comments&q=json&c=runtime&sv=2`);
-      await viewReady(page);
-      await page.waitForSelector(".talk h2:has-text('No comments yet')");
-      assert.match(await page.textContent(".talk form"), /select a frame in another view/);
-      await page.focus(".icicle");
-      for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
-      const zoom = query(page).get("z");
-      const name = await page.textContent(".talk .check bdi");
-      assert.match(zoom, /^[0-9a-f]{16}$/);
-      assert.equal(await page.textContent(".detail strong"), name);
-      const view = page.url().split("?")[1];
-      await page.fill(".talk textarea", "Why is **this** so wide?\n\n<b>&\"'");
-      await page.click(".talk button:has-text('Comment')");
-      await countIs(page, 1);
-      assert.equal(await page.textContent(".toolbar [title=Comments] .count"), "1");
-      const [kept] = await listOf(server, share.id);
-      assert.deepEqual(kept.pin, { hash: zoom, function: name });
-      assert.deepEqual([kept.view, kept.text], [view, "Why is **this** so wide?\n\n<b>&\"'"]);
-      assert.deepEqual(await items(page), [
-        {
-          author: kept.author,
-          text: "Why is this so wide?\n\n<b>&\"'",
-          pin: name,
-        },
-      ]);
-      assert.equal(await page.textContent(".talk-list .markdown strong"), "this");
-      assert.equal(await page.inputValue(".talk form textarea"), "");
+  await runner.test(
+    "comments: a comment stores a pin and the view, and both lead back to the frame",
+    () =>
+      inside(async (page) => {
+        await page.goto(`${path}?b=comments&q=json&c=runtime&sv=2`);
+        await viewReady(page);
+        await page.waitForSelector(".talk h2:has-text('No comments yet')");
+        assert.match(await page.textContent(".talk form"), /select a frame in another view/);
+        await page.focus(".icicle");
+        for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+        const zoom = query(page).get("z");
+        const name = await page.textContent(".talk .check bdi");
+        assert.match(zoom, /^[0-9a-f]{16}$/);
+        assert.equal(await page.textContent(".detail strong"), name);
+        const view = page.url().split("?")[1];
+        await page.fill(".talk textarea", "Why is **this** so wide?\n\n<b>&\"'");
+        await page.click(".talk button:has-text('Comment')");
+        await countIs(page, 1);
+        assert.equal(await page.textContent(".toolbar [title=Comments] .count"), "1");
+        const [kept] = await listOf(server, share.id);
+        assert.deepEqual(kept.pin, { hash: zoom, function: name });
+        assert.deepEqual([kept.view, kept.text], [view, "Why is **this** so wide?\n\n<b>&\"'"]);
+        assert.deepEqual(await items(page), [
+          {
+            author: kept.author,
+            text: "Why is this so wide?\n\n<b>&\"'",
+            pin: name,
+          },
+        ]);
+        assert.equal(await page.textContent(".talk-list .markdown strong"), "this");
+        assert.equal(await page.inputValue(".talk form textarea"), "");
 
-      // From the comments pane alone, the pin opens the tree beside it.
-      await page.goto(`${path}?v=comments&sv=2`);
-      await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
-      await viewReady(page);
-      assert.deepEqual(
-        ["v", "b", "m", "z"].map((field) => query(page).get(field)),
-        [null, "comments", name, zoom],
-      );
-      await page.goto(`${path}?v=comments&utm=x&sv=2`);
-      await page.click("text=Author’s view");
-      assert.equal(page.url().split("?")[1], `${view}&utm=x`);
-      await page.goBack();
-      await page.waitForFunction(() => !document.querySelector(".icicle"));
+        // From the comments pane alone, the pin opens the tree beside it.
+        await page.goto(`${path}?v=comments&sv=2`);
+        await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
+        await viewReady(page);
+        assert.deepEqual(
+          ["v", "b", "m", "z"].map((field) => query(page).get(field)),
+          [null, "comments", name, zoom],
+        );
+        await page.goto(`${path}?v=comments&utm=x&sv=2`);
+        await page.click("text=Author’s view");
+        assert.equal(page.url().split("?")[1], `${view}&utm=x`);
+        await page.goBack();
+        await page.waitForFunction(() => !document.querySelector(".icicle"));
 
-      await page.goto(`${path}?v=comments&x=hide%3A%5Emain%5C.main%24&sv=2`);
-      await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
-      await page.waitForSelector("text=not in the current view");
-    }),
+        await page.goto(`${path}?v=comments&x=hide%3A%5Emain%5C.main%24&sv=2`);
+        await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
+        await page.waitForSelector("text=not in the current view");
+      }),
   );
 
   await runner.test(
@@ -93,13 +103,13 @@ async function testWriting(runner, browser, server, context, share) {
         await soon(async () => assert.ok((await edgePixels(page)) > 20));
         await page.goto(path);
         await viewReady(page);
-        assert.equal(await edgePixels(page), 0, "nothing of comments before they are opened");
+        assert.equal(await edgePixels(page), 0, "no comments before the pane is opened");
         await page.focus(".icicle");
         for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
         const name = (await page.textContent("#icicle-cursor")).split(", total")[0];
         await page.keyboard.press(".");
         await page.click("[role=menuitem]:has-text('Copy stack')");
-        await told(page, "Stack copied");
+        await messageShown(page, "Stack copied");
         assert.equal((await pasted(page)).split("\n").at(-1), name);
         await page.focus(".icicle");
         await page.keyboard.press(".");
@@ -112,7 +122,7 @@ async function testWriting(runner, browser, server, context, share) {
   );
 
   await runner.test(
-    "comments: edited and deleted, after asking, in the order of their writing",
+    "comments: the author edits and deletes them after confirmation, and the order stays",
     () =>
       inside(async (page) => {
         await page.goto(`${path}?v=comments&sv=2`);
@@ -161,7 +171,7 @@ async function testWriting(runner, browser, server, context, share) {
   );
 
   await runner.test(
-    "comments: limits and refusals are told where they happen, and nothing typed is lost",
+    "comments: limits and refusals are shown at the form, and typed text is not lost",
     () =>
       inside(async (page, watch) => {
         await page.goto(`${path}?v=comments&sv=2`);
@@ -212,7 +222,7 @@ async function testReading(runner, browser, server, context) {
   const path = `${server.url}/p/${share.id}`;
 
   await runner.test(
-    "comments: readers see them, also with key 9, and how to sign in; other pages have none",
+    "comments: readers see them and how to sign in; other pages have no comments pane",
     async () => {
       await withPage(
         browser,
@@ -233,7 +243,7 @@ async function testReading(runner, browser, server, context) {
         );
         await page.goto(path);
         await viewReady(page);
-        assert.deepEqual(requests, [], "nothing of comments before they are opened");
+        assert.deepEqual(requests, [], "no comments before the pane is opened");
         await page.keyboard.press("9");
         await countIs(page, 1);
         assert.equal(query(page).get("v"), "comments");
@@ -264,7 +274,7 @@ async function testReading(runner, browser, server, context) {
     },
   );
 
-  await runner.test("comments: more than a page of them is shown when requested", () =>
+  await runner.test("comments: further pages are shown on request", () =>
     withPage(browser, server, async (page) => {
       const comment = (n) => ({
         n,
@@ -302,66 +312,62 @@ async function testReading(runner, browser, server, context) {
     }),
   );
 
-  await runner.test(
-    "a long view is copied as a short link that leads to it, a short one as it is",
-    () =>
-      withPage(browser, server, async (page, watch) => {
-        const long =
-          `${path}?q=json&x=` +
-          encodeURIComponent(
-            Array.from({ length: 12 }, (_, i) => `~hide:^nothing${i}$`).join("~"),
-          ) +
-          "&sv=2";
-        await page.goto(`${path}?q=json&sv=2`);
-        await viewReady(page);
-        await page.keyboard.press("y");
-        await told(page, "Link copied");
-        assert.equal(await pasted(page), `${path}?q=json&sv=2`);
+  await runner.test("a link to a long view is copied as a short link, a short one unchanged", () =>
+    withPage(browser, server, async (page, watch) => {
+      const long =
+        `${path}?q=json&x=` +
+        encodeURIComponent(Array.from({ length: 12 }, (_, i) => `~hide:^nothing${i}$`).join("~")) +
+        "&sv=2";
+      await page.goto(`${path}?q=json&sv=2`);
+      await viewReady(page);
+      await page.keyboard.press("y");
+      await messageShown(page, "Link copied");
+      assert.equal(await pasted(page), `${path}?q=json&sv=2`);
 
-        for (const copy of [
-          () => page.keyboard.press("y"),
-          () => page.click("button:has-text('Copy link')"),
-        ]) {
-          await page.goto(long);
-          await viewReady(page);
-          await copy();
-          await told(page, "Short link copied");
-          const link = await pasted(page);
-          assert.match(link, /\/s\/[0-9A-Za-z]{22}$/);
-          const followed = await server.call("GET", new URL(link).pathname);
-          assert.deepEqual(
-            [followed.status, followed.headers.location],
-            [302, long.slice(server.url.length)],
-          );
-        }
-
-        await page.evaluate(() => delete globalThis.ClipboardItem); // older browsers have none
-        await page.evaluate(() => navigator.clipboard.writeText(""));
-        await page.keyboard.press("y");
-        await page.waitForFunction(async () =>
-          /\/s\/[0-9A-Za-z]{22}$/.test(await navigator.clipboard.readText()),
-        );
-
-        watch.allowed.add(429);
-        const problem = {
-          type: "/problems/rate-limited",
-          title: "Too many requests",
-          status: 429,
-          detail: "too many new links",
-        };
-        await page.route("**/api/v1/links", (route) =>
-          route.fulfill({
-            status: 429,
-            headers: { "Content-Type": "application/problem+json" },
-            body: JSON.stringify(problem),
-          }),
-        );
+      for (const copy of [
+        () => page.keyboard.press("y"),
+        () => page.click("button:has-text('Copy link')"),
+      ]) {
         await page.goto(long);
         await viewReady(page);
-        await page.keyboard.press("y");
-        await told(page, "No short link (too many new links): long link copied");
-        assert.equal(await pasted(page), page.url());
-      }),
+        await copy();
+        await messageShown(page, "Short link copied");
+        const link = await pasted(page);
+        assert.match(link, /\/s\/[0-9A-Za-z]{22}$/);
+        const followed = await server.call("GET", new URL(link).pathname);
+        assert.deepEqual(
+          [followed.status, followed.headers.location],
+          [302, long.slice(server.url.length)],
+        );
+      }
+
+      await page.evaluate(() => delete globalThis.ClipboardItem); // older browsers have none
+      await page.evaluate(() => navigator.clipboard.writeText(""));
+      await page.keyboard.press("y");
+      await page.waitForFunction(async () =>
+        /\/s\/[0-9A-Za-z]{22}$/.test(await navigator.clipboard.readText()),
+      );
+
+      watch.allowed.add(429);
+      const problem = {
+        type: "/problems/rate-limited",
+        title: "Too many requests",
+        status: 429,
+        detail: "too many new links",
+      };
+      await page.route("**/api/v1/links", (route) =>
+        route.fulfill({
+          status: 429,
+          headers: { "Content-Type": "application/problem+json" },
+          body: JSON.stringify(problem),
+        }),
+      );
+      await page.goto(long);
+      await viewReady(page);
+      await page.keyboard.press("y");
+      await messageShown(page, "No short link (too many new links): long link copied");
+      assert.equal(await pasted(page), page.url());
+    }),
   );
 }
 

@@ -50,7 +50,7 @@ async function pixelsOf(page, selector) {
   );
 }
 
-/** Below the thickest upper edge of a row, above all letters. */
+/** The height of the sampled line in a row: below the thickest upper edge, above all letters. */
 const lineY = 3;
 
 /** The insides of boxes along that line, between their edges: [first, last]. */
@@ -267,7 +267,7 @@ export async function testContrast(runner, browser, server) {
             assert.deepEqual(await axeFindings(page, rules, only), [], what);
           };
           await runner.test(
-            `high contrast (${name}): boxes have edges, names 7 to 1, what is found a thick edge`,
+            `high contrast (${name}): boxes have edges, names 7 to 1, search matches a thick edge`,
             async () => {
               await check("icicle", `${path}?sv=2`, async () => {
                 await page.waitForFunction(() => document.adoptedStyleSheets.length > 0);
@@ -300,7 +300,7 @@ export async function testContrast(runner, browser, server) {
               );
               assert.ok(
                 sheets.some((sheet) => sheet.includes(".talk")) && !sheets.at(-1).includes(".talk"),
-                "more contrast has the last word",
+                "the style for more contrast takes precedence",
               );
             });
             await check("landing", server.url);

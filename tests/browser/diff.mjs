@@ -8,7 +8,7 @@ import {
   soon,
   spoken,
   tableRows,
-  told,
+  messageShown,
   viewReady,
   withPage,
 } from "./harness.mjs";
@@ -28,7 +28,7 @@ export async function testDiff(runner, browser, server) {
   const after = await server.share(cpuProfile(22), { title: "Right side" });
   const address = `${server.url}/d/${before.id}..${after.id}`;
 
-  await runner.test("a diff's table equals the difference, the largest change first", () =>
+  await runner.test("a diff's table equals the difference of both profiles, sorted by change", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${address}?v=table&st=samples&sv=2`);
       await viewReady(page);
@@ -54,56 +54,54 @@ export async function testDiff(runner, browser, server) {
   );
 
   for (const way of ["dropped on the page", "chosen in the dialog"])
-    await runner.test(
-      `a file of this computer is compared with a share once one says so: ${way}`,
-      () =>
-        withPage(
-          browser,
-          server,
-          async (page) => {
-            await page.goto(`${server.url}/p/${after.id}?v=table&sv=2`);
-            await viewReady(page);
-            const posted = [];
-            page.on(
-              "request",
-              (request) => request.method() === "POST" && posted.push(request.url()),
-            );
-            const file = { name: "mine.pb.gz", bytes: cpuProfile(21) };
-            if (way.startsWith("dropped")) await dropFiles(page, [file]);
-            else {
-              await page.click("button:has-text('Compare')");
-              await page.waitForSelector("dialog input[type=file]");
-              assert.deepEqual(await axeFindings(page), []);
-              await page.setInputFiles("dialog input[type=file]", {
-                name: file.name,
-                mimeType: "",
-                buffer: file.bytes,
-              });
-            }
-            await page.waitForSelector(".ready p:has-text('compared with Right side')");
-            await viewReady(page);
-            assert.deepEqual(posted, [], "nothing is sent unasked");
-            await page.click("button:has-text('Cancel')");
-            await page.waitForSelector(".profile-head h1:has-text('Right side')");
-            await dropFiles(page, [file]);
-            await page.click("button:has-text('Share and compare')");
-            await page.waitForURL(/\/d\//);
-            await viewReady(page);
-            assert.match(
-              page.url(),
-              new RegExp(`/d/[0-9A-Za-z]{22}\\.\\.${after.id}\\?v=table&sv=2$`),
-            );
-            assert.deepEqual(
-              await page.$$eval(".side a", (all) => all.map((one) => one.textContent)),
-              ["mine.pb.gz", "Right side"],
-            );
-          },
-          { bypassCSP: true },
-        ),
+    await runner.test(`a local file is compared with a share after confirmation: ${way}`, () =>
+      withPage(
+        browser,
+        server,
+        async (page) => {
+          await page.goto(`${server.url}/p/${after.id}?v=table&sv=2`);
+          await viewReady(page);
+          const posted = [];
+          page.on(
+            "request",
+            (request) => request.method() === "POST" && posted.push(request.url()),
+          );
+          const file = { name: "mine.pb.gz", bytes: cpuProfile(21) };
+          if (way.startsWith("dropped")) await dropFiles(page, [file]);
+          else {
+            await page.click("button:has-text('Compare')");
+            await page.waitForSelector("dialog input[type=file]");
+            assert.deepEqual(await axeFindings(page), []);
+            await page.setInputFiles("dialog input[type=file]", {
+              name: file.name,
+              mimeType: "",
+              buffer: file.bytes,
+            });
+          }
+          await page.waitForSelector(".ready p:has-text('compared with Right side')");
+          await viewReady(page);
+          assert.deepEqual(posted, [], "nothing is sent before the confirmation");
+          await page.click("button:has-text('Cancel')");
+          await page.waitForSelector(".profile-head h1:has-text('Right side')");
+          await dropFiles(page, [file]);
+          await page.click("button:has-text('Share and compare')");
+          await page.waitForURL(/\/d\//);
+          await viewReady(page);
+          assert.match(
+            page.url(),
+            new RegExp(`/d/[0-9A-Za-z]{22}\\.\\.${after.id}\\?v=table&sv=2$`),
+          );
+          assert.deepEqual(
+            await page.$$eval(".side a", (all) => all.map((one) => one.textContent)),
+            ["mine.pb.gz", "Right side"],
+          );
+        },
+        { bypassCSP: true },
+      ),
     );
 
   await runner.test(
-    "a file that is dropped where nothing takes it does not take the page's place",
+    "a file that is dropped on a page without a drop zone does not replace the page",
     () =>
       withPage(browser, server, async (page) => {
         await page.goto(address);
@@ -123,12 +121,12 @@ export async function testDiff(runner, browser, server) {
           );
         });
         assert.deepEqual(isTaken, [true, true]);
-        await told(page, "drop it on the home page");
+        await messageShown(page, "drop it on the home page");
       }),
   );
 
   await runner.test(
-    "trying again is offered for what may pass, not for sides that cannot be compared",
+    "a retry is offered for temporary failures, not for sides that cannot be compared",
     async () => {
       const other = await server.share(
         encodePprof({
@@ -151,7 +149,7 @@ export async function testDiff(runner, browser, server) {
     },
   );
 
-  await runner.test("stacks with other decimals are compared", async () => {
+  await runner.test("stacks with different numbers of decimals are compared", async () => {
     const [one, three] = await Promise.all(
       ["main;a 2.5\n", "main;a 1.125\n"].map((text) => server.share(Buffer.from(text))),
     );
@@ -171,7 +169,7 @@ export async function testDiff(runner, browser, server) {
   });
 
   await runner.test(
-    "microseconds are compared with nanoseconds; what cannot be normalised says why",
+    "microseconds are compared with nanoseconds; the page explains why it cannot normalise",
     async () => {
       const cpu = (unit, samples) =>
         server.share(
@@ -207,7 +205,9 @@ export async function testDiff(runner, browser, server) {
         await page.click("text=Turn normalising off");
         await viewReady(page);
         assert.match(await spoken(page), /^all, before 0 ns .*after 2 ms/);
-        // Nor for values below zero: a quotient of two signs would reverse that of all values.
+        // Values below zero cannot be normalised either: with totals of different signs, the
+        // quotient
+        // would reverse the sign of all values.
         const [mixed, below] = await Promise.all([
           cpu("nanoseconds", [
             ["a", -5e6],
@@ -221,14 +221,14 @@ export async function testDiff(runner, browser, server) {
         ]);
         const ofBefore = "The total of the profile before is −7 ms, which is not above zero.";
         const ofAfter = "The total of this type in the profile after is not above zero.";
-        for (const [before, after, said] of [
+        for (const [before, after, message] of [
           [mixed, below, ofAfter],
           [micro, none, ofAfter],
           [below, mixed, ofBefore],
           [below, below, ofBefore],
         ]) {
           await page.goto(`${server.url}/d/${before.id}..${after.id}?norm=1&v=table&sv=2`);
-          await page.waitForSelector(`text=${said}`);
+          await page.waitForSelector(`text=${message}`);
         }
         await page.goto(`${server.url}/d/${none.id}..${none.id}?sv=2`);
         await page.waitForSelector(
@@ -246,7 +246,7 @@ export async function testDiff(runner, browser, server) {
   );
 
   await runner.test(
-    "a diff of values below zero is as wide as they are large, hatches them and says so",
+    "negative values in a diff are hatched, as wide as their absolute value, and noted",
     async () => {
       const make = (samples) =>
         server.share(
@@ -290,7 +290,7 @@ export async function testDiff(runner, browser, server) {
   );
 
   await runner.test(
-    "a link of a later version says so and keeps its number; a sandwich asks for a function",
+    "a link of a later version is reported and kept; a sandwich requests a function",
     () =>
       withPage(browser, server, async (page) => {
         await page.goto(`${address}?v=sandwich&b=icicle&later=1&sv=99`);
@@ -302,7 +302,7 @@ export async function testDiff(runner, browser, server) {
   );
 
   await runner.test(
-    "a comparison of which a side is gone says which, and leads to the other as it was looked at",
+    "a comparison names the side that is gone and links to the other in the same view",
     async () => {
       const gone = await server.share(cpuProfile(29), { title: "Gone" });
       assert.equal(
@@ -334,7 +334,7 @@ export async function testDiff(runner, browser, server) {
                 ),
               ),
               false,
-              "all within the page",
+              "everything is within the page",
             );
             await page.click("button:has-text('View the profile before: Left side')");
             await page.waitForURL(`${server.url}/p/${before.id}?v=table&st=samples&sv=2`);
@@ -372,7 +372,7 @@ export async function testDiff(runner, browser, server) {
     },
   );
 
-  await runner.test("swap, normalise, and the way to either side", () =>
+  await runner.test("a comparison can be swapped and normalised, and links to both sides", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${address}?st=samples&sv=2`);
       await viewReady(page);
@@ -387,7 +387,7 @@ export async function testDiff(runner, browser, server) {
       assert.equal(
         await page.textContent(".side.after .side-value"),
         totalOf(b, 0).toLocaleString("en-US"),
-        "what it was, not what it counts as",
+        "the original value, not the scaled one",
       );
       await page.keyboard.press("%");
       await page.waitForFunction(() => !location.search.includes("norm"));
@@ -403,7 +403,7 @@ export async function testDiff(runner, browser, server) {
     }),
   );
 
-  await runner.test("stacks that are gone and new are shown", async () => {
+  await runner.test("stacks that are gone and stacks that are new are shown", async () => {
     const make = (name) =>
       encodePprof({
         types: twoTypes,
@@ -473,13 +473,16 @@ export async function testDiff(runner, browser, server) {
         await page.keyboard.press("[");
         await page.waitForURL(`${server.url}/p/${before.id}?v=table&st=cpu&q=main&sv=2`);
         await viewReady(page);
-        assert.equal(await page.$(".message.shown"), null, "it has all that was asked for");
+        assert.equal(await page.$(".message.shown"), null, "nothing of the view is missing");
         await page.keyboard.press("]");
         await page.waitForURL(`${server.url}/p/${after.id}?v=table&st=cpu&q=main&sv=2`);
         await viewReady(page);
         await page.keyboard.press("]");
         await page.waitForURL(`${server.url}/p/${heap.id}?v=table&q=main&sv=2`);
-        await told(page, "This profile has no sample type “cpu”, so “alloc_space” is shown.");
+        await messageShown(
+          page,
+          "This profile has no sample type “cpu”, so “alloc_space” is shown.",
+        );
         await viewReady(page);
         // From the comparison to the side without such labels: by key, and by the link above.
         for (const leave of [() => page.keyboard.press("["), () => page.click(".side.before a")]) {
@@ -489,7 +492,7 @@ export async function testDiff(runner, browser, server) {
           await viewReady(page);
           await leave();
           await page.waitForURL(`${server.url}/p/${plain.id}`);
-          await told(
+          await messageShown(
             page,
             "No sample of this profile has a label “thread” to group by. Ignored because this " +
               "profile has no such labels: thread=io.",
@@ -501,7 +504,7 @@ export async function testDiff(runner, browser, server) {
   );
 
   await runner.test(
-    "what the next page is to tell is not told by the one that is being left, however early",
+    "a message for the next page is not shown by the page that is being left",
     async () => {
       const plain = await server.share(cpuProfile(25), {
         title: "Without labels",
@@ -510,7 +513,7 @@ export async function testDiff(runner, browser, server) {
         title: "With labels",
       });
       await withPage(browser, server, async (page) => {
-        // Here a page looks for its stored message while the next page is loading.
+        // Delays the look-up of the stored message until the next page is loading.
         await page.addInitScript(() => {
           const wait = globalThis.setTimeout;
           globalThis.setTimeout = (act, ms, ...rest) => wait(act, ms === 300 ? 4000 : ms, ...rest);
@@ -523,12 +526,12 @@ export async function testDiff(runner, browser, server) {
         });
         await page.click(".side.before a");
         await page.waitForURL(`${server.url}/p/${plain.id}`);
-        await told(page, "No sample of this profile has a label “thread” to group by.");
+        await messageShown(page, "No sample of this profile has a label “thread” to group by.");
       });
     },
   );
 
-  await runner.test("two profiles chosen on a share page are compared", () =>
+  await runner.test("a share is compared with another profile from its page", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${after.id}?st=samples&sv=2`);
       await viewReady(page);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { axeFindings, patienceMs, screenshots, spoken, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, timeoutMs, screenshots, spoken, viewReady, withPage } from "./harness.mjs";
 import { foldedText } from "./profiles.mjs";
 
 /** Another site with one page; a frame in it shows the address. */
@@ -25,11 +25,11 @@ async function otherSite(address, use) {
 
 export async function testEmbed(runner, browser, server) {
   await runner.test(
-    "another site's page shows a share in a frame, without the site around it",
+    "another site's page shows a share in a frame, without navigation",
     async () => {
       const { id } = await server.share(foldedText(200), { title: "framed" });
       const context = await browser.newContext({ ignoreHTTPSErrors: true });
-      context.setDefaultTimeout(patienceMs);
+      context.setDefaultTimeout(timeoutMs);
       try {
         await otherSite(`${server.url}/embed/${id}?v=table&sv=2`, async (address) => {
           const page = await context.newPage();
@@ -38,7 +38,7 @@ export async function testEmbed(runner, browser, server) {
           await viewReady(frame);
           assert.equal(await frame.textContent("h1"), "framed");
           assert.equal(await frame.$(".top, .profile-head, .profile-tools"), null);
-          assert.ok(await frame.$(".rows .row"), "the view of the address");
+          assert.ok(await frame.$(".rows .row"), "the frame shows the view of the address");
           const steps = await page.evaluate(() => history.length);
           await frame.fill("input[type=search]", "work");
           await frame.waitForFunction(() =>
@@ -47,7 +47,7 @@ export async function testEmbed(runner, browser, server) {
           assert.equal(
             await page.evaluate(() => history.length),
             steps,
-            "no steps back in the page around",
+            "the frame adds no history entries to the outer page",
           );
           assert.equal(
             await frame.getAttribute(".embed-bar a", "href"),
@@ -62,7 +62,7 @@ export async function testEmbed(runner, browser, server) {
   );
 
   for (const look of ["light", "dark", "phone"])
-    await runner.test(`the page for frames is sound by itself: ${look}`, async () => {
+    await runner.test(`the embedded page is accessible on its own: ${look}`, async () => {
       const { id } = await server.share(foldedText(200), { title: "framed" });
       await withPage(
         browser,
@@ -76,7 +76,7 @@ export async function testEmbed(runner, browser, server) {
             await page.goto(`${server.url}/embed/${id}..${id}?v=table&norm=1&sv=2`);
             await viewReady(page);
             assert.equal(await page.textContent("h1"), "framed → framed");
-            assert.ok(await page.$(".rows .row .change"), "the comparison that the address names");
+            assert.ok(await page.$(".rows .row .change"), "the comparison of the address");
             assert.equal(
               await page.getAttribute(".embed-bar a", "href"),
               `/d/${id}..${id}?v=table&norm=1&sv=2`,

@@ -9,7 +9,7 @@ import {
   setInPlace,
   soon,
   tableRows,
-  told,
+  messageShown,
   viewReady,
   withPage,
 } from "./harness.mjs";
@@ -87,7 +87,7 @@ export async function testExplore(runner, browser, server) {
   const context = await signedIn(browser, server);
   const inside = (use) => withPage(browser, server, use, { context });
 
-  await runner.test("explore, empty: says how the first profile comes in", () =>
+  await runner.test("explore: an empty page shows how to send the first profile", () =>
     inside(async (page) => {
       await page.goto(`${server.url}/shares`);
       await page.click("nav >> text=Explore");
@@ -131,7 +131,7 @@ export async function testExplore(runner, browser, server) {
   const rateAt = (all, ms) =>
     cpu(all.find((one) => one.ms <= ms && ms < one.ms + 10_000).samples) / 10e9;
 
-  await runner.test("explore: values over time equal the samples', and the API's", () =>
+  await runner.test("explore: values over time equal those of the samples and of the API", () =>
     inside(async (page) => {
       await open(page, `${address()}&by=pod`);
       await page.click("text=Show all values as a table");
@@ -174,7 +174,7 @@ export async function testExplore(runner, browser, server) {
   );
 
   await runner.test(
-    "explore: of more series than the limit the largest have lines, and the others one together",
+    "explore: the largest series have lines, and the sum of the others has one",
     () =>
       inside(async (page) => {
         const ms = begin - 180 * minute;
@@ -246,7 +246,7 @@ export async function testExplore(runner, browser, server) {
   );
 
   await runner.test(
-    "explore: a type that is named in part is the same type, and what a graph lacks is told",
+    "explore: a part of a type's name selects the type, and missing data is reported",
     () =>
       inside(async (page) => {
         const seen = async (query) => {
@@ -279,7 +279,7 @@ export async function testExplore(runner, browser, server) {
   );
 
   await runner.test(
-    "explore: the merged profile, a part dragged on the graph, and one series of it",
+    "explore: the tree shows the merged profile, a dragged range, and one series",
     () =>
       inside(async (page) => {
         const shows = (samples) =>
@@ -336,7 +336,7 @@ export async function testExplore(runner, browser, server) {
   );
 
   await runner.test(
-    "explore: a query is written with completions, by keys alone, and an error shows its place",
+    "explore: completions write a query with keys only, and an error is marked",
     () =>
       inside(async (page, watch) => {
         watch.allowed.add(400);
@@ -397,7 +397,7 @@ export async function testExplore(runner, browser, server) {
         assert.match(
           await page.textContent(".query-bar .error-line"),
           /at character 9pod=/,
-          "counted in the text as it was typed",
+          "the position refers to the typed text",
         );
         await page.fill("[role=combobox]", 'pod="nobody"');
         await page.keyboard.press("Enter");
@@ -414,53 +414,47 @@ export async function testExplore(runner, browser, server) {
       }),
   );
 
-  await runner.test(
-    "explore: Enter and Tab accept the completion of a text that is no query yet, and never run it",
-    () =>
-      inside(async (page, watch) => {
-        const text = () => page.inputValue("[role=combobox]");
-        for (const key of ["Enter", "Tab"]) {
-          await open(page);
-          await page.focus("[role=combobox]");
-          // Immediately, before the completions have arrived, so Tab has nothing to accept.
-          await page.keyboard.type("serv");
-          if (key === "Tab") await page.waitForSelector("[role=option][aria-selected=true]");
-          await page.keyboard.press(key);
-          await soon(async () => assert.equal(await text(), "service_name"));
-          await page.waitForSelector("[role=option][aria-selected=true] bdi:text-is('=')");
-          await page.keyboard.press(key);
-          await page.waitForSelector("[role=option][aria-selected=true] bdi:text-is('shop')");
-          await page.keyboard.press(key);
-          await soon(async () => assert.equal(await text(), 'service_name="shop"'));
-          assert.equal(await page.evaluate(() => document.activeElement.role), "combobox");
-          await page.waitForSelector("[role=combobox][aria-expanded=false]");
-          assert.equal(
-            new URL(page.url()).searchParams.get("query"),
-            type,
-            "nothing ran meanwhile",
+  await runner.test("explore: Enter and Tab accept the completion of an unfinished query", () =>
+    inside(async (page, watch) => {
+      const text = () => page.inputValue("[role=combobox]");
+      for (const key of ["Enter", "Tab"]) {
+        await open(page);
+        await page.focus("[role=combobox]");
+        // Immediately, before the completions have arrived, so Tab has nothing to accept.
+        await page.keyboard.type("serv");
+        if (key === "Tab") await page.waitForSelector("[role=option][aria-selected=true]");
+        await page.keyboard.press(key);
+        await soon(async () => assert.equal(await text(), "service_name"));
+        await page.waitForSelector("[role=option][aria-selected=true] bdi:text-is('=')");
+        await page.keyboard.press(key);
+        await page.waitForSelector("[role=option][aria-selected=true] bdi:text-is('shop')");
+        await page.keyboard.press(key);
+        await soon(async () => assert.equal(await text(), 'service_name="shop"'));
+        assert.equal(await page.evaluate(() => document.activeElement.role), "combobox");
+        await page.waitForSelector("[role=combobox][aria-expanded=false]");
+        assert.equal(new URL(page.url()).searchParams.get("query"), type, "no query ran");
+        await page.keyboard.press(key);
+        if (key === "Enter")
+          await page.waitForURL(
+            (url) => url.searchParams.get("query") === `${type}{service_name="shop"}`,
           );
-          await page.keyboard.press(key);
-          if (key === "Enter")
-            await page.waitForURL(
-              (url) => url.searchParams.get("query") === `${type}{service_name="shop"}`,
-            );
-          else
-            assert.notEqual(
-              await page.evaluate(() => document.activeElement.role),
-              "combobox",
-              "Tab leaves a finished query",
-            );
-        }
-        // Shift+Tab always leaves the field.
-        await page.fill("[role=combobox]", "po");
-        await page.waitForSelector("[role=option][aria-selected=true]");
-        await page.keyboard.press("Shift+Tab");
-        assert.notEqual(await page.evaluate(() => document.activeElement.role), "combobox");
-        assert.equal(await text(), "po");
-      }),
+        else
+          assert.notEqual(
+            await page.evaluate(() => document.activeElement.role),
+            "combobox",
+            "Tab leaves a finished query",
+          );
+      }
+      // Shift+Tab always leaves the field.
+      await page.fill("[role=combobox]", "po");
+      await page.waitForSelector("[role=option][aria-selected=true]");
+      await page.keyboard.press("Shift+Tab");
+      assert.notEqual(await page.evaluate(() => document.activeElement.role), "combobox");
+      assert.equal(await text(), "po");
+    }),
   );
 
-  await runner.test("explore: underscores in the query are visible where a pixel is a pixel", () =>
+  await runner.test("explore: underscores in the query are visible without pixel scaling", () =>
     inside(async (page) => {
       await open(page);
       const field = page.locator("[role=combobox]");
@@ -476,7 +470,7 @@ export async function testExplore(runner, browser, server) {
       assert.notEqual(
         await pictureOf("", "a__b"),
         await pictureOf("", "a  b"),
-        "nor in the example",
+        "also in the placeholder",
       );
     }),
   );
@@ -535,49 +529,51 @@ export async function testExplore(runner, browser, server) {
       }),
   );
 
-  await runner.test("explore: a part is chosen by keys, and what they stand on is said", () =>
-    inside(async (page) => {
-      await open(page);
-      await page.focus(".plot");
-      await page.keyboard.press("Home");
-      await page.keyboard.press("Home");
-      const { json } = await server.call(
-        "GET",
-        "/api/v1/query_range?" +
-          new URLSearchParams({
-            query: type,
-            start: window.from / 1000,
-            end: window.to / 1000,
-            rate: "true",
-          }),
-        { token: server.token },
-      );
-      const step = json.step_ms;
-      const steps = Math.round((begin - window.from) / step);
-      for (let i = 0; i < steps; i++) await page.keyboard.press("ArrowRight");
-      const said = await page.getAttribute(".plot", "aria-valuetext");
-      assert.match(
-        said,
-        new RegExp(`: all ${Number(json.series[0].points[0][1].toPrecision(3))} cores$`),
-      );
-      for (let i = 0; i < minute / step; i++) await page.keyboard.press("Shift+ArrowRight");
-      assert.match(await page.getAttribute(".plot", "aria-valuetext"), /; selected /);
-      await page.keyboard.press("Enter");
-      await page.waitForURL(
-        (url) => url.searchParams.get("part") === `${begin}-${begin + minute + step}`,
-      );
-      await viewReady(page);
-      await soon(async () =>
-        assert.match(await page.textContent(".made-facts"), /^Sum of 4 profiles of 2 series/),
-      );
-      await page.focus(".plot");
-      await page.keyboard.press("Escape");
-      await page.waitForURL((url) => !url.searchParams.has("part"));
-    }),
+  await runner.test(
+    "explore: keys select a range, and screen readers get the values at the cursor",
+    () =>
+      inside(async (page) => {
+        await open(page);
+        await page.focus(".plot");
+        await page.keyboard.press("Home");
+        await page.keyboard.press("Home");
+        const { json } = await server.call(
+          "GET",
+          "/api/v1/query_range?" +
+            new URLSearchParams({
+              query: type,
+              start: window.from / 1000,
+              end: window.to / 1000,
+              rate: "true",
+            }),
+          { token: server.token },
+        );
+        const step = json.step_ms;
+        const steps = Math.round((begin - window.from) / step);
+        for (let i = 0; i < steps; i++) await page.keyboard.press("ArrowRight");
+        const valueText = await page.getAttribute(".plot", "aria-valuetext");
+        assert.match(
+          valueText,
+          new RegExp(`: all ${Number(json.series[0].points[0][1].toPrecision(3))} cores$`),
+        );
+        for (let i = 0; i < minute / step; i++) await page.keyboard.press("Shift+ArrowRight");
+        assert.match(await page.getAttribute(".plot", "aria-valuetext"), /; selected /);
+        await page.keyboard.press("Enter");
+        await page.waitForURL(
+          (url) => url.searchParams.get("part") === `${begin}-${begin + minute + step}`,
+        );
+        await viewReady(page);
+        await soon(async () =>
+          assert.match(await page.textContent(".made-facts"), /^Sum of 4 profiles of 2 series/),
+        );
+        await page.focus(".plot");
+        await page.keyboard.press("Escape");
+        await page.waitForURL((url) => !url.searchParams.has("part"));
+      }),
   );
 
   await runner.test(
-    "explore: two parts are compared, swapped, and shared with the same numbers",
+    "explore: two ranges are compared, swapped, and shared with the same numbers",
     () =>
       inside(async (page) => {
         await open(
@@ -717,7 +713,7 @@ export async function testExplore(runner, browser, server) {
       }),
   );
 
-  await runner.test("explore: labels are counted, and what a choice of them shows is shared", () =>
+  await runner.test("explore: labels are counted, and a view filtered by labels is shared", () =>
     inside(async (page) => {
       await open(page, address({ query: hits, v: "labels" }));
       const values = page.locator("[aria-label='Label pod'] .label-value");
@@ -749,79 +745,81 @@ export async function testExplore(runner, browser, server) {
     }),
   );
 
-  await runner.test("explore: a merged profile is shared, single ones are listed and opened", () =>
-    inside(async (page) => {
-      await open(page, address({ st: "cpu" }));
-      const shown = await page.textContent(".foot-total");
-      await page.click("text=Single profiles");
-      await page.waitForURL(/list=1/);
-      await page.waitForFunction(
-        (count) => document.querySelectorAll(".stored tbody tr").length === count,
-        2 * profileCount,
-      );
-      const first = page.locator(".stored tbody tr").first();
-      const newest = sent.filter(({ ms }) => ms === begin + (profileCount - 1) * minute);
-      const [total, labels] = await first
-        .locator("td")
-        .evaluateAll((cells) => cells.slice(1).map((cell) => cell.textContent));
-      const pod = /pod=(\w)/.exec(labels)[1];
-      const value = cpu(newest.find((one) => one.pod === pod).samples);
-      assert.match(total, new RegExp(`^${(value / 1e9).toPrecision(3)} s$`));
-      await first.locator("button").click();
-      await page.waitForURL(/profile=/);
-      await viewReady(page);
-      await soon(async () =>
-        assert.ok(
-          (await page.textContent(".foot-total")).startsWith(
-            `${(value / 1e9).toPrecision(3)} s in`,
-          ),
-        ),
-      );
-      // Steps to older and newer profiles by keys, to the end of the list.
-      const opened = () => new URL(page.url()).searchParams.get("profile");
-      const rows = (
-        await server.call(
-          "GET",
-          `/api/v1/profiles?query=${encodeURIComponent(type)}&start=${window.from / 1000}&end=` +
-            `${window.to / 1000}&limit=50`,
-          { token: server.token },
-        )
-      ).json.data.map(({ id }) => id);
-      assert.equal(opened(), rows[0]);
-      for (const [key, id] of [
-        ["[", rows[1]],
-        ["[", rows[2]],
-        ["]", rows[1]],
-        ["]", rows[0]],
-      ]) {
-        await page.keyboard.press(key);
+  await runner.test(
+    "explore: a merged profile is shared, and single profiles are listed and opened",
+    () =>
+      inside(async (page) => {
+        await open(page, address({ st: "cpu" }));
+        const shown = await page.textContent(".foot-total");
+        await page.click("text=Single profiles");
+        await page.waitForURL(/list=1/);
         await page.waitForFunction(
-          (id) => new URL(location.href).searchParams.get("profile") === id,
-          id,
+          (count) => document.querySelectorAll(".stored tbody tr").length === count,
+          2 * profileCount,
         );
-      }
-      await page.keyboard.press("]");
-      await told(page, "There is no newer profile in the time range");
-      await page.click("text=Show all profiles");
-      await viewReady(page);
-      await soon(async () => assert.equal(await page.textContent(".foot-total"), shown));
+        const first = page.locator(".stored tbody tr").first();
+        const newest = sent.filter(({ ms }) => ms === begin + (profileCount - 1) * minute);
+        const [total, labels] = await first
+          .locator("td")
+          .evaluateAll((cells) => cells.slice(1).map((cell) => cell.textContent));
+        const pod = /pod=(\w)/.exec(labels)[1];
+        const value = cpu(newest.find((one) => one.pod === pod).samples);
+        assert.match(total, new RegExp(`^${(value / 1e9).toPrecision(3)} s$`));
+        await first.locator("button").click();
+        await page.waitForURL(/profile=/);
+        await viewReady(page);
+        await soon(async () =>
+          assert.ok(
+            (await page.textContent(".foot-total")).startsWith(
+              `${(value / 1e9).toPrecision(3)} s in`,
+            ),
+          ),
+        );
+        // Steps to older and newer profiles by keys, to the end of the list.
+        const opened = () => new URL(page.url()).searchParams.get("profile");
+        const rows = (
+          await server.call(
+            "GET",
+            `/api/v1/profiles?query=${encodeURIComponent(type)}&start=${window.from / 1000}&end=` +
+              `${window.to / 1000}&limit=50`,
+            { token: server.token },
+          )
+        ).json.data.map(({ id }) => id);
+        assert.equal(opened(), rows[0]);
+        for (const [key, id] of [
+          ["[", rows[1]],
+          ["[", rows[2]],
+          ["]", rows[1]],
+          ["]", rows[0]],
+        ]) {
+          await page.keyboard.press(key);
+          await page.waitForFunction(
+            (id) => new URL(location.href).searchParams.get("profile") === id,
+            id,
+          );
+        }
+        await page.keyboard.press("]");
+        await messageShown(page, "There is no newer profile in the time range");
+        await page.click("text=Show all profiles");
+        await viewReady(page);
+        await soon(async () => assert.equal(await page.textContent(".foot-total"), shown));
 
-      await page.click("button:has-text('Share')");
-      await page.click("dialog button:has-text('Create link')");
-      await page.waitForSelector("dialog a:has-text('Open link')");
-      await page.click("dialog a:has-text('Open link')");
-      await page.waitForURL(/\/p\/\w{22}\?st=cpu&sv=2$/);
-      await viewReady(page);
-      assert.equal(await page.textContent(".foot-total"), shown);
-      assert.match(
-        await page.textContent("h1"),
-        /^CPU time, all services, \d+ \w{3} \d{4}, \d\d:\d\d–(\d+ \w{3} \d{4}, )?\d\d:\d\d$/,
-      );
-    }),
+        await page.click("button:has-text('Share')");
+        await page.click("dialog button:has-text('Create link')");
+        await page.waitForSelector("dialog a:has-text('Open link')");
+        await page.click("dialog a:has-text('Open link')");
+        await page.waitForURL(/\/p\/\w{22}\?st=cpu&sv=2$/);
+        await viewReady(page);
+        assert.equal(await page.textContent(".foot-total"), shown);
+        assert.match(
+          await page.textContent("h1"),
+          /^CPU time, all services, \d+ \w{3} \d{4}, \d\d:\d\d–(\d+ \w{3} \d{4}, )?\d\d:\d\d$/,
+        );
+      }),
   );
 
   await runner.test(
-    "explore: nothing jumps; a refresh shows new profiles; failed requests are retried",
+    "explore: the layout is stable, a refresh shows new profiles, failed requests are retried",
     () =>
       inside(async (page, watch) => {
         await page.addInitScript(() => {
@@ -880,82 +878,87 @@ export async function testExplore(runner, browser, server) {
       }),
   );
 
-  await runner.test("explore: addresses lead to what they say, copied ones at all times", () =>
-    inside(async (page) => {
-      const query = `${type}{pod="a"}`;
-      const url =
-        address({ from: "now-2h", until: "now", query, v: "table", s: "-flat", list: "1" }) +
-        "&by=pod&by=service_name";
-      await open(page, url);
-      assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/);
-      assert.equal(await page.inputValue("[aria-label=Time] select, select[aria-label=Time]"), "");
-      await page.click("button:has-text('Copy link')");
-      await told(page, "Link copied");
-      const copied = new URL(await pasted(page));
-      assert.equal(
-        Number(copied.searchParams.get("until")) - Number(copied.searchParams.get("from")),
-        120 * minute,
-      );
-      for (const name of ["query", "v", "s", "list"])
-        assert.equal(copied.searchParams.get(name), new URL(url).searchParams.get(name), name);
-      assert.deepEqual(copied.searchParams.getAll("by"), ["pod", "service_name"]);
-      await page.selectOption("select[aria-label=Time]", "now-6h");
-      await page.waitForURL((at) => at.searchParams.get("from") === "now-6h");
-      await viewReady(page);
-      await page.selectOption("select[aria-label='Profile type']", {
-        label: "Memory in use · memory",
-      });
-      await page.waitForURL((at) => at.searchParams.get("query").startsWith("memory:inuse_space"));
-      await viewReady(page);
-      await soon(async () =>
-        assert.match(
-          await page.textContent(".made-facts"),
-          /^Average over time of 1 profile of 1 series/,
-        ),
-      );
-      await setInPlace(page, copied.pathname + copied.search);
-      await viewReady(page);
-      await soon(async () =>
-        assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/),
-      );
-    }),
-  );
-
   await runner.test(
-    "explore: a type with brackets and quotes in its name is asked for as every other",
+    "explore: an address restores the view, and a copied link keeps its times",
     () =>
       inside(async (page) => {
-        const odd = 'heap[old]"';
-        await sendMemory(server, begin, "a", odd);
-        await open(page, address({ query: `${type}{pod="a"}`, v: "table" }));
+        const query = `${type}{pod="a"}`;
+        const url =
+          address({ from: "now-2h", until: "now", query, v: "table", s: "-flat", list: "1" }) +
+          "&by=pod&by=service_name";
+        await open(page, url);
+        assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/);
+        assert.equal(
+          await page.inputValue("[aria-label=Time] select, select[aria-label=Time]"),
+          "",
+        );
+        await page.click("button:has-text('Copy link')");
+        await messageShown(page, "Link copied");
+        const copied = new URL(await pasted(page));
+        assert.equal(
+          Number(copied.searchParams.get("until")) - Number(copied.searchParams.get("from")),
+          120 * minute,
+        );
+        for (const name of ["query", "v", "s", "list"])
+          assert.equal(copied.searchParams.get(name), new URL(url).searchParams.get(name), name);
+        assert.deepEqual(copied.searchParams.getAll("by"), ["pod", "service_name"]);
+        await page.selectOption("select[aria-label=Time]", "now-6h");
+        await page.waitForURL((at) => at.searchParams.get("from") === "now-6h");
+        await viewReady(page);
         await page.selectOption("select[aria-label='Profile type']", {
-          label: `${odd} · memory (bytes)`,
+          label: "Memory in use · memory",
         });
         await page.waitForURL((at) =>
-          at.searchParams.get("query").startsWith('{__profile_type__="memory:heap[old]\\"'),
+          at.searchParams.get("query").startsWith("memory:inuse_space"),
         );
         await viewReady(page);
         await soon(async () =>
-          assert.deepEqual(await tableRows(page), [["4 KiB", "4 KiB", "main.main"]]),
+          assert.match(
+            await page.textContent(".made-facts"),
+            /^Average over time of 1 profile of 1 series/,
+          ),
         );
-        assert.equal(await page.inputValue("[aria-label='Labels']"), 'pod="a"');
-        await page.click("[aria-label='Labels']");
-        await page.fill("[aria-label='Labels']", 'pod="a",');
-        await page.waitForSelector(".offers li:has-text('service_name')");
-        await page.fill("[aria-label='Labels']", 'pod="b"');
-        await page.keyboard.press("Enter");
-        await page.waitForURL((at) => at.searchParams.get("query").endsWith(',pod="b"}'));
-        await page.selectOption("select[aria-label='Profile type']", {
-          label: "CPU time · process_cpu",
-        });
-        await page.waitForURL((at) => at.searchParams.get("query") === `${type}{pod="b"}`);
+        await setInPlace(page, copied.pathname + copied.search);
+        await viewReady(page);
+        await soon(async () =>
+          assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/),
+        );
       }),
+  );
+
+  await runner.test("explore: a type with brackets and quotes in its name can be queried", () =>
+    inside(async (page) => {
+      const odd = 'heap[old]"';
+      await sendMemory(server, begin, "a", odd);
+      await open(page, address({ query: `${type}{pod="a"}`, v: "table" }));
+      await page.selectOption("select[aria-label='Profile type']", {
+        label: `${odd} · memory (bytes)`,
+      });
+      await page.waitForURL((at) =>
+        at.searchParams.get("query").startsWith('{__profile_type__="memory:heap[old]\\"'),
+      );
+      await viewReady(page);
+      await soon(async () =>
+        assert.deepEqual(await tableRows(page), [["4 KiB", "4 KiB", "main.main"]]),
+      );
+      assert.equal(await page.inputValue("[aria-label='Labels']"), 'pod="a"');
+      await page.click("[aria-label='Labels']");
+      await page.fill("[aria-label='Labels']", 'pod="a",');
+      await page.waitForSelector(".offers li:has-text('service_name')");
+      await page.fill("[aria-label='Labels']", 'pod="b"');
+      await page.keyboard.press("Enter");
+      await page.waitForURL((at) => at.searchParams.get("query").endsWith(',pod="b"}'));
+      await page.selectOption("select[aria-label='Profile type']", {
+        label: "CPU time · process_cpu",
+      });
+      await page.waitForURL((at) => at.searchParams.get("query") === `${type}{pod="b"}`);
+    }),
   );
 
   await context.close();
   for (const look of ["light", "dark", "phone"]) {
     const seen = await signedIn(browser, server, look, true);
-    await runner.test(`explore, ${look}: readable, nothing sticks out`, () =>
+    await runner.test(`explore, ${look}: the page is accessible and fits the screen`, () =>
       withPage(
         browser,
         server,

@@ -10,7 +10,7 @@ import {
   dropFiles,
   focusIs,
   launch,
-  patienceMs,
+  timeoutMs,
   screenshots,
   settled,
   soon,
@@ -62,12 +62,12 @@ async function serverRows(server, bytes, filename) {
 /** Samples of a tree in the API's JSON, by brute force. */
 function samplesOfTree(tree, isDiff = false) {
   const samples = [];
-  const walk = (node, stack) => {
+  const visit = (node, stack) => {
     const values = isDiff ? [node.base_self, node.self] : [node.self];
     if (stack.length && values.some((value) => value !== 0)) samples.push({ stack, values });
-    for (const child of node.children ?? []) walk(child, [...stack, child.name]);
+    for (const child of node.children ?? []) visit(child, [...stack, child.name]);
   };
-  walk(tree.root, []);
+  visit(tree.root, []);
   return samples;
 }
 
@@ -80,7 +80,7 @@ export async function testExport(runner, browser, server) {
   const kept = samples.filter(({ stack }) => !stack.includes("runtime.mallocgc"));
   const rules = `x=${encodeURIComponent("ignore:^runtime\\.mallocgc$")}`;
 
-  await runner.test("a saved view has the numbers that are seen, after rules and zoom", () =>
+  await runner.test("a saved view has the visible numbers, after rules and zoom", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${shared.id}?${rules}&sv=2`);
       await viewReady(page);
@@ -95,7 +95,7 @@ export async function testExport(runner, browser, server) {
       assert.deepEqual(asRows(decoded.samples, 0), expected);
       assert.ok(
         !decoded.strings.includes("runtime.mallocgc"),
-        "what was filtered away is in no table",
+        "filtered names are not in the file",
       );
       assert.deepEqual(await serverRows(server, pprof.bytes, "again.pb.gz"), expected);
 
@@ -128,7 +128,7 @@ export async function testExport(runner, browser, server) {
       assert.deepEqual(
         JSON.parse((await saved(page, ".json")).bytes),
         json,
-        "what percentages are of on the page changes no file",
+        "the base of percentages does not change files",
       );
       await closeDialog(page);
 
@@ -142,7 +142,7 @@ export async function testExport(runner, browser, server) {
       assert.ok(through.length > 0 && through.length < kept.length);
       assert.deepEqual(asRows(below, 0), asRows(through, 1));
       const groupsBox = page.locator("dialog .check:has-text('other groupings') input");
-      assert.ok(await groupsBox.isDisabled(), "a part is of its grouping");
+      assert.ok(await groupsBox.isDisabled(), "a part can be saved only in its own grouping");
       await page.click("dialog .check input");
       assert.ok(await groupsBox.isChecked());
       assert.deepEqual(
@@ -152,41 +152,43 @@ export async function testExport(runner, browser, server) {
     }),
   );
 
-  await runner.test("a graph is saved as a picture, all of it", () =>
-    withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/p/${shared.id}?v=graph&sv=2`);
-      await page.waitForSelector(".graph-node");
-      await viewReady(page);
-      const boxes = await page.$$eval(".graph-label text", (all) =>
-        all.map((text) => text.textContent),
-      );
-      await openDialog(page);
-      const svg = (await saved(page, ".svg")).bytes.toString();
-      const png = (await saved(page, ".png")).bytes;
-      // a page in which text could become elements
-      const elsewhere = await page.context().newPage();
-      const drawn = await elsewhere.evaluate((text) => {
-        const svg = new DOMParser().parseFromString(text, "image/svg+xml");
-        return {
-          isBroken: svg.querySelector("parsererror") !== null,
-          texts: [...svg.querySelectorAll("text")].map((one) => one.textContent),
-          fills: new Set([...svg.querySelectorAll("rect")].map((one) => one.getAttribute("fill")))
-            .size,
-          size: ["width", "height"].map((name) => Number(svg.documentElement.getAttribute(name))),
-        };
-      }, svg);
-      assert.ok(!drawn.isBroken && drawn.fills > 2);
-      for (const text of boxes) assert.ok(drawn.texts.includes(text), text);
-      assert.ok(!/<script|<foreignObject|\bon\w+=|href|currentcolor/i.test(svg));
-      const ratio = png.readUInt32BE(16) / drawn.size[0];
-      assert.ok(
-        ratio >= 1 && Math.abs(png.readUInt32BE(20) / drawn.size[1] - ratio) < 0.01,
-        "the whole graph",
-      );
-    }),
+  await runner.test(
+    "a graph is saved as a picture, including the part that is scrolled out of view",
+    () =>
+      withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${shared.id}?v=graph&sv=2`);
+        await page.waitForSelector(".graph-node");
+        await viewReady(page);
+        const boxes = await page.$$eval(".graph-label text", (all) =>
+          all.map((text) => text.textContent),
+        );
+        await openDialog(page);
+        const svg = (await saved(page, ".svg")).bytes.toString();
+        const png = (await saved(page, ".png")).bytes;
+        // a page in which text could become elements
+        const elsewhere = await page.context().newPage();
+        const drawn = await elsewhere.evaluate((text) => {
+          const svg = new DOMParser().parseFromString(text, "image/svg+xml");
+          return {
+            isBroken: svg.querySelector("parsererror") !== null,
+            texts: [...svg.querySelectorAll("text")].map((one) => one.textContent),
+            fills: new Set([...svg.querySelectorAll("rect")].map((one) => one.getAttribute("fill")))
+              .size,
+            size: ["width", "height"].map((name) => Number(svg.documentElement.getAttribute(name))),
+          };
+        }, svg);
+        assert.ok(!drawn.isBroken && drawn.fills > 2);
+        for (const text of boxes) assert.ok(drawn.texts.includes(text), text);
+        assert.ok(!/<script|<foreignObject|\bon\w+=|href|currentcolor/i.test(svg));
+        const ratio = png.readUInt32BE(16) / drawn.size[0];
+        assert.ok(
+          ratio >= 1 && Math.abs(png.readUInt32BE(20) / drawn.size[1] - ratio) < 0.01,
+          "the picture contains the whole graph",
+        );
+      }),
   );
 
-  await runner.test("a saved picture is the one on the screen", () =>
+  await runner.test("a saved picture equals the one on the screen", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${shared.id}?q=json&sv=2`);
       await viewReady(page);
@@ -275,7 +277,7 @@ export async function testExport(runner, browser, server) {
         const { bytes, path } = await saved(page, ".html");
         assert.ok(
           !bytes.includes(shared.id) && !bytes.includes(server.url),
-          "the link is not given away",
+          "the file does not contain the link",
         );
         await closeDialog(page);
         const folder = mkdtempSync(join(tmpdir(), "perfolio-saved-"));
@@ -285,7 +287,7 @@ export async function testExport(runner, browser, server) {
             offline: true,
             viewport: { width: 1440, height: 900 },
           });
-          context.setDefaultTimeout(patienceMs);
+          context.setDefaultTimeout(timeoutMs);
           const offline = await context.newPage();
           const faults = [];
           offline.on(
@@ -446,7 +448,7 @@ export async function testExport(runner, browser, server) {
       ),
   );
 
-  await runner.test("a comparison and a preview are saved too", () =>
+  await runner.test("a comparison and a preview can be saved", () =>
     withPage(browser, server, async (page) => {
       const other = await server.share(cpuProfile(72), {
         filename: "after.pb.gz",
@@ -481,7 +483,7 @@ export async function testExport(runner, browser, server) {
     }),
   );
 
-  await runner.test("other sites are offered what they may read, and can read it", () =>
+  await runner.test("other sites are offered only for files that they can read", () =>
     withPage(
       browser,
       server,

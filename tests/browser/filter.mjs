@@ -79,7 +79,7 @@ export async function testFilter(runner, browser, server) {
   const chainOf = (page) => new URL(page.url()).searchParams.get("x") ?? "";
 
   for (const action of ["focus", "ignore", "hide", "show"])
-    await runner.test(`a rule's numbers are the server's: ${action}`, () =>
+    await runner.test(`a rule's numbers equal the server's: ${action}`, () =>
       withPage(browser, server, async (page) => {
         for (const text of ["runtime", "^main\\.", "json|Query", "store\\.go", "nothing at all"]) {
           const response = await server.call(
@@ -113,7 +113,7 @@ export async function testFilter(runner, browser, server) {
       }),
     );
 
-  await runner.test("by file and binary a rule of functions is the server's", () =>
+  await runner.test("grouped by file or binary, the server applies rules about functions", () =>
     withPage(browser, server, async (page) => {
       for (const g of ["file", "binary"])
         for (const [action, text] of [
@@ -187,7 +187,7 @@ export async function testFilter(runner, browser, server) {
     "data/pprof/profile-with-labels.pb.gz",
   );
   await runner.test(
-    "rules on a real profile have the server's numbers",
+    "the numbers of rules on a real profile equal the server's",
     async () => {
       const { id } = await server.share(readFileSync(file));
       await withPage(browser, server, async (page) => {
@@ -235,7 +235,7 @@ export async function testFilter(runner, browser, server) {
   );
 
   await runner.test(
-    "rules on files and binaries of a name that is in several have the server's numbers",
+    "rules match all files and binaries of a name, with the server's numbers",
     async () => {
       const { id } = await server.share(
         encodeNamesakes([
@@ -343,7 +343,7 @@ export async function testFilter(runner, browser, server) {
   );
 
   await runner.test(
-    "a rule for a function whose name is longer than an expression may be",
+    "a rule matches a function whose name exceeds the length of an expression",
     async () => {
       const name = "std::very::long<".padEnd(10_000, "int, ");
       const { id } = await server.share(Buffer.from(`main;${name};leaf 3\nmain;rest 1\n`));
@@ -363,7 +363,7 @@ export async function testFilter(runner, browser, server) {
     },
   );
 
-  await runner.test("chains equal plain arithmetic on the samples, in their order", () =>
+  await runner.test("chains of rules equal plain arithmetic on the samples, in their order", () =>
     withPage(browser, server, async (page) => {
       const chains = [
         ["merge:^encoding/json\\.Marshal$"],
@@ -396,7 +396,7 @@ export async function testFilter(runner, browser, server) {
   );
 
   await runner.test(
-    "a frame's menu adds a rule; chips switch, move and remove it; undo and redo",
+    "a frame's menu adds a rule, chips switch, move and remove it, and undo works",
     () =>
       withPage(browser, server, async (page) => {
         await open(page, { st: "samples", sv: 2 });
@@ -471,7 +471,7 @@ export async function testFilter(runner, browser, server) {
       }),
   );
 
-  await runner.test("percentages can be of what the rules left", () =>
+  await runner.test("percentages can refer to the profile after the rules", () =>
     withPage(browser, server, async (page) => {
       await open(page, { v: "table", st: "samples", x: "focus:json", sv: 2 });
       const left = applyRules(samples, ["focus:json"]);
@@ -487,7 +487,7 @@ export async function testFilter(runner, browser, server) {
     }),
   );
 
-  await runner.test("rules are saved under a name, in this browser", () =>
+  await runner.test("rules are saved under a name in this browser", () =>
     withPage(browser, server, async (page) => {
       await open(page, { x: "hide:^runtime~only:go", sv: 2 });
       await page.click("text=Filter · 2");
@@ -501,7 +501,7 @@ export async function testFilter(runner, browser, server) {
     }),
   );
 
-  await runner.test("menus stand in the window at every width and height", () =>
+  await runner.test("menus stay within the window at every width and height", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${shared.id}?v=table&sv=2`);
       await viewReady(page);
@@ -531,77 +531,74 @@ export async function testFilter(runner, browser, server) {
     }),
   );
 
-  await runner.test(
-    "files and pictures of a link have the page's numbers, whatever its rules",
-    () =>
-      withPage(browser, server, async (page) => {
-        const texts = [
-          "runtime",
-          "^main\\.",
-          "json|Query",
-          "^(?:net/http|database)",
-          "store\\.go",
-          "[aeiou]S",
-          "Marshal",
-        ];
-        const actions = ["focus", "ignore", "hide", "show", "merge", "recursion", "only"];
-        let seed = 5;
-        const pick = (values) =>
-          values[(seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % values.length];
-        const rule = () => {
-          const action = pick(actions);
-          return `${action}:${action === "only" ? pick(["go", "native", "kernel"]) : pick(texts)}`;
+  await runner.test("files and pictures of a link have the page's numbers for all rules", () =>
+    withPage(browser, server, async (page) => {
+      const texts = [
+        "runtime",
+        "^main\\.",
+        "json|Query",
+        "^(?:net/http|database)",
+        "store\\.go",
+        "[aeiou]S",
+        "Marshal",
+      ];
+      const actions = ["focus", "ignore", "hide", "show", "merge", "recursion", "only"];
+      let seed = 5;
+      const pick = (values) =>
+        values[(seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % values.length];
+      const rule = () => {
+        const action = pick(actions);
+        return `${action}:${action === "only" ? pick(["go", "native", "kernel"]) : pick(texts)}`;
+      };
+      await open(page, { v: "table", st: "samples", s: "-cum" });
+      for (let i = 0; i < 40; i++) {
+        const query = {
+          v: "table",
+          st: "samples",
+          s: "-cum",
+          g: pick(["function", "function", "file", "binary"]),
+          x: Array.from({ length: 1 + (i % 4) }, rule).join("~"),
+          sv: 2,
         };
-        await open(page, { v: "table", st: "samples", s: "-cum" });
-        for (let i = 0; i < 40; i++) {
-          const query = {
-            v: "table",
-            st: "samples",
-            s: "-cum",
-            g: pick(["function", "function", "file", "binary"]),
-            x: Array.from({ length: 1 + (i % 4) }, rule).join("~"),
-            sv: 2,
-          };
-          const file = await server.call(
-            "GET",
-            `/p/${shared.id}.json?${new URLSearchParams(query)}`,
-          );
-          assert.equal(file.status, 200, query.x);
-          const sums = new Map();
-          const walk = (node, above) => {
-            for (const child of node.children ?? []) {
-              const sum = sums.get(child.name) ?? { flat: 0, cum: 0 };
-              sums.set(child.name, sum);
-              sum.flat +=
-                child.value - (child.children ?? []).reduce((all, { value }) => all + value, 0);
-              if (!above.has(child.name)) sum.cum += child.value;
-              walk(child, new Set([...above, child.name]));
-            }
-          };
-          walk(file.json.root, new Set());
-          await setInPlace(page, at(query));
-          await soon(async () => {
-            if (sums.size === 0)
-              return assert.ok(await page.isVisible("text=No stack matches the rules"), query.x);
-            await viewReady(page);
-            await assertRows(page, sums);
-          });
-        }
-      }),
+        const file = await server.call("GET", `/p/${shared.id}.json?${new URLSearchParams(query)}`);
+        assert.equal(file.status, 200, query.x);
+        const sums = new Map();
+        const visit = (node, above) => {
+          for (const child of node.children ?? []) {
+            const sum = sums.get(child.name) ?? { flat: 0, cum: 0 };
+            sums.set(child.name, sum);
+            sum.flat +=
+              child.value - (child.children ?? []).reduce((all, { value }) => all + value, 0);
+            if (!above.has(child.name)) sum.cum += child.value;
+            visit(child, new Set([...above, child.name]));
+          }
+        };
+        visit(file.json.root, new Set());
+        await setInPlace(page, at(query));
+        await soon(async () => {
+          if (sums.size === 0)
+            return assert.ok(await page.isVisible("text=No stack matches the rules"), query.x);
+          await viewReady(page);
+          await assertRows(page, sums);
+        });
+      }
+    }),
   );
 
-  await runner.test("a rule that cannot be applied is told, and the profile stays", () =>
-    withPage(browser, server, async (page) => {
-      await page.goto(at({ v: "table", x: "hide:^runtime~focus:(", sv: 2 }));
-      await page.waitForSelector(".rule.wrong .rule-text >> text=(");
-      assert.ok((await page.textContent(".rules-error")).length > 5);
-      assert.ok((await tableRows(page)).length > 5);
-      await page.click(".rule.wrong [aria-label^='Remove']");
-      await page.waitForSelector(".rules output");
-      await page.goto(at({ x: "focus:nowhere at all", sv: 2 }));
-      await page.click("text=Clear the rules");
-      await viewReady(page);
-    }),
+  await runner.test(
+    "a rule that cannot be applied is reported, and the profile stays visible",
+    () =>
+      withPage(browser, server, async (page) => {
+        await page.goto(at({ v: "table", x: "hide:^runtime~focus:(", sv: 2 }));
+        await page.waitForSelector(".rule.wrong .rule-text >> text=(");
+        assert.ok((await page.textContent(".rules-error")).length > 5);
+        assert.ok((await tableRows(page)).length > 5);
+        await page.click(".rule.wrong [aria-label^='Remove']");
+        await page.waitForSelector(".rules output");
+        await page.goto(at({ x: "focus:nowhere at all", sv: 2 }));
+        await page.click("text=Clear the rules");
+        await viewReady(page);
+      }),
   );
 
   await runner.test("rules apply to both sides of a comparison", () =>
@@ -636,7 +633,7 @@ export async function testFilter(runner, browser, server) {
     }),
   );
 
-  await runner.test("the sandwich: what keeps it away is told there, and can be tried again", () =>
+  await runner.test("the sandwich reports why it cannot be shown and offers a retry", () =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(500);
       await page.route(/\/rules_worker-[^/]*\.js$/, (route) =>
@@ -655,7 +652,7 @@ export async function testFilter(runner, browser, server) {
     }),
   );
 
-  await runner.test("the sandwich: callers and callees of a function, recursion once", () =>
+  await runner.test("the sandwich shows callers and callees and counts recursion once", () =>
     withPage(browser, server, async (page) => {
       const name = "encoding/json.Marshal";
       await open(page, { v: "sandwich", st: "samples", m: name, sv: 2 });
@@ -674,12 +671,12 @@ export async function testFilter(runner, browser, server) {
         [0, "ArrowUp", "callers"],
         [1, "ArrowDown", "callees"],
       ]) {
-        const said = () => page.textContent(`#${label}-cursor`);
-        assert.ok((await said()).startsWith(`${name}, total ${count(total)} (`), await said());
+        const textOf = () => page.textContent(`#${label}-cursor`);
+        assert.ok((await textOf()).startsWith(`${name}, total ${count(total)} (`), await textOf());
         await page.locator(".sandwich-half .icicle").nth(half).focus();
         await page.keyboard.press(key);
         const [first, value] = [...sums[label]].sort((a, b) => b[1] - a[1])[0];
-        assert.ok((await said()).startsWith(`${first}, total ${count(value)} (`), await said());
+        assert.ok((await textOf()).startsWith(`${first}, total ${count(value)} (`), await textOf());
       }
       assert.deepEqual(await axeFindings(page), []);
       // The visible part of both halves is in the address, until another function is marked.
@@ -729,7 +726,7 @@ export async function testFilter(runner, browser, server) {
           assert.deepEqual(
             (await pictures()).map((one, half) => one === whole[half]),
             [true, true],
-            "all is seen again",
+            "the whole half is visible again",
           ),
         );
         assert.equal(await page.isEnabled("[aria-label='Reset zoom']"), false);
@@ -738,7 +735,7 @@ export async function testFilter(runner, browser, server) {
           assert.deepEqual(
             (await pictures()).map((one, half) => one === moved[half]),
             [true, true],
-            "a step back is what was seen",
+            "back restores the visible part",
           ),
         );
       }
@@ -749,7 +746,11 @@ export async function testFilter(runner, browser, server) {
         (old) => new URL(location.href).searchParams.get("m") !== old,
         name,
       );
-      assert.doesNotMatch(page.url(), /[?&]z[ab]=/, "the parts were that function's");
+      assert.doesNotMatch(
+        page.url(),
+        /[?&]z[ab]=/,
+        "the parts of the previous function are removed",
+      );
       await page.click(".rows .row:nth-child(3) button");
       assert.ok(escape(new URL(page.url()).searchParams.get("m")));
     }),

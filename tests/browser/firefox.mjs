@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { patienceMs, screenshots } from "./harness.mjs";
+import { timeoutMs, screenshots } from "./harness.mjs";
 import { cpuProfile, cpuSamples, matchOf, topOf } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -19,7 +19,7 @@ async function openFirefox() {
     executablePath: program,
     headless: true,
     acceptInsecureCerts: true,
-    timeout: patienceMs,
+    timeout: timeoutMs,
   });
 }
 
@@ -28,7 +28,7 @@ const viewReady = (page) =>
     () =>
       document.querySelector(".viewer:not(.waiting)[aria-busy=false] .viewer-foot") &&
       !document.querySelector(".pane .loading"),
-    { timeout: patienceMs },
+    { timeout: timeoutMs },
   );
 
 /** The number of colours on a canvas: a blank one has one. */
@@ -46,7 +46,7 @@ export async function testFirefox(runner, _browser, server) {
   const firefox = await openFirefox();
   const newPage = async () => {
     const page = await firefox.newPage();
-    page.setDefaultTimeout(patienceMs);
+    page.setDefaultTimeout(timeoutMs);
     return page;
   };
   const open = async (path) => {
@@ -67,32 +67,38 @@ export async function testFirefox(runner, _browser, server) {
   };
 
   try {
-    await runner.test("Firefox: icicle, keys, search", async () => {
-      const { page, close } = await open(`/p/${one.id}?st=samples`);
-      assert.ok((await colourCount(page)) > 5);
-      await page.focus(".icicle");
-      await page.keyboard.press("ArrowDown");
-      const begin =
-        "main.main, total " + `${topOf(samples, 0).get("main.main").cum.toLocaleString("en-US")} `;
-      await page.waitForFunction(
-        (words) => document.querySelector("#icicle-cursor").textContent.startsWith(words),
-        {},
-        begin,
-      );
-      await page.type("#search", "runtime");
-      const { functions } = matchOf(samples, 0, /runtime/i);
-      await page.waitForFunction(
-        (count) =>
-          document.querySelector("#search-result").textContent.startsWith(`${count} functions`),
-        {},
-        functions,
-      );
-      await page.waitForFunction(() => new URL(location.href).searchParams.get("q") === "runtime");
-      await page.screenshot({ path: join(screenshots, "firefox.png") });
-      await close();
-    });
     await runner.test(
-      "Firefox: the table has the server's numbers, rules run beside the page",
+      "Firefox: the icicle is painted, keys move the cursor, and the search counts",
+      async () => {
+        const { page, close } = await open(`/p/${one.id}?st=samples`);
+        assert.ok((await colourCount(page)) > 5);
+        await page.focus(".icicle");
+        await page.keyboard.press("ArrowDown");
+        const begin =
+          "main.main, total " +
+          `${topOf(samples, 0).get("main.main").cum.toLocaleString("en-US")} `;
+        await page.waitForFunction(
+          (words) => document.querySelector("#icicle-cursor").textContent.startsWith(words),
+          {},
+          begin,
+        );
+        await page.type("#search", "runtime");
+        const { functions } = matchOf(samples, 0, /runtime/i);
+        await page.waitForFunction(
+          (count) =>
+            document.querySelector("#search-result").textContent.startsWith(`${count} functions`),
+          {},
+          functions,
+        );
+        await page.waitForFunction(
+          () => new URL(location.href).searchParams.get("q") === "runtime",
+        );
+        await page.screenshot({ path: join(screenshots, "firefox.png") });
+        await close();
+      },
+    );
+    await runner.test(
+      "Firefox: the table has the server's numbers, and rules run in a worker",
       async () => {
         const { page, close } = await open(
           `/p/${one.id}?v=table&b=flame&st=samples&s=-cum&x=focus:json&sv=2`,
@@ -115,13 +121,13 @@ export async function testFirefox(runner, _browser, server) {
         await close();
       },
     );
-    await runner.test("Firefox: a comparison", async () => {
+    await runner.test("Firefox: a comparison is shown", async () => {
       const { page, close } = await open(`/d/${one.id}..${two.id}?st=samples`);
       assert.ok((await colourCount(page)) > 5);
       assert.match(await page.$eval(".foot-total", (one) => one.textContent), /→/);
       await close();
     });
-    await runner.test("Firefox: a chosen file is shown before it is sent", async () => {
+    await runner.test("Firefox: a chosen file is previewed before the upload", async () => {
       const page = await newPage();
       await page.goto(server.url);
       await page.waitForSelector("input[type=file]");

@@ -94,7 +94,7 @@ export async function testFocus(runner, browser, server) {
       "#people :is(button, input, select)",
     ],
     [
-      "removing a rule",
+      "removing a retention rule",
       settings,
       async (page) => {
         await press(page, "[aria-label='Remove: one']");
@@ -118,13 +118,13 @@ export async function testFocus(runner, browser, server) {
       "[aria-label='Change the rule for two']",
     ],
     [
-      "taking one of two files out",
+      "removing one of two files",
       landing("one.pb.gz", "two.pb.gz"),
       (page) => press(page, "[aria-label='Remove one.pb.gz']"),
       ".ready button",
     ],
     [
-      "taking the only file out",
+      "removing the only file",
       landing("one.pb.gz"),
       (page) => press(page, "[aria-label='Remove one.pb.gz']"),
       "#file",
@@ -179,7 +179,7 @@ export async function testFocus(runner, browser, server) {
       ".profile-tools button",
     ],
     [
-      "taking a rule of the view off",
+      "removing a rule of the view",
       onShare("?x=hide:runtime&sv=2"),
       async (page) => {
         await press(page, ".rules button[aria-label^='Remove'], .rules button[title^='Remove']");
@@ -213,7 +213,7 @@ export async function testFocus(runner, browser, server) {
     password: "a long enough one",
   });
   for (const [what, open, act, wanted] of steps)
-    await runner.test(`focus after ${what} is in a sensible place`, () =>
+    await runner.test(`focus: an element nearby is focused after ${what}`, () =>
       withPage(
         browser,
         server,

@@ -81,7 +81,7 @@ export async function testGraph(runner, browser, server) {
   );
 
   await runner.test(
-    "peek: the table to choose from, then from function to function by hand and key, and back",
+    "peek: a function is chosen in the table, and pointer and keys lead to others and back",
     () =>
       withPage(browser, server, async (page) => {
         await open(page, `/p/${shared.id}`, ".icicle");
@@ -130,7 +130,7 @@ export async function testGraph(runner, browser, server) {
     }),
   );
 
-  await runner.test("peek: 5,000 deep, and nothing where rules leave nothing", () =>
+  await runner.test("peek: works at depth 5,000 and is empty if no stack matches the rules", () =>
     withPage(browser, server, async (page) => {
       const deep = await server.share(deepText(5000), { title: "deep" });
       await open(page, `/p/${deep.id}?v=peek&m=level_2500&sv=2`, ".peek-sums");
@@ -250,10 +250,10 @@ export async function testGraph(runner, browser, server) {
         await page.mouse.wheel(0, 80);
         const scaleOf = (text) => /scale\((.*)\)/.exec(text)[1];
         assert.notEqual(await transform(), near);
-        assert.equal(scaleOf(await transform()), scaleOf(near), "the plain wheel zooms nothing");
+        assert.equal(scaleOf(await transform()), scaleOf(near), "a plain wheel does not zoom");
         const rested = await transform();
         await pressAndLeave(page, ".graph-view svg");
-        assert.equal(await transform(), rested, "a pointer that presses nothing moves nothing");
+        assert.equal(await transform(), rested, "a pointer without a button moves nothing");
         await page.click("[aria-label='Show everything (0)']");
         assert.equal(await transform(), whole);
         await searchFor(page, "json");
@@ -279,7 +279,7 @@ export async function testGraph(runner, browser, server) {
   );
 
   await runner.test(
-    "call graph: n and N go from match to match, and a function marked elsewhere is revealed",
+    "call graph: n and N go to the next match, and a marked function is scrolled into view",
     () =>
       withPage(browser, server, async (page) => {
         const deep = await server.share(deepText(50), { title: "a long way" });
@@ -312,28 +312,30 @@ export async function testGraph(runner, browser, server) {
       }),
   );
 
-  await runner.test("call graph: what is left out is said, and calls over it are dashed", () =>
-    withPage(browser, server, async (page) => {
-      const deep = await server.share(deepText(5000), {
-        title: "deep calls",
-      });
-      await open(page, `/p/${deep.id}?v=graph&sv=2`, ".graph-node");
-      assert.equal(
-        await page.textContent(".graph-note"),
-        "60 of 5,000 functions, 100% of the total shown; 59 of 59 calls",
-      );
-      assert.equal(await page.locator(".graph-edge path[stroke-dasharray]").count(), 1);
-      await page.selectOption("[aria-label='Functions shown']", "20");
-      await page.waitForFunction(() => document.querySelectorAll(".graph-node").length === 20);
-      assert.equal(new URL(page.url()).searchParams.get("gn"), "20");
-      await page.goto(`${server.url}/p/${deep.id}?v=graph&x=focus:nothing&sv=2`);
-      await page.waitForSelector("text=No stack matches the rules");
-    }),
+  await runner.test(
+    "call graph: a note counts the functions left out, and calls across them are dashed",
+    () =>
+      withPage(browser, server, async (page) => {
+        const deep = await server.share(deepText(5000), {
+          title: "deep calls",
+        });
+        await open(page, `/p/${deep.id}?v=graph&sv=2`, ".graph-node");
+        assert.equal(
+          await page.textContent(".graph-note"),
+          "60 of 5,000 functions, 100% of the total shown; 59 of 59 calls",
+        );
+        assert.equal(await page.locator(".graph-edge path[stroke-dasharray]").count(), 1);
+        await page.selectOption("[aria-label='Functions shown']", "20");
+        await page.waitForFunction(() => document.querySelectorAll(".graph-node").length === 20);
+        assert.equal(new URL(page.url()).searchParams.get("gn"), "20");
+        await page.goto(`${server.url}/p/${deep.id}?v=graph&x=focus:nothing&sv=2`);
+        await page.waitForSelector("text=No stack matches the rules");
+      }),
   );
 
   for (const look of ["light", "phone"])
     await runner.test(
-      `call graph: opens readable at the largest function; no line crosses its value: ${look}`,
+      `call graph: opens at the largest function; no line crosses its value: ${look}`,
       () =>
         withPage(
           browser,
@@ -387,7 +389,7 @@ export async function testGraph(runner, browser, server) {
               };
             });
             assert.ok(smallest >= 11, `text of ${smallest} pixels`);
-            assert.ok(isSeen, "the largest function");
+            assert.ok(isSeen, "the largest function is visible");
             assert.ok(values > 5);
             assert.ok(
               heads.length > 5 && heads.every((length) => length >= 5.5),
@@ -400,7 +402,7 @@ export async function testGraph(runner, browser, server) {
     );
 
   await runner.test(
-    "call graph: few functions are drawn where the others hold next to nothing, and that is said",
+    "call graph: functions with very small values are not drawn, and a note states the limit",
     async () => {
       const lines = Array.from({ length: 200 }, (_, i) => `main;work;small_${i} 1`);
       const { id } = await server.share(Buffer.from(`main;work 100000\n${lines.join("\n")}\n`), {
@@ -417,7 +419,7 @@ export async function testGraph(runner, browser, server) {
     },
   );
 
-  await runner.test("call graph: a comparison tells both sides", () =>
+  await runner.test("call graph: a comparison shows the values of both sides", () =>
     withPage(browser, server, async (page) => {
       await open(page, `/d/${shared.id}..${second.id}?v=graph&st=samples&sv=2`, ".graph-node");
       await page.click(".graph-list summary");

@@ -16,11 +16,11 @@ export const screenshots = join(root, "build/screenshots");
 mkdirSync(screenshots, { recursive: true });
 
 /** The deadline for everything that must happen; a busy machine may be slow. */
-export const patienceMs = 180_000;
+export const timeoutMs = 180_000;
 
 /** Repeats check until it passes. */
 export async function soon(check) {
-  const deadline = Date.now() + patienceMs;
+  const deadline = Date.now() + timeoutMs;
   for (;;)
     try {
       return await check();
@@ -56,7 +56,7 @@ export function launch() {
   return chromium.launch({
     executablePath: chromiumPath(),
     args,
-    timeout: patienceMs,
+    timeout: timeoutMs,
   });
 }
 
@@ -245,7 +245,7 @@ async function openPage(browser, look, bypassCSP, context) {
         permissions: ["clipboard-read", "clipboard-write"],
       });
   const page = await (context ?? own).newPage();
-  page.setDefaultTimeout(patienceMs);
+  page.setDefaultTimeout(timeoutMs);
   settleAfterActions(page);
   await page.addInitScript(() => {
     addEventListener("securitypolicyviolation", (event) =>
@@ -465,7 +465,7 @@ export async function searchFor(page, text) {
 }
 
 /** Waits until the page has shown this short message. */
-export const told = (page, text) =>
+export const messageShown = (page, text) =>
   page.waitForFunction((wanted) => {
     const at = globalThis.messagesTold.findIndex((message) => message.includes(wanted));
     return at >= 0 && globalThis.messagesTold.splice(0, at + 1).length > 0;

@@ -1,6 +1,6 @@
 /*
- * Label names and values come from whoever sends profiles. Whatever they contain, the pages of
- * continuous profiles show them as text: no markup becomes an element, no script runs, no other
+ * Label names and values come from any client that sends profiles. Whatever they contain, the pages
+ * of continuous profiles show them as text: no markup becomes an element, no script runs, no other
  * site is contacted, no character changes the direction of others, and each stays the same value in
  * menus, addresses and queries.
  */
@@ -150,7 +150,7 @@ export async function testHostile(runner, browser, server) {
   const totalOf = async (page) => Number(/^[\d.,]+/.exec(await page.textContent(".foot-total"))[0]);
 
   await runner.test(
-    "hostile labels: lines, legend, tooltips, every value and the list of profiles are text",
+    "hostile labels: the graph, all tables and the list of profiles show them as text",
     () =>
       inside(async (page) => {
         await open(page, address({ by: ["pod"], list: "1" }));
@@ -221,7 +221,7 @@ export async function testHostile(runner, browser, server) {
   );
 
   await runner.test(
-    "hostile labels: completions are text, and what they put into the query finds that value",
+    "hostile labels: completions are text, and an accepted one selects its value",
     () =>
       inside(async (page) => {
         for (const [kind, typed] of [
@@ -252,7 +252,7 @@ export async function testHostile(runner, browser, server) {
   );
 
   await runner.test(
-    "hostile labels: names that mean something to a program are names in menus, and group",
+    "hostile labels: names of program properties are plain names in menus and groupings",
     () =>
       inside(async (page) => {
         await open(page, address());
@@ -278,28 +278,26 @@ export async function testHostile(runner, browser, server) {
       }),
   );
 
-  await runner.test(
-    "hostile labels: those of samples are text in their view, filter and divide",
-    () =>
-      inside(async (page) => {
-        await open(page, address({ v: "labels" }));
-        await page.waitForSelector(".label-row");
-        await look(page, "samples");
-        const rows = await page.$$eval(".label-row .label-name", (all) =>
-          all.map((one) => one.textContent),
-        );
-        assert.ok(rows.includes(markup), `${rows}`);
-        await page.locator(".label-row .label-value").filter({ hasText: "<img" }).first().click();
-        await page.waitForURL(/[?&]lb=/);
-        await viewReady(page);
-        await look(page, "filtered");
-        await open(page, address({ g: `label:${sampleLabels[0][0]}` }));
-        assert.ok((await page.textContent(".rows")).includes("<img"));
-        await look(page, "divided");
-      }),
+  await runner.test("hostile labels: sample labels are shown as text, filter and group", () =>
+    inside(async (page) => {
+      await open(page, address({ v: "labels" }));
+      await page.waitForSelector(".label-row");
+      await look(page, "samples");
+      const rows = await page.$$eval(".label-row .label-name", (all) =>
+        all.map((one) => one.textContent),
+      );
+      assert.ok(rows.includes(markup), `${rows}`);
+      await page.locator(".label-row .label-value").filter({ hasText: "<img" }).first().click();
+      await page.waitForURL(/[?&]lb=/);
+      await viewReady(page);
+      await look(page, "filtered");
+      await open(page, address({ g: `label:${sampleLabels[0][0]}` }));
+      assert.ok((await page.textContent(".rows")).includes("<img"));
+      await look(page, "divided");
+    }),
   );
 
-  await runner.test("hostile labels: a share of them is titled and served as text", () =>
+  await runner.test("hostile labels: the title and the page of a share show them as text", () =>
     inside(async (page) => {
       await open(page, address({ by: ["pod"], only: `pod=${values.breaksOut}` }));
       await page.click("button:has-text('Share')");
@@ -322,7 +320,7 @@ export async function testHostile(runner, browser, server) {
   );
 
   await runner.test(
-    "hostile labels: on a phone nothing is wider than the screen, and sources are text",
+    "hostile labels: a phone shows sources as text, without horizontal overflow",
     () =>
       inside(async (page) => {
         await open(page, address({ by: ["pod", "service_name"], list: "1" }));

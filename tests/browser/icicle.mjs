@@ -78,7 +78,7 @@ export async function testIcicle(runner, browser, server) {
     return page.locator(".icicle").boundingBox();
   };
 
-  await runner.test("the flame is the icicle upside down", () =>
+  await runner.test("the flame graph is the icicle upside down", () =>
     withPage(browser, server, async (page) => {
       const up = await open(page);
       const places = [
@@ -117,7 +117,7 @@ export async function testIcicle(runner, browser, server) {
   );
 
   await runner.test(
-    "a deep flame begins at its root and keeps its place when the window changes",
+    "a deep flame graph opens at its root and keeps its position when the window is resized",
     async () => {
       const { id } = await server.share(deepText(300));
       await withPage(browser, server, async (page) => {
@@ -150,48 +150,50 @@ export async function testIcicle(runner, browser, server) {
     },
   );
 
-  await runner.test("the wheel with Ctrl zooms around the pointer, and the link keeps it", () =>
-    withPage(browser, server, async (page) => {
-      const box = await open(page);
-      const [x, y] = [box.x + 700, box.y + 2 * rowPx + 8];
-      const under = await nameAt(page, x, y);
-      for (let i = 0; i < 4; i++) await ctrlWheel(page, -120);
-      await atRest(page);
-      const [from, to] = seenPart(page);
-      assert.ok(Math.abs(to - from - Math.exp(-4 * 60 * 0.006)) < 0.001, `${from} to ${to}`);
-      const share = 700 / box.width;
-      assert.ok(
-        Math.abs(from + share * (to - from) - share) < 0.001,
-        "what is under the pointer stays there",
-      );
-      assert.equal(await nameAt(page, x, y), under);
-      const link = page.url();
-      const names = await namesSeen(page);
-      await page.reload();
-      await viewReady(page);
-      assert.equal(page.url(), link);
-      assert.deepEqual(await namesSeen(page), names);
+  await runner.test(
+    "the wheel with Ctrl zooms around the pointer, and the link contains the position",
+    () =>
+      withPage(browser, server, async (page) => {
+        const box = await open(page);
+        const [x, y] = [box.x + 700, box.y + 2 * rowPx + 8];
+        const under = await nameAt(page, x, y);
+        for (let i = 0; i < 4; i++) await ctrlWheel(page, -120);
+        await atRest(page);
+        const [from, to] = seenPart(page);
+        assert.ok(Math.abs(to - from - Math.exp(-4 * 60 * 0.006)) < 0.001, `${from} to ${to}`);
+        const share = 700 / box.width;
+        assert.ok(
+          Math.abs(from + share * (to - from) - share) < 0.001,
+          "the value under the pointer keeps its position",
+        );
+        assert.equal(await nameAt(page, x, y), under);
+        const link = page.url();
+        const names = await namesSeen(page);
+        await page.reload();
+        await viewReady(page);
+        assert.equal(page.url(), link);
+        assert.deepEqual(await namesSeen(page), names);
 
-      // Zooming to a frame resets the part; back and forward restore both.
-      await page.mouse.click(x, y);
-      await page.waitForURL((url) => !url.searchParams.has("w") && url.searchParams.has("z"));
-      const zoomed = page.url();
-      await page.goBack();
-      await atRest(page);
-      assert.equal(page.url(), link);
-      assert.deepEqual(await namesSeen(page), names);
-      await page.goForward();
-      await page.waitForURL(zoomed);
+        // Zooming to a frame resets the part; back and forward restore both.
+        await page.mouse.click(x, y);
+        await page.waitForURL((url) => !url.searchParams.has("w") && url.searchParams.has("z"));
+        const zoomed = page.url();
+        await page.goBack();
+        await atRest(page);
+        assert.equal(page.url(), link);
+        assert.deepEqual(await namesSeen(page), names);
+        await page.goForward();
+        await page.waitForURL(zoomed);
 
-      // Zoomed out is the default, which needs no parameter in the link.
-      await page.mouse.move(x, y);
-      for (let i = 0; i < 12; i++) await ctrlWheel(page, 300);
-      await atRest(page);
-      assert.equal(page.url(), at());
-    }),
+        // Zoomed out is the default, which needs no parameter in the link.
+        await page.mouse.move(x, y);
+        for (let i = 0; i < 12; i++) await ctrlWheel(page, 300);
+        await atRest(page);
+        assert.equal(page.url(), at());
+      }),
   );
 
-  await runner.test("a drag moves the picture, a press zooms", () =>
+  await runner.test("a drag moves the picture, and a click zooms", () =>
     withPage(browser, server, async (page) => {
       const box = await open(page, "?w=0.25-0.5&sv=2");
       await page.mouse.move(box.x + 900, box.y + 60);
@@ -208,7 +210,7 @@ export async function testIcicle(runner, browser, server) {
       assert.equal(parameters(page).get("z"), null);
       await pressAndLeave(page, ".icicle");
       await atRest(page);
-      assert.deepEqual(seenPart(page), [from, to], "a pointer that presses nothing moves nothing");
+      assert.deepEqual(seenPart(page), [from, to], "a pointer without a button moves nothing");
       await page.mouse.move(box.x + 400, box.y + 60);
       await page.keyboard.down("Shift");
       await page.mouse.wheel(0, -5000);
@@ -217,7 +219,7 @@ export async function testIcicle(runner, browser, server) {
       assert.deepEqual(
         seenPart(page),
         [0, 0.25],
-        "the wheel with Shift moves it, no further than the edge",
+        "the wheel with Shift moves the picture up to the edge",
       );
       await page.mouse.click(box.x + 100, box.y + rowPx + 8);
       await page.waitForURL(/[?&]z=/);
@@ -226,7 +228,7 @@ export async function testIcicle(runner, browser, server) {
   );
 
   await runner.test(
-    "nothing is told of while the wheel moves the picture; at rest, what is under the pointer then",
+    "no tooltip is shown while the wheel moves the picture, then that of the new frame",
     () =>
       withPage(browser, server, async (page) => {
         const box = await open(page, "?w=0.25-0.5&sv=2");
@@ -238,7 +240,7 @@ export async function testIcicle(runner, browser, server) {
           );
         const isOverlayOut = () =>
           page.$eval(".icicle canvas:last-child", (canvas) => canvas.hidden);
-        assert.ok(await isOverlayOut(), "nothing is on it yet");
+        assert.ok(await isOverlayOut(), "the overlay is blank at first");
         const before = await nameAt(page, box.x + 300, box.y + 2 * rowPx + 8);
         assert.notEqual(before, "");
         await soon(async () => assert.ok(!(await isOverlayOut())));
@@ -270,52 +272,54 @@ export async function testIcicle(runner, browser, server) {
       }),
   );
 
-  await runner.test("keys zoom and move; beyond the frame zoomed to its caller is named", () =>
-    withPage(browser, server, async (page) => {
-      await open(page);
-      const width = () => seenPart(page)[1] - seenPart(page)[0];
-      await page.keyboard.press("w");
-      await atRest(page);
-      assert.ok(Math.abs(width() - 1 / 1.6) < 0.001);
-      await page.keyboard.press("+");
-      await page.keyboard.press("d");
-      await atRest(page);
-      const [from] = seenPart(page);
-      assert.ok(Math.abs(width() - 1 / 1.6 ** 2) < 0.001);
-      await page.keyboard.press("a");
-      await atRest(page);
-      assert.ok(seenPart(page)[0] < from);
-      await page.keyboard.press("Backspace");
-      await atRest(page);
-      assert.equal(page.url(), at());
+  await runner.test(
+    "keys zoom and move; beyond the zoomed frame, the link refers to its caller",
+    () =>
+      withPage(browser, server, async (page) => {
+        await open(page);
+        const width = () => seenPart(page)[1] - seenPart(page)[0];
+        await page.keyboard.press("w");
+        await atRest(page);
+        assert.ok(Math.abs(width() - 1 / 1.6) < 0.001);
+        await page.keyboard.press("+");
+        await page.keyboard.press("d");
+        await atRest(page);
+        const [from] = seenPart(page);
+        assert.ok(Math.abs(width() - 1 / 1.6 ** 2) < 0.001);
+        await page.keyboard.press("a");
+        await atRest(page);
+        assert.ok(seenPart(page)[0] < from);
+        await page.keyboard.press("Backspace");
+        await atRest(page);
+        assert.equal(page.url(), at());
 
-      await page.focus(".icicle");
-      for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"])
-        await page.keyboard.press(key);
-      await atRest(page);
-      const zoomed = parameters(page).get("z");
-      const name = await spoken(page);
-      await page.keyboard.press("w");
-      await atRest(page);
-      assert.equal(parameters(page).get("z"), zoomed);
-      assert.ok(parameters(page).has("w"));
-      for (const key of ["-", "s"]) await page.keyboard.press(key);
-      await atRest(page);
-      assert.ok(parameters(page).has("w"));
-      assert.notEqual(parameters(page).get("z"), zoomed);
-      assert.equal(await spoken(page), name, "the cursor stays on its frame");
-      await page.keyboard.press("0");
-      assert.equal(page.url(), at());
-      // In a text field, letters are typed.
-      await searchFor(page, "");
-      await page.focus("#search");
-      await page.keyboard.type("was");
-      await atRest(page);
-      assert.equal(page.url(), at("?q=was&sv=2"));
-    }),
+        await page.focus(".icicle");
+        for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"])
+          await page.keyboard.press(key);
+        await atRest(page);
+        const zoomed = parameters(page).get("z");
+        const name = await spoken(page);
+        await page.keyboard.press("w");
+        await atRest(page);
+        assert.equal(parameters(page).get("z"), zoomed);
+        assert.ok(parameters(page).has("w"));
+        for (const key of ["-", "s"]) await page.keyboard.press(key);
+        await atRest(page);
+        assert.ok(parameters(page).has("w"));
+        assert.notEqual(parameters(page).get("z"), zoomed);
+        assert.equal(await spoken(page), name, "the cursor stays on its frame");
+        await page.keyboard.press("0");
+        assert.equal(page.url(), at());
+        // In a text field, letters are typed.
+        await searchFor(page, "");
+        await page.focus("#search");
+        await page.keyboard.type("was");
+        await atRest(page);
+        assert.equal(page.url(), at("?q=was&sv=2"));
+      }),
   );
 
-  await runner.test("the cursor is brought into the part that is seen", () =>
+  await runner.test("the view moves to the keyboard cursor", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?w=0.9-0.95&sv=2");
       await page.focus(".icicle");
@@ -325,7 +329,7 @@ export async function testIcicle(runner, browser, server) {
     }),
   );
 
-  await runner.test("one finger moves the picture, two zoom it", () =>
+  await runner.test("one finger moves the picture, and two fingers zoom it", () =>
     withPage(
       browser,
       server,
@@ -349,7 +353,7 @@ export async function testIcicle(runner, browser, server) {
         const before = to - from;
         [from, to] = seenPart(page);
         assert.ok(Math.abs((to - from) / before - 0.5) < 0.08, `${before} became ${to - from}`);
-        assert.equal(parameters(page).get("z"), null, "no press was meant");
+        assert.equal(parameters(page).get("z"), null, "the gesture is not a click");
         await page.touchscreen.tap(box.x + 200, box.y + rowPx + 8);
         await page.waitForURL(/[?&]z=/);
       },
@@ -396,7 +400,7 @@ export async function testIcicle(runner, browser, server) {
           assert.equal(
             parameters(page).get("z"),
             null,
-            "what goes up where the menu is presses nothing",
+            "releasing over the menu activates nothing",
           );
           await page.tap(".frame-menu button >> nth=0");
           await page.waitForSelector(".frame-menu", { state: "detached" });
@@ -444,7 +448,7 @@ export async function testIcicle(runner, browser, server) {
   );
 
   await runner.test(
-    "many moves in one frame of the screen are painted once; less motion is obeyed",
+    "several moves per frame are painted once, and reduced motion is respected",
     async () => {
       const context = await browser.newContext({
         viewport: { width: 1200, height: 800 },
@@ -465,7 +469,7 @@ export async function testIcicle(runner, browser, server) {
             viewer.classList.remove("waiting");
             return wasHidden && isSeen();
           });
-          assert.ok(wasSeenAtOnce, "what is shown can have the focus");
+          assert.ok(wasSeenAtOnce, "a visible element can be focused");
           const paints = await page.evaluate(async () => {
             const scroller = document.querySelector(".icicle");
             const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
@@ -502,7 +506,7 @@ export async function testIcicle(runner, browser, server) {
           const after = await picture();
           assert.notEqual(after, before);
           await atRest(page);
-          assert.equal(await picture(), after, "it is there at once");
+          assert.equal(await picture(), after, "the picture is painted at once");
         },
         { context },
       );
@@ -510,65 +514,69 @@ export async function testIcicle(runner, browser, server) {
     },
   );
 
-  await runner.test("rows made as pixels are what a canvas draws of the same boxes", async () => {
-    const made = await build({
-      entryPoints: [join(root, "web/src/views/icicle/bands.ts")],
-      bundle: true,
-      format: "iife",
-      globalName: "bands",
-      write: false,
-    });
-    const page = await browser.newPage();
-    await page.evaluate(`${made.outputFiles[0].text}; globalThis.bands = bands`);
-    // With a ratio of 1.25, rows start between pixels: at their border, a canvas blends each with
-    // the background, and bands only once.
-    for (const [ratio, most] of [
-      [1, 4],
-      [2, 4],
-      [1.25, 20],
-    ]) {
-      const worst = await page.evaluate((pixelRatio) => {
-        const contexts = [1, 2].map(() => {
-          const canvas = document.createElement("canvas");
-          [canvas.width, canvas.height] = [
-            Math.round(700 * pixelRatio),
-            Math.round(300 * pixelRatio),
-          ];
-          return canvas.getContext("2d", {
-            alpha: false,
-            willReadFrequently: true,
+  await runner.test(
+    "rows computed as pixels equal what a canvas draws for the same boxes",
+    async () => {
+      const made = await build({
+        entryPoints: [join(root, "web/src/views/icicle/bands.ts")],
+        bundle: true,
+        format: "iife",
+        globalName: "bands",
+        write: false,
+      });
+      const page = await browser.newPage();
+      await page.evaluate(`${made.outputFiles[0].text}; globalThis.bands = bands`);
+      // With a ratio of 1.25, rows start between pixels: at their border, a canvas blends each with
+      // the background, and bands only once.
+      for (const [ratio, most] of [
+        [1, 4],
+        [2, 4],
+        [1.25, 20],
+      ]) {
+        const worst = await page.evaluate((pixelRatio) => {
+          const contexts = [1, 2].map(() => {
+            const canvas = document.createElement("canvas");
+            [canvas.width, canvas.height] = [
+              Math.round(700 * pixelRatio),
+              Math.round(300 * pixelRatio),
+            ];
+            return canvas.getContext("2d", {
+              alpha: false,
+              willReadFrequently: true,
+            });
           });
-        });
-        const [drawn, put] = contexts;
-        let state = 99;
-        const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
-        const colours = ["#faf8f4", "#1f1a14", "#ff9c57", "#4488cc", "#e4dfd6"];
-        drawn.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
-        const grounds = [new globalThis.bands.Shapes(drawn), new globalThis.bands.Bands(put)];
-        for (const ground of grounds) ground.begin(700, 300, pixelRatio, colours[0]);
-        for (let top = -7; top < 300; top += 22) {
-          for (const ground of grounds) ground.beginRow(top, 21, colours);
-          for (let x = 0; x < 700;) {
-            const right = Math.min(700, x + (random() < 0.7 ? 4 : 60) * random());
-            const fill = 1 + Math.floor(random() * 4);
-            for (const ground of grounds) ground.box(x, right, fill);
-            x = right + (random() < 0.5 ? 0 : random() * 3);
+          const [drawn, put] = contexts;
+          let state = 99;
+          const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
+          const colours = ["#faf8f4", "#1f1a14", "#ff9c57", "#4488cc", "#e4dfd6"];
+          drawn.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+          const grounds = [new globalThis.bands.Shapes(drawn), new globalThis.bands.Bands(put)];
+          for (const ground of grounds) ground.begin(700, 300, pixelRatio, colours[0]);
+          for (let top = -7; top < 300; top += 22) {
+            for (const ground of grounds) ground.beginRow(top, 21, colours);
+            for (let x = 0; x < 700;) {
+              const right = Math.min(700, x + (random() < 0.7 ? 4 : 60) * random());
+              const fill = 1 + Math.floor(random() * 4);
+              for (const ground of grounds) ground.box(x, right, fill);
+              x = right + (random() < 0.5 ? 0 : random() * 3);
+            }
+            for (const ground of grounds) ground.endRow();
           }
-          for (const ground of grounds) ground.endRow();
-        }
-        for (const ground of grounds) ground.put();
-        const [a, b] = contexts.map(
-          (context) => context.getImageData(0, 0, context.canvas.width, context.canvas.height).data,
-        );
-        return a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
-      }, ratio);
-      assert.ok(worst <= most, `${worst} of 255 levels apart at a ratio of ${ratio}`);
-    }
-    await page.close();
-  });
+          for (const ground of grounds) ground.put();
+          const [a, b] = contexts.map(
+            (context) =>
+              context.getImageData(0, 0, context.canvas.width, context.canvas.height).data,
+          );
+          return a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
+        }, ratio);
+        assert.ok(worst <= most, `${worst} of 255 levels apart at a ratio of ${ratio}`);
+      }
+      await page.close();
+    },
+  );
 
   await runner.test(
-    "the minimap shows the whole tree, what is seen of it, and where a search matches",
+    "the minimap shows the whole tree, the visible part, and the search matches",
     () =>
       withPage(browser, server, async (page) => {
         const box = await open(page);
@@ -606,11 +614,11 @@ export async function testIcicle(runner, browser, server) {
         await page.mouse.click(across(0.9), strip.y + 12);
         await atRest(page);
         near(seenPart(page), 0.8, 1);
-        assert.equal(await picture(), whole, "the tree in it stands still");
+        assert.equal(await picture(), whole, "the tree in the minimap does not move");
         assert.equal(parameters(page).get("z"), null);
 
         const at800 = await page.locator(".icicle").boundingBox();
-        assert.deepEqual(at800, box, "nothing made room for the rectangle");
+        assert.deepEqual(at800, box, "the layout does not change for the rectangle");
         await searchFor(page, "json");
         await painted(page);
         const colours = await page.evaluate(() => {
@@ -634,7 +642,7 @@ export async function testIcicle(runner, browser, server) {
       }),
   );
 
-  await runner.test("the minimap of a deep tree scrolls it, either way up", async () => {
+  await runner.test("the minimap scrolls a deep tree in both orientations", async () => {
     const { id } = await server.share(deepText(2000));
     for (const view of ["icicle", "flame"])
       await withPage(browser, server, async (page) => {
@@ -660,7 +668,7 @@ export async function testIcicle(runner, browser, server) {
       withPage(browser, server, async (page) => {
         await open(page);
         /** The legend reads every name, so it appears shortly after the picture. */
-        const legendSays = (words) =>
+        const legendShows = (words) =>
           page.waitForFunction(
             ([source, flags]) =>
               new RegExp(source, flags).test(
@@ -673,7 +681,7 @@ export async function testIcicle(runner, browser, server) {
         const picture = () =>
           page.evaluate(() => document.querySelector(".icicle canvas").toDataURL());
         const pictures = new Set([await picture()]);
-        await legendSays(/^runtime \d/m);
+        await legendShows(/^runtime \d/m);
         const expected = {
           binary: /^\(no binary\) 100%$/m,
           runtime: /^Go \d/m,
@@ -682,7 +690,7 @@ export async function testIcicle(runner, browser, server) {
         for (const [mode, words] of Object.entries(expected)) {
           await page.selectOption("[aria-label=Colours]", mode);
           assert.equal(parameters(page).get("c"), mode);
-          await legendSays(words);
+          await legendShows(words);
           await painted(page);
           pictures.add(await picture());
         }
@@ -690,7 +698,7 @@ export async function testIcicle(runner, browser, server) {
         await page.reload();
         await viewReady(page);
         assert.equal(await page.inputValue("[aria-label=Colours]"), "value");
-        await legendSays(expected.value);
+        await legendShows(expected.value);
         await page.keyboard.press("k");
         assert.equal(page.url(), at());
         for (const mode of Object.keys(expected)) {
@@ -701,7 +709,7 @@ export async function testIcicle(runner, browser, server) {
   );
 
   await runner.test(
-    "pictures of the server have the page's colours, by package, binary and value",
+    "the server's pictures have the page's colours, by package, binary and value",
     async () => {
       // More packages than hues: the heaviest have their own, the others what is left.
       const packages = [

@@ -3,7 +3,16 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { looks, pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
+import {
+  looks,
+  pasted,
+  soon,
+  spoken,
+  tableRows,
+  messageShown,
+  viewReady,
+  withPage,
+} from "./harness.mjs";
 import { cpuProfile, cpuSamples, encodePprof, matchOf, totalOf } from "./profiles.mjs";
 
 /**
@@ -32,7 +41,7 @@ async function assertFocusIsSeen(page) {
   );
 }
 
-/** Stands in for the file dialog of the system, which no test can use. */
+/** Replaces the file dialog of the system, which tests cannot use. */
 async function chooseByKey(page, selector, file) {
   page.on("filechooser", () => undefined); // keeps dialogs from opening
   await tabTo(page, selector);
@@ -44,7 +53,7 @@ async function chooseByKey(page, selector, file) {
 }
 
 export async function testKeyboard(runner, browser, server) {
-  await runner.test("all by keyboard: upload, read, compare, share", async () => {
+  await runner.test("a profile is uploaded, read, compared and shared with keys only", async () => {
     const folder = mkdtempSync(join(tmpdir(), "perfolio-keyboard-"));
     const context = await browser.newContext({
       ...looks.light,
@@ -98,7 +107,7 @@ export async function testKeyboard(runner, browser, server) {
           await tabTo(page, ".rows");
           await page.keyboard.press("ArrowDown");
           const [[, , first]] = await tableRows(page);
-          assert.match(first, /json/i, "rows that the search finds");
+          assert.match(first, /json/i, "rows that match the search");
           await page.keyboard.press("Enter");
           await page.waitForURL((url) => url.searchParams.get("m") === first);
 
@@ -120,7 +129,7 @@ export async function testKeyboard(runner, browser, server) {
             `${before} → ${after}`,
           );
           await page.keyboard.press("y");
-          await told(page, "Link copied");
+          await messageShown(page, "Link copied");
           assert.equal(await pasted(page), page.url());
         },
         { context },
@@ -132,7 +141,7 @@ export async function testKeyboard(runner, browser, server) {
   });
 
   await runner.test(
-    "the rows of a table are one tab stop; arrows, Page Up and Down, Home and End move",
+    "the rows of a table are one tab stop, and arrow and page keys move between rows",
     async () => {
       const stacks = Array.from({ length: 2000 }, (_, i) => ({
         stack: ["main", `work ${String(i).padStart(4, "0")}`],

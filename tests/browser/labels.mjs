@@ -99,7 +99,7 @@ export async function testLabels(runner, browser, server) {
     page.click(`.label-row:has(.label-name:text-is("${name}")) .label-value`, options);
   const footTotal = async (page) => (await page.textContent(".foot-total")).split(" of ")[0];
 
-  await runner.test("labels are the server's, and those of plain arithmetic", () =>
+  await runner.test("label counts equal the server's and plain arithmetic on the samples", () =>
     withPage(browser, server, async (page) => {
       for (const [type, name] of ["samples", "cpu"].entries()) {
         await page.goto(at({ st: name }));
@@ -114,7 +114,7 @@ export async function testLabels(runner, browser, server) {
   );
 
   await runner.test(
-    "a value that is pressed filters every view, and can be turned, undone and taken away",
+    "a pressed value filters every view, and the rule can be inverted, undone and removed",
     () =>
       withPage(browser, server, async (page) => {
         const top = async (...rules) =>
@@ -141,7 +141,7 @@ export async function testLabels(runner, browser, server) {
         assert.deepEqual(
           shown.thread,
           countOf(samples, 0).thread,
-          "other values can still be chosen",
+          "other values can still be selected",
         );
         const leaf = (await top("thread=io")).functions[0];
         assert.match(
@@ -183,7 +183,7 @@ export async function testLabels(runner, browser, server) {
   );
 
   await runner.test(
-    "labels by keyboard: opened, searched, chosen; columns of numbers are ranges",
+    "labels are opened, searched and selected by keys, also ranges of numbers",
     () =>
       withPage(browser, server, async (page) => {
         await page.goto(at({ v: "icicle", st: "samples" }));
@@ -222,7 +222,7 @@ export async function testLabels(runner, browser, server) {
   );
 
   await runner.test(
-    "the tree is grouped by a label; rules that choose samples hold for labels",
+    "the tree is grouped by a label, and focus and ignore apply to label counts",
     () =>
       withPage(browser, server, async (page) => {
         await page.goto(at({ st: "samples" }));
@@ -262,7 +262,7 @@ export async function testLabels(runner, browser, server) {
       }),
   );
 
-  await runner.test("a comparison has both sides of each label", async () => {
+  await runner.test("a comparison shows both sides of each label", async () => {
     const other = await server.share(labelledProfile(9), {
       title: "Labelled later",
     });

@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { axeFindings, dropFiles, pasted, soon, told, viewReady, withPage } from "./harness.mjs";
+import {
+  axeFindings,
+  dropFiles,
+  pasted,
+  soon,
+  messageShown,
+  viewReady,
+  withPage,
+} from "./harness.mjs";
 import {
   cpuProfile,
   encodePprof,
@@ -65,7 +73,7 @@ function files() {
       }),
     ],
   ];
-  if (!existsSync(sharedFolder)) return [...made, ["those that others made", null]];
+  if (!existsSync(sharedFolder)) return [...made, ["profiles of other tools", null]];
   const real = readdirSync(sharedFolder).filter((name) => name.endsWith(".pb.gz"));
   return [...made, ...real.map((name) => [name, readFileSync(join(sharedFolder, name))])];
 }
@@ -144,7 +152,7 @@ async function agreesWith(page, rows) {
 export async function testPreview(runner, browser, server) {
   for (const [name, bytes] of files())
     await runner.test(
-      `a preview has the server's numbers: ${name}`,
+      `a preview's numbers equal the server's: ${name}`,
       async () => {
         const { id } = await server.share(bytes, { filename: name });
         const share = (
@@ -180,7 +188,7 @@ export async function testPreview(runner, browser, server) {
             }
             await viewReady(page);
             isShown = true;
-            // Many rows at once.
+            // A high viewer shows many rows at once.
             await page.$eval(".preview .viewer", (viewer) => (viewer.style.minHeight = "2800px"));
             const least = Math.min(70, top.functions.length);
             const expected = new Map(top.functions.map((row) => [row.name, row]));
@@ -203,7 +211,7 @@ export async function testPreview(runner, browser, server) {
 
   for (const [name, bytes, labels] of groupedFiles())
     await runner.test(
-      `a preview is grouped as the server groups it: ${name}`,
+      `a preview's groupings equal the server's: ${name}`,
       async () => {
         const { id } = await server.share(bytes, { filename: name });
         await withPage(browser, server, async (page) => {
@@ -235,7 +243,7 @@ export async function testPreview(runner, browser, server) {
     );
 
   await runner.test(
-    "two files are compared before they are sent, with the server's numbers and view",
+    "two files are compared before the upload, with the server's numbers and view",
     () =>
       withPage(browser, server, async (page) => {
         const types = [
@@ -296,7 +304,7 @@ export async function testPreview(runner, browser, server) {
           assert.ok(known.length > 5);
           await soon(async () => {
             await viewReady(page);
-            // All rows at once.
+            // A high viewer shows all rows at once.
             await page.$eval(".viewer", (viewer) => (viewer.style.minHeight = "2800px"));
             assert.deepEqual(sorted(await seen()), known, query);
           });
@@ -306,7 +314,7 @@ export async function testPreview(runner, browser, server) {
           label: "samples",
         });
         await agrees("sample_type=samples");
-        // Labels that one side lacks: the value before and after for each; of the first, the same
+        // Labels that one side lacks: the value before and after for each; for the first, the same
         // as the server's.
         for (const mode of ["absolute", "normalised"]) {
           const { labels } = (
@@ -372,34 +380,32 @@ export async function testPreview(runner, browser, server) {
         await page.click("text=Compare profiles");
         await page.click("text=Open the comparison");
         await page.waitForURL(/\/d\/\w{22}\.\.\w{22}\?/);
-        assert.equal(new URL(page.url()).search, search, "the link shows what was seen");
+        assert.equal(new URL(page.url()).search, search, "the link contains the view");
         await agrees("sample_type=samples&group_by=label:thread&mode=normalised");
       }),
   );
 
-  await runner.test(
-    "two files that cannot be compared say so, and can be merged all the same",
-    () =>
-      withPage(browser, server, async (page) => {
-        await page.goto(`${server.url}/`);
-        await page.waitForSelector(".drop");
-        await dropFiles(page, [
-          { name: "a.folded", bytes: Buffer.from("a;b 3\n") },
-          {
-            name: "cpu.pb.gz",
-            bytes: encodePprof({
-              types: [["cpu", "ns"]],
-              samples: [{ stack: ["a"], values: [1] }],
-            }),
-          },
-        ]);
-        await page.waitForSelector(".preview >> text=These two profiles cannot be compared");
-        assert.ok(await page.isEnabled("text=Merge profiles"));
-        await page.waitForSelector("button:disabled:has-text('Compare profiles')");
-      }),
+  await runner.test("files that cannot be compared are reported, and can be merged anyway", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/`);
+      await page.waitForSelector(".drop");
+      await dropFiles(page, [
+        { name: "a.folded", bytes: Buffer.from("a;b 3\n") },
+        {
+          name: "cpu.pb.gz",
+          bytes: encodePprof({
+            types: [["cpu", "ns"]],
+            samples: [{ stack: ["a"], values: [1] }],
+          }),
+        },
+      ]);
+      await page.waitForSelector(".preview >> text=These two profiles cannot be compared");
+      assert.ok(await page.isEnabled("text=Merge profiles"));
+      await page.waitForSelector("button:disabled:has-text('Compare profiles')");
+    }),
   );
 
-  await runner.test("a preview, its rules and its link after sharing", () =>
+  await runner.test("the link after sharing shows the rules and the view of the preview", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/`);
       await page.waitForSelector(".drop");
@@ -416,10 +422,10 @@ export async function testPreview(runner, browser, server) {
       await focus();
       await page.evaluate(() => navigator.clipboard.writeText("before"));
       await page.keyboard.press("y");
-      await told(page, "share the profile first");
+      await messageShown(page, "share the profile first");
       assert.equal(await pasted(page), "before");
       await page.click("text=Cancel");
-      assert.equal(page.url(), `${server.url}/`, "rules are of the file they were put on");
+      assert.equal(page.url(), `${server.url}/`, "rules belong to their file");
       await dropFiles(page, [{ name: "other.folded", bytes: Buffer.from("x;y 3\nx 1\n") }]);
       await viewReady(page);
       assert.equal(await page.textContent(".foot-total"), "4 in 2 functions");
@@ -430,12 +436,12 @@ export async function testPreview(runner, browser, server) {
       await page.click("text=Open the profile");
       await viewReady(page);
       assert.match(new URL(page.url()).pathname, /^\/p\/[0-9A-Za-z]{22}$/);
-      assert.equal(new URL(page.url()).search, search, "the link shows what was seen");
+      assert.equal(new URL(page.url()).search, search, "the link contains the view");
       await page.waitForSelector(".rules .rule");
     }),
   );
 
-  await runner.test("what the browser cannot read is said, and can be sent all the same", () =>
+  await runner.test("a file that the browser cannot read is reported and can be sent anyway", () =>
     withPage(browser, server, async (page) => {
       const whole = encodePprof({
         types: [["cpu", "nanoseconds"]],
@@ -515,7 +521,7 @@ export async function testPreview(runner, browser, server) {
           ),
         ),
         [],
-        "a link was made: another file begins anew",
+        "after a link was created, another file starts with the default view",
       );
       await viewReady(page);
       assert.equal(await page.textContent(".foot-total"), "4 in 2 functions");

@@ -226,7 +226,7 @@ function fieldsOf(data) {
       found.push([Number(tag >> 3n), data.subarray(at, at + Number(value))]);
       at += Number(value);
     } else if (Number(tag & 7n) === 0) found.push([Number(tag >> 3n), value]);
-    else throw new Error("a kind of field that pprof does not have");
+    else throw new Error("an unknown wire type");
   }
   return found;
 }

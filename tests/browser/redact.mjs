@@ -56,49 +56,51 @@ export async function testRedact(runner, browser, server) {
   };
   const has = (text, words) => words.filter((word) => text.includes(word));
 
-  await runner.test("what is left out of pprof is nowhere in what the server gets", () =>
-    withPage(browser, server, async (page) => {
-      await open(page, "ledger.pb.gz", file);
-      await page.selectOption("label:has-text('Paths, including') ~ .select select", "number");
-      await page.check(".redact-labels .check:has-text('customer') input");
-      await page.check(".check:has-text('command line') input");
-      await page.waitForSelector(".preview-note >> text=This is what will be uploaded");
-      await viewReady(page);
-      assert.deepEqual(await axeFindings(page), []);
-      const { text, top } = await send(page);
-      assert.deepEqual(
-        has(text, [
-          "vera",
-          "secret-project",
-          "vault-7",
-          "ledgerd",
-          "hunter2",
-          "10.9.8.7",
-          "customer",
-          "cust-",
-          "cmdline",
-          "command_args",
-          "sesame",
-          secret.unknown,
-        ]),
-        [],
-      );
-      assert.deepEqual(has(text, ["region", "eu-west", "seen on Friday with", "main.serve"]), [
-        "region",
-        "eu-west",
-        "seen on Friday with",
-        "main.serve",
-      ]);
-      assert.deepEqual(top, topOf(samples, 1));
-      assert.deepEqual(
-        decodePprof(gzipSync(Buffer.from(text, "latin1"))).samples.map(({ values }) => values),
-        samples.map(({ values }) => values),
-      );
-    }),
+  await runner.test(
+    "redacted parts of pprof are nowhere in the bytes that the server receives",
+    () =>
+      withPage(browser, server, async (page) => {
+        await open(page, "ledger.pb.gz", file);
+        await page.selectOption("label:has-text('Paths, including') ~ .select select", "number");
+        await page.check(".redact-labels .check:has-text('customer') input");
+        await page.check(".check:has-text('command line') input");
+        await page.waitForSelector(".preview-note >> text=This is what will be uploaded");
+        await viewReady(page);
+        assert.deepEqual(await axeFindings(page), []);
+        const { text, top } = await send(page);
+        assert.deepEqual(
+          has(text, [
+            "vera",
+            "secret-project",
+            "vault-7",
+            "ledgerd",
+            "hunter2",
+            "10.9.8.7",
+            "customer",
+            "cust-",
+            "cmdline",
+            "command_args",
+            "sesame",
+            secret.unknown,
+          ]),
+          [],
+        );
+        assert.deepEqual(has(text, ["region", "eu-west", "seen on Friday with", "main.serve"]), [
+          "region",
+          "eu-west",
+          "seen on Friday with",
+          "main.serve",
+        ]);
+        assert.deepEqual(top, topOf(samples, 1));
+        assert.deepEqual(
+          decodePprof(gzipSync(Buffer.from(text, "latin1"))).samples.map(({ values }) => values),
+          samples.map(({ values }) => values),
+        );
+      }),
   );
 
   await runner.test(
-    "last parts of paths stay, all labels and comments go; folded stacks lose comment lines alone",
+    "base names stay, all labels and comments go; folded stacks lose only comment lines",
     () =>
       withPage(browser, server, async (page) => {
         await open(page, "ledger.pb", gunzipSync(file));
@@ -136,7 +138,7 @@ export async function testRedact(runner, browser, server) {
       }),
   );
 
-  await runner.test("where the browser cannot look at a file, its format is not blamed", () =>
+  await runner.test("a file that cannot be read is not reported as an unsupported format", () =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(404);
       await page.route("**/local_worker*", (route) => route.fulfill({ status: 404 }));
@@ -147,7 +149,7 @@ export async function testRedact(runner, browser, server) {
     }),
   );
 
-  await runner.test("of many labels all can be found, and left out", () =>
+  await runner.test("all of many labels can be found and removed", () =>
     withPage(browser, server, async (page) => {
       const keys = Array.from({ length: 50 }, (_, i) => `key_${String(i).padStart(2, "0")}`);
       const labels = Object.fromEntries(keys.map((key) => [key, `held by ${key}`]));

@@ -138,7 +138,7 @@ export async function testRetention(runner, browser, server) {
   );
 
   await runner.test(
-    "retention: what the operator does not allow is said; labels that make series",
+    "retention: limits of the operator are explained, and series labels are edited",
     () =>
       withPage(
         browser,
@@ -189,7 +189,7 @@ export async function testRetention(runner, browser, server) {
   await context.close();
   for (const look of ["light", "dark", "phone"]) {
     const signed = await signedIn(browser, server, look, true);
-    await runner.test(`retention, ${look}: readable, nothing sticks out`, () =>
+    await runner.test(`retention, ${look}: the page is accessible and fits the screen`, () =>
       withPage(
         browser,
         server,

@@ -46,7 +46,7 @@ let server = null;
 /**
  * Runs suites one after the other in their own browser, because a browser has only one clipboard.
  */
-async function runInTurn(suites) {
+async function runSequentially(suites) {
   const browser = await launch();
   try {
     for (const suite of suites) await suite(runner, browser, server);
@@ -58,8 +58,7 @@ async function runInTurn(suites) {
 process.on("unhandledRejection", (error) => {
   runner.failed++;
   console.log(
-    "not ok - something that nobody waited for\n" +
-      String(error?.stack ?? error).replace(/^/gm, "    "),
+    "not ok - unhandled rejection\n" + String(error?.stack ?? error).replace(/^/gm, "    "),
   );
 });
 
@@ -101,7 +100,7 @@ try {
       testHostile,
     ],
   ];
-  for (const lane of await Promise.allSettled(lanes.map(runInTurn)))
+  for (const lane of await Promise.allSettled(lanes.map(runSequentially)))
     if (lane.status === "rejected") throw lane.reason;
 } catch (error) {
   runner.failed++;

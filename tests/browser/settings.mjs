@@ -1,5 +1,5 @@
-// Settings that several people change: nobody undoes a change that they have not seen, everyone is
-// told what others changed, and typed text stays.
+// Settings that several people change: a change is refused if the page shows an outdated
+// version, the changes of others are listed, and typed text stays.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { axeFindings, focusIs, screenshots, soon, withPage } from "./harness.mjs";
@@ -56,7 +56,7 @@ export async function testSettings(runner, browser, server) {
           assert.equal(
             await page.inputValue(`${newRule} label:has-text('Selector') + input`),
             same,
-            "what was typed stays",
+            "the typed text stays",
           );
         }
         await clean();
@@ -71,7 +71,7 @@ export async function testSettings(runner, browser, server) {
       prepare: (page) => page.fill("#team input", "Typed here"),
       other: async () => void (await call("PATCH", "tenant", { name: "Their name" })),
       press: (page) => page.click("#team button:has-text('Rename')"),
-      told: /The team’s name: Their name \(was: default\)/,
+      changes: /The team’s name: Their name \(was: default\)/,
       holds: async (page) => {
         assert.equal((await call("GET", "tenant")).name, "Their name");
         assert.equal(await page.inputValue("#team input"), "Typed here");
@@ -81,12 +81,12 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "labels that make series",
+      what: "series labels",
       place: "#series",
       prepare: (page) => page.fill("#series input", "mine"),
       other: async () => void (await call("PATCH", "tenant", { sample_labels: "theirs,too" })),
       press: (page) => page.click("#series button:has-text('Save labels')"),
-      told: /Series labels: theirs, too \(was: none\)/,
+      changes: /Series labels: theirs, too \(was: none\)/,
       holds: async (page) => {
         assert.equal((await call("GET", "tenant")).sample_labels, "theirs,too");
         await page.waitForSelector("#series code:has-text('theirs, too')");
@@ -95,7 +95,7 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "a rule's time",
+      what: "the period of a rule",
       place: "#retention",
       before: async () =>
         void (await call("POST", "retention", {
@@ -112,7 +112,7 @@ export async function testSettings(runner, browser, server) {
           keep: "60d",
         })),
       press: (page) => page.click("#retention button:has-text('Save')"),
-      told: /Rule \{env="x"\}: kept 60 days \(was: kept 30 days\)/,
+      changes: /Rule \{env="x"\}: kept 60 days \(was: kept 30 days\)/,
       holds: async (page) => {
         assert.deepEqual(await rules(), [['{env="x"}', 60 * 86400]]);
         assert.equal(
@@ -125,7 +125,7 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "a rule that is gone",
+      what: "a rule that was removed",
       place: "#retention",
       before: async () =>
         void (await call("POST", "retention", {
@@ -139,7 +139,7 @@ export async function testSettings(runner, browser, server) {
       other: clean,
       press: (page) =>
         page.focus("#retention button:has-text('Save')").then(() => page.keyboard.press("Enter")),
-      told: /Rule \{env="x"\} \(removed\)/,
+      changes: /Rule \{env="x"\} \(removed\)/,
       holds: async (page) => {
         assert.deepEqual(await rules(), []);
         assert.equal(
@@ -158,7 +158,7 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "a rule that goes",
+      what: "a rule that is removed",
       place: "#retention",
       before: async () =>
         void (await call("POST", "retention", {
@@ -175,7 +175,8 @@ export async function testSettings(runner, browser, server) {
         await call("POST", "retention", { query: '{env="x"}', keep: "forever" });
       },
       press: (page) => page.click("#retention button:has-text('Remove rule')"),
-      told: /Rule \{env="y"\}: kept 60 days \(new\).*Rule \{env="x"\}: kept forever \(was: kept 30 days\)/,
+      changes:
+        /Rule \{env="y"\}: kept 60 days \(new\).*Rule \{env="x"\}: kept forever \(was: kept 30 days\)/,
       holds: async () => {
         assert.deepEqual(await rules(), [
           ['{env="y"}', 60 * 86400],
@@ -199,7 +200,7 @@ export async function testSettings(runner, browser, server) {
           position: 1,
         })),
       press: (page) => page.click("[aria-label='Move b up']"),
-      told: /The order has changed/,
+      changes: /The order has changed/,
       holds: async (page) => {
         assert.deepEqual(
           (await rules()).map(([query]) => query),
@@ -221,7 +222,7 @@ export async function testSettings(runner, browser, server) {
       prepare: () => undefined,
       other: async () => void (await call("POST", "retention", { query: "theirs", keep: "30d" })),
       press: (page) => add(page, "mine", "3d"),
-      told: /Rule theirs: kept 30 days \(new\)/,
+      changes: /Rule theirs: kept 30 days \(new\)/,
       holds: async () => {
         assert.deepEqual(
           (await rules()).map(([query]) => query),
@@ -240,7 +241,7 @@ export async function testSettings(runner, browser, server) {
           role: "viewer",
         })),
       press: (page) => page.click("text=Create invitation link"),
-      told: /Invitation of both@example.org: viewer \(new\)/,
+      changes: /Invitation of both@example.org: viewer \(new\)/,
       holds: async () => {
         const [{ id, role }] = (await call("GET", "invitations")).invitations.filter(
           ({ email }) => email === "both@example.org",
@@ -250,9 +251,9 @@ export async function testSettings(runner, browser, server) {
       },
     },
   ];
-  for (const { what, place, before, prepare, other, press, told, holds } of stale)
+  for (const { what, place, before, prepare, other, press, changes, holds } of stale)
     await runner.test(
-      `settings: ${what}: a tab that is behind undoes nothing and tells what changed`,
+      `settings: ${what}: an outdated tab undoes nothing and shows what changed`,
       async () => {
         await before?.();
         await inSettings(async (page) => {
@@ -260,27 +261,27 @@ export async function testSettings(runner, browser, server) {
           await other();
           await press(page);
           await page.waitForSelector(`${place} .error-line:has-text('since you loaded')`);
-          assert.match(await page.textContent(`${place} .error-line .changes`), told);
+          assert.match(await page.textContent(`${place} .error-line .changes`), changes);
           await holds(page);
         });
       },
     );
 
   await runner.test(
-    "settings: presses while a change is under way wait for their turn",
+    "settings: changes requested during another change are sent after it",
     async () => {
       for (const query of ["a", "b", "c", "d"])
         await call("POST", "retention", { query, keep: "30d" });
       await inSettings(async (page) => {
         // Holds back the requests until all presses are done.
-        let held, goOn;
-        const hold = () => (held = new Promise((resolve) => (goOn = resolve)));
+        let held, release;
+        const hold = () => (held = new Promise((resolve) => (release = resolve)));
         await page.route("**/api/v1/retention", async (route) => (await held, route.continue()));
         hold();
         await page.focus("[aria-label='Move d up']");
         // once more than it can move
         for (let i = 0; i < 4; i++) await page.keyboard.press("Enter");
-        goOn();
+        release();
         await soon(async () =>
           assert.deepEqual(
             (await rules()).map(([query]) => query),
@@ -298,7 +299,7 @@ export async function testSettings(runner, browser, server) {
         });
         hold();
         for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
-        goOn();
+        release();
         await page.waitForSelector("#retention .changes:has-text('The order has changed')");
         assert.deepEqual(
           (await rules()).map(([query]) => query),
@@ -311,7 +312,7 @@ export async function testSettings(runner, browser, server) {
         hold();
         for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
         await page.waitForSelector(`${newRule}[aria-busy=true]`);
-        goOn();
+        release();
         await page.waitForSelector(`${newRule}[aria-busy=false]`);
         assert.equal((await rules()).length, 5);
         assert.equal(await page.textContent(`${newRule} .error-line`), "");
@@ -320,7 +321,7 @@ export async function testSettings(runner, browser, server) {
     },
   );
 
-  await runner.test("settings: the audit log has what was changed on the page", () =>
+  await runner.test("settings: the audit log contains the changes made on the page", () =>
     inSettings(async (page) => {
       await page.waitForSelector("#audit td");
       await add(page, '{audit="log"}', "3d");
@@ -340,7 +341,7 @@ export async function testSettings(runner, browser, server) {
   );
 
   await runner.test(
-    "settings: people: a tab that is behind undoes nothing and tells what changed",
+    "settings: people: an outdated tab undoes nothing and shows what changed",
     async () => {
       const tenant = (await call("GET", "tenant")).id;
       const person = await call("POST", `admin/tenants/${tenant}/users`, {
@@ -376,24 +377,30 @@ export async function testSettings(runner, browser, server) {
     },
   );
 
-  await runner.test("settings: a token that is gone already goes from the list", async () => {
-    const made = await call("POST", "tokens", {
-      name: "short-lived",
-      scopes: ["read"],
-    });
-    await inSettings(async (page) => {
-      await page.click("[aria-label='Revoke: short-lived']");
-      await call("DELETE", `tokens/${made.id}`);
-      await page.click("[aria-label='Revoke forever: short-lived']");
-      await page.waitForSelector("#tokens .changes:has-text('Token “short-lived” (removed)')");
-      assert.equal(await page.locator("#tokens .rows-list li:has-text('short-lived')").count(), 0);
-    });
-  });
+  await runner.test(
+    "settings: a token that was already revoked disappears from the list",
+    async () => {
+      const made = await call("POST", "tokens", {
+        name: "short-lived",
+        scopes: ["read"],
+      });
+      await inSettings(async (page) => {
+        await page.click("[aria-label='Revoke: short-lived']");
+        await call("DELETE", `tokens/${made.id}`);
+        await page.click("[aria-label='Revoke forever: short-lived']");
+        await page.waitForSelector("#tokens .changes:has-text('Token “short-lived” (removed)')");
+        assert.equal(
+          await page.locator("#tokens .rows-list li:has-text('short-lived')").count(),
+          0,
+        );
+      });
+    },
+  );
   await context.close();
 
   for (const look of ["light", "dark", "phone"]) {
     const signed = await signedIn(browser, server, look, true);
-    await runner.test(`settings, ${look}: what changed meanwhile is readable`, () =>
+    await runner.test(`settings, ${look}: the list of other changes is accessible`, () =>
       withPage(
         browser,
         server,

@@ -2,7 +2,7 @@
 // highlighted errors, and accessible in every look.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, pasted, screenshots, told, withPage } from "./harness.mjs";
+import { axeFindings, pasted, screenshots, messageShown, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
@@ -30,7 +30,7 @@ export async function testSources(runner, browser, server) {
         await page.click("a:has-text('Sources')");
         await page.waitForSelector("h2:has-text('No profiles received yet')");
         await page.click(".empty [aria-label='Copy command'] >> nth=-1");
-        await told(page, "copied");
+        await messageShown(page, "copied");
         assert.match(
           await pasted(page),
           /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/,

@@ -159,7 +159,7 @@ export async function testStates(runner, browser, server) {
     name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"),
   );
 
-  await runner.test("a link that is read and written again says the same", async () => {
+  await runner.test("parsing and formatting a link keeps its settings", async () => {
     const made = await build({
       entryPoints: [join(root, "web/src/view_state.ts")],
       bundle: true,
@@ -187,7 +187,7 @@ export async function testStates(runner, browser, server) {
     ["a profile, more views", `/p/${one.id}`, 0.5],
     ["a comparison", `/d/${one.id}..${two.id}`, 0.25],
   ])
-    await runner.test(`a link shows the view it was copied from: ${name}`, async () => {
+    await runner.test(`a link restores the view that it was copied from: ${name}`, async () => {
       const context = await browser.newContext({
         ...looks.light,
         viewport: { width: 1100, height: 900 },

@@ -1,5 +1,5 @@
-// Names that arrive while a page is open: what lacks them, what to do, and the same page with
-// functions.
+// Names that arrive while a page is open: the list of binaries without names, the commands to run,
+// and the same page with functions.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import {
   soon,
   spoken,
   tableRows,
-  told,
+  messageShown,
   viewReady,
   withPage,
 } from "./harness.mjs";
@@ -65,7 +65,7 @@ function makeTable(buildIds) {
 
 const lacksCompiler = ["/usr/bin/g++", "/usr/bin/nm"].every((path) => existsSync(path))
   ? ""
-  : "g++ and nm are not there";
+  : "g++ and nm are not installed";
 
 /**
  * A program with a template function, its build id, its symbol table and an address in the
@@ -186,7 +186,7 @@ export async function testSymbols(runner, browser, server) {
     };
   };
   await runner.test(
-    "symbols: an open page tells which binaries lack names, and has them once their table is there",
+    "symbols: an open page lists binaries without names and shows names once they arrive",
     () =>
       withPage(browser, server, async (page) => {
         const share = await shareOf("normal");
@@ -215,77 +215,73 @@ export async function testSymbols(runner, browser, server) {
             (name) => document.querySelector(name).getBoundingClientRect().top,
           ),
         );
-        assert.deepEqual([top, bottom], places, "what is around the table stays where it is");
+        assert.deepEqual([top, bottom], places, "elements around the table keep their position");
       }),
   );
 
-  await runner.test(
-    "symbols: the line about missing names moves nothing, however late it appears",
-    async () => {
-      const share = await shareOf("stripped");
-      for (const look of ["light", "phone"])
-        for (const path of [`/p/${share.id}`, `/d/${share.id}..${share.id}`])
-          await withPage(
-            browser,
-            server,
-            async (page) => {
-              await watchShifts(page);
-              await page.route(/missing_names|\/symbolization/, async (route) => {
-                await new Promise((resolve) => setTimeout(resolve, 700));
-                await route.continue();
-              });
-              // The metadata of the shares arrives after the page, the tree after that, and the
-              // names' line after the tree.
-              let tellShares;
-              const isDrawn = new Promise((resolve) => (tellShares = resolve));
-              await page.route(
-                /\/api\/v1\/shares\/\w{22}$/,
-                async (route) => (await isDrawn, route.continue()),
-              );
-              await page.route(/\/api\/v1\/(diff|shares\/[^/]+\/flame)\b/, async (route) => {
-                await isDrawn;
-                await new Promise((resolve) => setTimeout(resolve, 400));
-                await route.continue();
-              });
-              const responded = page.waitForResponse(/\/symbolization/);
-              await page.goto(server.url + path);
-              await page.waitForSelector(".ghost");
-              await settled(page);
-              const topOfTools = () =>
-                page.$eval(".profile-tools", (tools) => tools.getBoundingClientRect().top);
-              // on the page of one share, the tools appear with it
-              const drawnAt = path.startsWith("/d/") ? await topOfTools() : null;
-              tellShares();
-              await viewReady(page);
-              if (drawnAt !== null)
-                assert.ok(
-                  Math.abs((await topOfTools()) - drawnAt) < 1,
-                  `${look}: from ${drawnAt} to ${await topOfTools()}`,
-                );
-              await page.waitForSelector(".missing-names summary");
-              await responded;
-              assert.deepEqual(await shiftsOf(page), [], `${look} ${path}`);
-              const top = () =>
-                page.$eval(".viewer", (viewer) => viewer.getBoundingClientRect().top);
-              const before = await top();
-              await page.click(".missing-names summary");
-              assert.equal(await top(), before, "it opens over what is below");
-              const box = await page.locator(".missing-names > div").boundingBox();
+  await runner.test("symbols: the line about missing names causes no layout shift", async () => {
+    const share = await shareOf("stripped");
+    for (const look of ["light", "phone"])
+      for (const path of [`/p/${share.id}`, `/d/${share.id}..${share.id}`])
+        await withPage(
+          browser,
+          server,
+          async (page) => {
+            await watchShifts(page);
+            await page.route(/missing_names|\/symbolization/, async (route) => {
+              await new Promise((resolve) => setTimeout(resolve, 700));
+              await route.continue();
+            });
+            // The metadata of the shares arrives after the page, the tree after that, and the
+            // names' line after the tree.
+            let showShares;
+            const isDrawn = new Promise((resolve) => (showShares = resolve));
+            await page.route(
+              /\/api\/v1\/shares\/\w{22}$/,
+              async (route) => (await isDrawn, route.continue()),
+            );
+            await page.route(/\/api\/v1\/(diff|shares\/[^/]+\/flame)\b/, async (route) => {
+              await isDrawn;
+              await new Promise((resolve) => setTimeout(resolve, 400));
+              await route.continue();
+            });
+            const responded = page.waitForResponse(/\/symbolization/);
+            await page.goto(server.url + path);
+            await page.waitForSelector(".ghost");
+            await settled(page);
+            const topOfTools = () =>
+              page.$eval(".profile-tools", (tools) => tools.getBoundingClientRect().top);
+            // on the page of one share, the tools appear with it
+            const drawnAt = path.startsWith("/d/") ? await topOfTools() : null;
+            showShares();
+            await viewReady(page);
+            if (drawnAt !== null)
               assert.ok(
-                box.x >= 0 && box.x + box.width <= page.viewportSize().width,
-                JSON.stringify(box),
+                Math.abs((await topOfTools()) - drawnAt) < 1,
+                `${look}: from ${drawnAt} to ${await topOfTools()}`,
               );
-              assert.deepEqual(await axeFindings(page), []);
-              await page.screenshot({
-                path: join(screenshots, `missing-names-${look}-${path[1]}.png`),
-              });
-              await page.keyboard.press("Escape");
-              assert.equal(await page.isVisible(".missing-names > div"), false);
-            },
-            { look, bypassCSP: true },
-          );
-    },
-  );
+            await page.waitForSelector(".missing-names summary");
+            await responded;
+            assert.deepEqual(await shiftsOf(page), [], `${look} ${path}`);
+            const top = () => page.$eval(".viewer", (viewer) => viewer.getBoundingClientRect().top);
+            const before = await top();
+            await page.click(".missing-names summary");
+            assert.equal(await top(), before, "it opens over the content below");
+            const box = await page.locator(".missing-names > div").boundingBox();
+            assert.ok(
+              box.x >= 0 && box.x + box.width <= page.viewportSize().width,
+              JSON.stringify(box),
+            );
+            assert.deepEqual(await axeFindings(page), []);
+            await page.screenshot({
+              path: join(screenshots, `missing-names-${look}-${path[1]}.png`),
+            });
+            await page.keyboard.press("Escape");
+            assert.equal(await page.isVisible(".missing-names > div"), false);
+          },
+          { look, bypassCSP: true },
+        );
+  });
 
   await runner.test(
     "symbols: a comparison lists binaries without names once, and shows names once they arrive",
@@ -441,7 +437,7 @@ export async function testSymbols(runner, browser, server) {
               const zoom = at().get("z");
               assert.ok(zoom);
               /** Waits until the zoomed and marked function have this name. */
-              const stands = async (name, marked = name) => {
+              const zoomAndMarkAre = async (name, marked = name) => {
                 await page.waitForFunction(
                   (marked) => new URL(location.href).searchParams.get("m") === marked,
                   marked,
@@ -470,9 +466,9 @@ export async function testSymbols(runner, browser, server) {
                   ["Simple", "simple"],
                 ]) {
                   await setNames(label);
-                  await stands(words[mode]);
+                  await zoomAndMarkAre(words[mode]);
                 }
-              assert.equal(at().get("z"), zoom, "there and back");
+              assert.equal(at().get("z"), zoom, "the zoom is restored");
               // By key through all groupings: by line and address, the function is two frames, and
               // the larger one is shown.
               await page.focus(".icicle");
@@ -482,7 +478,7 @@ export async function testSymbols(runner, browser, server) {
               );
               await soon(() => assert.ok(at().get("z")));
               await page.selectOption("select[aria-label=Group]", "address");
-              await told(
+              await messageShown(
                 page,
                 "“shop::add” is 2 frames here; the largest is shown. “shop::add” has 2 names " +
                   "here; “0x",
@@ -500,7 +496,7 @@ export async function testSymbols(runner, browser, server) {
                 () => new URL(location.href).searchParams.get("m") === "shop::add",
               );
               await page.selectOption("select[aria-label=Group]", "function");
-              await stands(words.simple);
+              await zoomAndMarkAre(words.simple);
               assert.equal(at().get("z"), zoom);
               assert.equal(at().get("g"), null);
               // A frame that does not exist in another grouping: the value of a label.
@@ -511,7 +507,7 @@ export async function testSymbols(runner, browser, server) {
               await page.waitForFunction(() => new URL(location.href).searchParams.has("z"));
               if (look === "phone") await page.click(".fold-button");
               await page.selectOption("select[aria-label=Group]", "function");
-              await told(page, "“cpu” is not in this tree, so all of it is shown.");
+              await messageShown(page, "“cpu” is not in this tree, so all of it is shown.");
             },
             { look },
           );
@@ -520,7 +516,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: of more binaries than a response lists the page does not say that all have names",
+    "symbols: binaries beyond the response's limit are not reported as complete",
     () =>
       withPage(browser, server, async (page) => {
         const body = encodeBinaries(
@@ -565,7 +561,7 @@ export async function testSymbols(runner, browser, server) {
       }),
   );
 
-  await runner.test("symbols: a cause says when it is tried next", () =>
+  await runner.test("symbols: a cause shows the time of the next retry", () =>
     withPage(browser, server, async (page) => {
       // A separate binary, because other tests upload the symbol tables of theirs.
       const share = await server.share(
@@ -598,7 +594,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: a link that was made before names came finds its frame, function and stacks after",
+    "symbols: a link from before symbolization finds its frame, function and stacks",
     async () => {
       const { id, table, address } = makeProgram("01d1" + "cd".repeat(18));
       const samples = [
@@ -654,12 +650,12 @@ export async function testSymbols(runner, browser, server) {
             assert.equal(
               new URL(page.url()).searchParams.get("w"),
               "0.25-0.75",
-              "the part of it that was seen",
+              "the visible part",
             );
             await page.focus(".icicle");
             await soon(async () => assert.match(await spoken(page), /^shop::add, /));
             assert.equal(await page.$("text=is not in this tree"), null);
-            // It is searched once, not whenever the pointer moves.
+            // The path is searched once, not whenever the pointer moves.
             await page.evaluate(() => {
               window.looks = 0;
               const { subarray } = Uint8Array.prototype;
@@ -754,13 +750,13 @@ export async function testSymbols(runner, browser, server) {
       );
       await sendTable({ id, bytes: table });
       await withPage(browser, server, async (page) => {
-        const said =
+        const note =
           ".viewer-foot >> text=Only the first 100 functions that the link names by their " +
           "former names are shown.";
         await soon(async () => {
           await page.goto(`${server.url}/p/${share.id}?sv=2&q=app%5C%2B0x`);
           await viewReady(page);
-          await page.waitForSelector(said, { timeout: 5000 });
+          await page.waitForSelector(note, { timeout: 5000 });
         });
         await page.waitForSelector(".search-result:has-text('100 functions')");
         await page.screenshot({ path: join(screenshots, "renamed-cut.png") });
@@ -769,78 +765,80 @@ export async function testSymbols(runner, browser, server) {
         );
         await viewReady(page);
         await page.waitForSelector(".search-result:has-text('1 function')");
-        assert.equal(await page.$(said), null);
+        assert.equal(await page.$(note), null);
       });
     },
     lacksCompiler,
   );
 
-  await runner.test("symbols: continuous profiles tell it too, alone and compared", async () => {
-    const minute = 60_000;
-    const begin = Math.floor(Date.now() / minute) * minute - 20 * minute;
-    const kind = "without-dwarf";
-    const path =
-      "/api/v1/profiles?name=process_cpu&label=service_name%3Dunnamed&time=" + begin / 1000;
-    const sent = await server.call("POST", path, {
-      body: profileOf(kind),
-      token,
-    });
-    assert.equal(sent.status, 200, `${sent.bytes}`);
-    const { build_ids: ids } = await shareOf(kind);
-    const context = await signedIn(browser, server);
-    const window = {
-      from: String(begin - minute),
-      to: String(begin + minute),
-    };
-    const query = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="unnamed"}';
-    await withPage(
-      browser,
-      server,
-      async (page) => {
-        await watchShifts(page);
-        const one = {
-          ev: "1",
-          query,
-          from: window.from,
-          until: window.to,
-          v: "table",
-        };
-        const openAt = async (parameters) => {
-          await page.goto(`${server.url}/explore?${new URLSearchParams(parameters)}`);
-          await page.waitForSelector(".missing-names summary:has-text('1 binary without names')");
-        };
-        await openAt({
-          ...one,
-          aquery: query,
-          afrom: window.from,
-          auntil: window.to,
-        });
-        const responded = page.waitForResponse(/\/api\/v1\/symbolization\?build_id=/);
-        await openAt(one);
-        await responded;
-        const shifts = (await shiftsOf(page)).filter((one) =>
-          /viewer|views|pane|made|names/.test(one),
-        );
-        assert.deepEqual(shifts, []);
-        await page.click(".missing-names summary");
-        assert.match(
-          await page.textContent(".missing-names .copy-field code"),
-          /^perfolio debuginfo upload \//,
-        );
-        await page.screenshot({
-          path: join(screenshots, "missing-names-explore.png"),
-        });
-        await sendTable(makeTable(ids));
-        await page.waitForSelector(".rows >> text=math/big.");
-        await soon(async () => assert.equal(await page.$(".missing-names"), null));
-      },
-      { context },
-    );
-    await context.close();
-  });
+  await runner.test(
+    "symbols: Explore lists binaries without names, also in a comparison",
+    async () => {
+      const minute = 60_000;
+      const begin = Math.floor(Date.now() / minute) * minute - 20 * minute;
+      const kind = "without-dwarf";
+      const path =
+        "/api/v1/profiles?name=process_cpu&label=service_name%3Dunnamed&time=" + begin / 1000;
+      const sent = await server.call("POST", path, {
+        body: profileOf(kind),
+        token,
+      });
+      assert.equal(sent.status, 200, `${sent.bytes}`);
+      const { build_ids: ids } = await shareOf(kind);
+      const context = await signedIn(browser, server);
+      const window = {
+        from: String(begin - minute),
+        to: String(begin + minute),
+      };
+      const query = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="unnamed"}';
+      await withPage(
+        browser,
+        server,
+        async (page) => {
+          await watchShifts(page);
+          const one = {
+            ev: "1",
+            query,
+            from: window.from,
+            until: window.to,
+            v: "table",
+          };
+          const openAt = async (parameters) => {
+            await page.goto(`${server.url}/explore?${new URLSearchParams(parameters)}`);
+            await page.waitForSelector(".missing-names summary:has-text('1 binary without names')");
+          };
+          await openAt({
+            ...one,
+            aquery: query,
+            afrom: window.from,
+            auntil: window.to,
+          });
+          const responded = page.waitForResponse(/\/api\/v1\/symbolization\?build_id=/);
+          await openAt(one);
+          await responded;
+          const shifts = (await shiftsOf(page)).filter((one) =>
+            /viewer|views|pane|made|names/.test(one),
+          );
+          assert.deepEqual(shifts, []);
+          await page.click(".missing-names summary");
+          assert.match(
+            await page.textContent(".missing-names .copy-field code"),
+            /^perfolio debuginfo upload \//,
+          );
+          await page.screenshot({
+            path: join(screenshots, "missing-names-explore.png"),
+          });
+          await sendTable(makeTable(ids));
+          await page.waitForSelector(".rows >> text=math/big.");
+          await soon(async () => assert.equal(await page.$(".missing-names"), null));
+        },
+        { context },
+      );
+      await context.close();
+    },
+  );
 
-  const wanted =
-    "symbols: files lead to the team's repository, as its settings say, and others see no link";
+  const wanted = "symbols: files link to the team's repository by its rules, for permitted readers";
   if (!runner.wants(wanted)) return;
   const context = await signedIn(browser, server);
   await runner.test(wanted, async () => {

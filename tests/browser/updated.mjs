@@ -7,7 +7,7 @@ const gone = (page, chunk) =>
   page.route(`**/assets/${chunk}-*.js`, (route) => route.fulfill({ status: 404, body: "" }));
 
 /** The message about an update and its only action; where: its container. */
-async function saysUpdated(page, where) {
+async function updateIsReported(page, where) {
   await page.waitForSelector(`${where} .problem`);
   assert.equal(await page.textContent(`${where} .problem-status`), "updated");
   assert.equal(await page.textContent(`${where} .problem h1`), "Perfolio was probably updated");
@@ -33,26 +33,28 @@ export async function testUpdated(runner, browser, server) {
     await viewReady(page);
   };
 
-  await runner.test("after an update, a tree in another form asks to reload the page", () =>
-    withPage(browser, server, async (page) => {
-      await open(page, "?st=cpu&sv=2");
-      await page.route("**/flame?*", async (route) => {
-        const response = await route.fetch();
-        const body = await response.body();
-        body.write("PFLAME99");
-        await route.fulfill({ response, body });
-      });
-      await setInPlace(page, `${address}?st=samples&sv=2`);
-      await saysUpdated(page, ".viewer");
-      await reload(page);
-      await viewReady(page);
-      assert.match(page.url(), /st=samples/);
-    }),
+  await runner.test(
+    "after an update, a tree of another version shows a request to reload the page",
+    () =>
+      withPage(browser, server, async (page) => {
+        await open(page, "?st=cpu&sv=2");
+        await page.route("**/flame?*", async (route) => {
+          const response = await route.fetch();
+          const body = await response.body();
+          body.write("PFLAME99");
+          await route.fulfill({ response, body });
+        });
+        await setInPlace(page, `${address}?st=samples&sv=2`);
+        await updateIsReported(page, ".viewer");
+        await reload(page);
+        await viewReady(page);
+        assert.match(page.url(), /st=samples/);
+      }),
   );
 
   for (const look of ["light", "phone"])
     await runner.test(
-      `after an update, a chunk that is gone asks to reload the page: ${look}`,
+      `after an update, a missing chunk shows a request to reload the page: ${look}`,
       () =>
         withPage(
           browser,
@@ -62,7 +64,7 @@ export async function testUpdated(runner, browser, server) {
             await gone(page, "sharing");
             await open(page);
             await page.click("button:has-text('Download')");
-            await saysUpdated(page, ".menu-panel");
+            await updateIsReported(page, ".menu-panel");
             const misfit = await page.$eval(".menu-panel:not([hidden])", (panel) => {
               const frame = panel.getBoundingClientRect();
               const outside = [...panel.querySelectorAll(".problem *")].filter((one) => {
@@ -87,7 +89,7 @@ export async function testUpdated(runner, browser, server) {
 
             await gone(page, "landing");
             await page.goto(`${server.url}/`);
-            await saysUpdated(page, ".shell main");
+            await updateIsReported(page, ".shell main");
             await reload(page);
             await page.waitForSelector(".drop");
           },
@@ -95,7 +97,7 @@ export async function testUpdated(runner, browser, server) {
         ),
     );
 
-  await runner.test("without a network a chunk says so, and trying again brings it", () =>
+  await runner.test("a chunk that fails without a network is reported and loads on retry", () =>
     withPage(browser, server, async (page, watch) => {
       await open(page);
       await page.context().setOffline(true);

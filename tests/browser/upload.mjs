@@ -13,7 +13,7 @@ import {
   screenshots,
   soon,
   spoken,
-  told,
+  messageShown,
   viewReady,
   withPage,
 } from "./harness.mjs";
@@ -76,7 +76,7 @@ export async function testUpload(runner, browser, server) {
     }),
   );
 
-  await runner.test("a chosen file, and the copied link", () =>
+  await runner.test("a chosen file becomes a link that can be copied", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
       await page.setInputFiles("#file", {
@@ -86,7 +86,7 @@ export async function testUpload(runner, browser, server) {
       });
       const link = await createLink(page);
       await page.click(".done > .copy-field button");
-      await told(page, "copied");
+      await messageShown(page, "copied");
       assert.equal(await pasted(page), link);
       await openLanding(page, server);
       assert.equal(await page.textContent(".recent li a"), "chosen.pb.gz");
@@ -96,12 +96,12 @@ export async function testUpload(runner, browser, server) {
       assert.equal(
         await page.locator("button:has-text('Settings')").count(),
         1,
-        "the browser that shared it may change it",
+        "the browser that created the share may edit it",
       );
     }),
   );
 
-  await runner.test("pasted folded stacks", () =>
+  await runner.test("pasted folded stacks become a link", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
       await page.evaluate(() => {
@@ -137,7 +137,7 @@ export async function testUpload(runner, browser, server) {
       assert.deepEqual(
         links.slice(2).map((link) => /\/p\/(\w{22})\/delete#[\w-]{20,}$/.exec(link)?.[1]),
         links[0].match(/\w{22}/g),
-        "a delete link of both",
+        "the delete links of both shares",
       );
       assert.deepEqual(
         await page.$$eval(".done .file-name", (all) => all.map((one) => one.textContent)),
@@ -218,7 +218,7 @@ export async function testUpload(runner, browser, server) {
       })),
     );
 
-  await runner.test("of two files the second fails: trying again sends it alone", () =>
+  await runner.test("if the second of two files fails, a retry sends only that file", () =>
     withSecondFailing(refuse, async (page, requests) => {
       await page.waitForSelector(".error-line:has-text('after.pb.gz: The server is busy.')");
       await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
@@ -238,7 +238,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "of two files the second fails: with other settings both are sent, giving up deletes what was",
+    "if the second of two files fails, new settings send both, and cancelling deletes them",
     () =>
       withSecondFailing(refuse, async (page, requests) => {
         await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
@@ -272,7 +272,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "the second of two files is cancelled: the first is deleted, and both can be sent again",
+    "if the second of two files is cancelled, the first is deleted and both can be resent",
     () =>
       withSecondFailing(
         () => undefined,
@@ -281,7 +281,7 @@ export async function testUpload(runner, browser, server) {
           const [{ id }] = await remembered(page);
           await focusIs(page, () => document.activeElement.textContent, "Cancel");
           await page.keyboard.press("Enter");
-          await told(page, "The uploaded files were deleted");
+          await messageShown(page, "The uploaded files were deleted");
           assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410);
           assert.deepEqual(await remembered(page), []);
           assert.equal(await page.locator(".files li").count(), 2);
@@ -313,7 +313,7 @@ export async function testUpload(runner, browser, server) {
         const { send } = XMLHttpRequest.prototype;
         XMLHttpRequest.prototype.send = function (body) {
           send.call(this, body);
-          const tell = () => {
+          const reportProgress = () => {
             this.upload.dispatchEvent(
               new ProgressEvent("progress", {
                 lengthComputable: true,
@@ -321,10 +321,10 @@ export async function testUpload(runner, browser, server) {
                 total: body.size,
               }),
             );
-            globalThis.hasTold = true;
+            globalThis.hasReported = true;
           };
           if (body)
-            addEventListener("click", () => setTimeout(tell, 1000), {
+            addEventListener("click", () => setTimeout(reportProgress, 1000), {
               once: true,
               capture: true,
             });
@@ -335,23 +335,23 @@ export async function testUpload(runner, browser, server) {
       await soon(async () => assert.ok(made));
       await page.click(".progress button:has-text('Cancel')");
       await page.waitForSelector(`.progress em:has-text('cancelling')`);
-      await page.waitForFunction(() => globalThis.hasTold);
+      await page.waitForFunction(() => globalThis.hasReported);
       release();
-      await told(page, "Cancelled. The uploaded files were deleted.");
+      await messageShown(page, "Cancelled. The uploaded files were deleted.");
       assert.equal((await server.call("GET", `/api/v1/shares/${made.id}`)).status, 410);
       assert.deepEqual(await remembered(page), []);
       assert.equal(await page.locator(".done").count(), 0);
       await focusIs(page, () => document.activeElement.type, "submit");
     });
 
-  await runner.test("cancelled when all of a file has been sent, its share is deleted", () =>
+  await runner.test("cancelling after the whole file was sent deletes its share", () =>
     cancelAfterResponse(/\/api\/v1\/shares\?/, async (page) => {
       await dropFiles(page, [{ name: "late.pb.gz", bytes }]);
       await page.click("text=Create link");
     }),
   );
 
-  await runner.test("cancelled while parts are being completed, the share is deleted", () =>
+  await runner.test("cancelling while parts are being completed deletes the share", () =>
     cancelAfterResponse(/\/complete\?/, async (page) => {
       await page.setInputFiles("#file", {
         name: "late.folded",
@@ -362,7 +362,7 @@ export async function testUpload(runner, browser, server) {
     }),
   );
 
-  await runner.test("cancelled while files are being merged, nothing of them stays", () =>
+  await runner.test("cancelling while files are being merged deletes all shares", () =>
     cancelAfterResponse(/\/api\/v1\/merge/, async (page) => {
       await dropFiles(page, [
         { name: "before.pb.gz", bytes: cpuProfile(2) },
@@ -403,9 +403,9 @@ export async function testUpload(runner, browser, server) {
             XMLHttpRequest.prototype.open = open;
             return responses[0];
           }, wait);
-          assert.notEqual(id, "", `${wait} ms: it got a response, so that its token is known`);
-          if (await page.locator(".done").count()) continue; // it was done before
-          await told(page, "Cancelled. The uploaded files were deleted.");
+          assert.notEqual(id, "", `${wait} ms: the response arrived, so the token is known`);
+          if (await page.locator(".done").count()) continue; // the upload was complete
+          await messageShown(page, "Cancelled. The uploaded files were deleted.");
           assert.equal(
             (await server.call("GET", `/api/v1/shares/${id}`)).status,
             410,
@@ -416,7 +416,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "while the server is away that is said, and cancelling does not wait for the next try",
+    "an unavailable server is reported, and cancelling does not wait for the next retry",
     () =>
       withPage(browser, server, async (page, watch) => {
         watch.allowed.add(503);
@@ -439,14 +439,14 @@ export async function testUpload(runner, browser, server) {
           ".progress em:has-text('the server is busy, trying again in 25 s')",
         );
         await page.click(".progress button:has-text('Cancel')");
-        // less than the next attempt
+        // shorter than the pause before the next attempt
         await page.waitForSelector("text=Create link", { timeout: 20_000 });
         assert.equal(await page.locator(".error-line span").count(), 0);
       }),
   );
 
   await runner.test(
-    "a file that is dropped before the page's script has come is taken when it has",
+    "a file that is dropped before the page's script is loaded is accepted afterwards",
     () =>
       withPage(browser, server, async (page) => {
         let release;
@@ -465,7 +465,7 @@ export async function testUpload(runner, browser, server) {
       }),
   );
 
-  await runner.test("two files of one name are told apart", () =>
+  await runner.test("two files of the same name are distinguished", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
       await dropFiles(
@@ -494,7 +494,7 @@ export async function testUpload(runner, browser, server) {
     [1280, 720],
   ])
     await runner.test(
-      `what is shown of a file is seen without scrolling, ${width} x ${height}`,
+      `the preview of a file is visible without scrolling, ${width} x ${height}`,
       () =>
         withPage(browser, server, async (page) => {
           await page.setViewportSize({ width, height });
@@ -539,12 +539,12 @@ export async function testUpload(runner, browser, server) {
         await page.waitForSelector("button:disabled:has-text('Merge 5 profiles')");
         assert.ok(
           !(await page.textContent(".checks")).includes("run"),
-          "the others are not accused",
+          "the other files are not reported",
         );
         assert.equal(
           await page.getAttribute(".to-preview", "href"),
           `#${await page.getAttribute(".checks", "id")}`,
-          "where a phone is led",
+          "the part that a phone scrolls to",
         );
         await page.screenshot({ path: join(screenshots, "light-junk.png") });
         await page.click("text=Continue without these 2");
@@ -565,7 +565,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "the first page's lines break between words, and its form shows all choices at every width",
+    "commands of the first page break between words, and its form shows all choices",
     () =>
       withPage(browser, server, async (page) => {
         await openLanding(page, server);
@@ -629,7 +629,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "the lines to paste work as they are shown, against a server with a certificate of its own",
+    "the shown commands work with a server that has its own certificate authority",
     () =>
       withPage(browser, server, async (page) => {
         const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
@@ -658,11 +658,11 @@ export async function testUpload(runner, browser, server) {
           await assert.rejects(
             run(trust.replace("/ca.crt", "/no-such.crt")),
             ({ stderr }) => /404/.test(stderr),
-            "what fails says why",
+            "a failed command reports the cause",
           );
           assert.ok(
             readFileSync(server.logPath, "utf8").includes(fingerprint.trim().split("=")[1]),
-            "as the server said at its start",
+            "the fingerprint that the server printed at its start",
           );
           const link = (await run(push)).stdout.trim();
           assert.ok(link.startsWith(`${server.url}/p/`), link);
@@ -691,7 +691,7 @@ export async function testUpload(runner, browser, server) {
       }),
   );
 
-  await runner.test("with a certificate that all trust, the lines are short", () =>
+  await runner.test("with a trusted certificate, the shown commands are short", () =>
     withPage(browser, server, async (page) => {
       await page.route("**/api/v1/session", async (route) => {
         const response = await route.fetch();
@@ -714,7 +714,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "where sharing takes a token, the page says so, and its lines carry one",
+    "if sharing requires a token, the page states this, and its commands contain it",
     async () => {
       const sessionIs = (page, changes) =>
         page.route("**/api/v1/session", async (route) => {
@@ -768,7 +768,7 @@ export async function testUpload(runner, browser, server) {
         await context.close();
         rmSync(folder, { recursive: true, force: true });
       }
-      // A closed server, no session: the page makes no promise that it does not keep.
+      // A closed server, no session: the page offers only what works without an account.
       await withPage(browser, server, async (page) => {
         await sessionIs(page, {
           anonymous_sharing: false,
@@ -794,7 +794,7 @@ export async function testUpload(runner, browser, server) {
     },
   );
 
-  await runner.test("a large file goes up in parts", () =>
+  await runner.test("a large file is uploaded in parts", () =>
     withPage(browser, server, async (page) => {
       const large = foldedText(40_000);
       assert.ok(large.length > 8.5 * 2 ** 20);
@@ -816,127 +816,120 @@ export async function testUpload(runner, browser, server) {
     }),
   );
 
-  await runner.test(
-    "a large upload that was cut off goes on after a reload, and can start over",
-    () =>
-      withPage(browser, server, async (page, watch) => {
-        const large = foldedText(40_000, { seed: 6 });
-        const partBytes = 4 << 20;
-        const folder = mkdtempSync(join(tmpdir(), "perfolio-upload-"));
-        const file = join(folder, "cut.folded");
-        writeFileSync(file, large);
-        const parts = [];
-        page.on(
-          "requestfinished",
-          (request) =>
-            request.method() === "PUT" &&
-            parts.push(Number(new URL(request.url()).pathname.split("/").at(-1))),
+  await runner.test("an interrupted large upload continues after a reload or starts over", () =>
+    withPage(browser, server, async (page, watch) => {
+      const large = foldedText(40_000, { seed: 6 });
+      const partBytes = 4 << 20;
+      const folder = mkdtempSync(join(tmpdir(), "perfolio-upload-"));
+      const file = join(folder, "cut.folded");
+      writeFileSync(file, large);
+      const parts = [];
+      page.on(
+        "requestfinished",
+        (request) =>
+          request.method() === "PUT" &&
+          parts.push(Number(new URL(request.url()).pathname.split("/").at(-1))),
+      );
+      /** The tab is closed while the second part is being sent. */
+      const cutOff = async () => {
+        let held;
+        await page.route("**/parts/1", (route) => void (held = route));
+        await openLanding(page, server);
+        await page.setInputFiles("#file", file);
+        const second = page.waitForRequest(/\/parts\/1$/);
+        await page.click("button:has-text('Create link')");
+        await second;
+        assert.match(await page.textContent(".progress em"), / of /);
+        await page.goto("about:blank");
+        // otherwise the request would continue once the route is removed
+        await held.abort().catch(() => undefined);
+        await page.unroute("**/parts/1");
+      };
+      try {
+        await cutOff();
+        await soon(() => assert.deepEqual(parts, [0]));
+        await openLanding(page, server);
+        await page.setInputFiles("#file", file);
+        await page.waitForSelector(".continued >> text=4 MiB of");
+        const link = await createLink(page);
+        assert.deepEqual(
+          parts,
+          [0, ...Array.from({ length: Math.ceil(large.length / partBytes) - 1 }, (_, i) => i + 1)],
+          "only the missing parts are sent",
         );
-        /** The tab is closed while the second part is being sent. */
-        const cutOff = async () => {
-          let held;
-          await page.route("**/parts/1", (route) => void (held = route));
-          await openLanding(page, server);
-          await page.setInputFiles("#file", file);
-          const second = page.waitForRequest(/\/parts\/1$/);
-          await page.click("button:has-text('Create link')");
-          await second;
-          assert.match(await page.textContent(".progress em"), / of /);
-          await page.goto("about:blank");
-          // otherwise it would be sent when nobody holds it back any more
-          await held.abort().catch(() => undefined);
-          await page.unroute("**/parts/1");
-        };
-        try {
-          await cutOff();
-          await soon(() => assert.deepEqual(parts, [0]));
-          await openLanding(page, server);
-          await page.setInputFiles("#file", file);
-          await page.waitForSelector(".continued >> text=4 MiB of");
-          const link = await createLink(page);
-          assert.deepEqual(
-            parts,
-            [
-              0,
-              ...Array.from({ length: Math.ceil(large.length / partBytes) - 1 }, (_, i) => i + 1),
-            ],
-            "only what was missing",
-          );
-          const raw = await server.call("GET", new URL(link).pathname + "/raw");
-          assert.ok(raw.bytes.equals(large), "the original bytes");
-          assert.equal(
-            await page.evaluate(() => localStorage.getItem("perfolio:uploads")),
-            "[]",
-            "what is done is forgotten",
-          );
+        const raw = await server.call("GET", new URL(link).pathname + "/raw");
+        assert.ok(raw.bytes.equals(large), "the original bytes");
+        assert.equal(
+          await page.evaluate(() => localStorage.getItem("perfolio:uploads")),
+          "[]",
+          "a finished upload is no longer stored",
+        );
 
-          parts.length = 0;
-          await cutOff();
-          const { id, token } = await page
-            .goto(`${server.url}/`)
-            .then(() =>
-              page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:uploads"))[0]),
-            );
-          await page.waitForSelector(".drop");
-          await page.setInputFiles("#file", file);
-          const given = page.waitForResponse(
-            (response) => response.request().method() === "DELETE",
-          );
-          await page.click(".continued button:has-text('Start over')");
-          assert.equal((await given).status(), 204);
-          assert.equal(
-            (
-              await server.call("GET", `/api/v1/uploads/${id}`, {
-                headers: { "X-Perfolio-Upload-Token": token },
-              })
-            ).status,
-            404,
-          );
-          assert.equal(await page.locator(".continued").count(), 0);
+        parts.length = 0;
+        await cutOff();
+        const { id, token } = await page
+          .goto(`${server.url}/`)
+          .then(() => page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:uploads"))[0]));
+        await page.waitForSelector(".drop");
+        await page.setInputFiles("#file", file);
+        const given = page.waitForResponse((response) => response.request().method() === "DELETE");
+        await page.click(".continued button:has-text('Start over')");
+        assert.equal((await given).status(), 204);
+        assert.equal(
+          (
+            await server.call("GET", `/api/v1/uploads/${id}`, {
+              headers: { "X-Perfolio-Upload-Token": token },
+            })
+          ).status,
+          404,
+        );
+        assert.equal(await page.locator(".continued").count(), 0);
 
-          // An upload that the server has forgotten starts again without a message.
-          watch.allowed.add(404);
-          parts.length = 0;
-          await cutOff();
-          await page.goto(`${server.url}/`);
-          const gone = await page.evaluate(
-            () => JSON.parse(localStorage.getItem("perfolio:uploads"))[0],
-          );
-          await server.call("DELETE", `/api/v1/uploads/${gone.id}`, {
-            headers: { "X-Perfolio-Upload-Token": gone.token },
-          });
-          await page.waitForSelector(".drop");
-          await page.setInputFiles("#file", file);
-          parts.length = 0;
-          await createLink(page);
-          assert.equal(parts[0], 0);
-        } finally {
-          rmSync(folder, { recursive: true });
-        }
-      }),
+        // An upload that the server has forgotten starts again without a message.
+        watch.allowed.add(404);
+        parts.length = 0;
+        await cutOff();
+        await page.goto(`${server.url}/`);
+        const gone = await page.evaluate(
+          () => JSON.parse(localStorage.getItem("perfolio:uploads"))[0],
+        );
+        await server.call("DELETE", `/api/v1/uploads/${gone.id}`, {
+          headers: { "X-Perfolio-Upload-Token": gone.token },
+        });
+        await page.waitForSelector(".drop");
+        await page.setInputFiles("#file", file);
+        parts.length = 0;
+        await createLink(page);
+        assert.equal(parts[0], 0);
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    }),
   );
 
-  await runner.test("what is no profile is refused with a reason, and the form stays", () =>
-    withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(400).add(415).add(422);
-      await openLanding(page, server);
-      await dropFiles(page, [
-        {
-          name: "cat.jpg",
-          bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]),
-        },
-      ]);
-      await page.waitForSelector(".ready .hint:has-text('This does not look like a profile')");
-      await page.waitForSelector(".preview-note:has-text('This is not a supported profile')");
-      assert.equal(
-        await page.$("button.primary:has-text('Create link')"),
-        null,
-        "not what is proposed, but not forbidden",
-      );
-      await page.click("button:has-text('Create link')");
-      await page.waitForSelector(".error-line span");
-      assert.ok((await page.textContent(".error-line")).length > 10);
-      assert.equal(await page.locator("button:has-text('Create link')").count(), 1);
-    }),
+  await runner.test(
+    "a file that is not a profile is refused with a reason, and the form stays",
+    () =>
+      withPage(browser, server, async (page, watch) => {
+        watch.allowed.add(400).add(415).add(422);
+        await openLanding(page, server);
+        await dropFiles(page, [
+          {
+            name: "cat.jpg",
+            bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]),
+          },
+        ]);
+        await page.waitForSelector(".ready .hint:has-text('This does not look like a profile')");
+        await page.waitForSelector(".preview-note:has-text('This is not a supported profile')");
+        assert.equal(
+          await page.$("button.primary:has-text('Create link')"),
+          null,
+          "not proposed, but permitted",
+        );
+        await page.click("button:has-text('Create link')");
+        await page.waitForSelector(".error-line span");
+        assert.ok((await page.textContent(".error-line")).length > 10);
+        assert.equal(await page.locator("button:has-text('Create link')").count(), 1);
+      }),
   );
 }

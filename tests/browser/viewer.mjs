@@ -9,7 +9,7 @@ import {
   soon,
   spoken,
   tableRows,
-  told,
+  messageShown,
   viewReady,
   withPage,
 } from "./harness.mjs";
@@ -80,7 +80,7 @@ export async function testViewer(runner, browser, server) {
       }),
     );
 
-  await runner.test("search counts functions, and the share of samples once", () =>
+  await runner.test("the search counts functions, and each sample once", () =>
     withPage(browser, server, async (page) => {
       await open(page);
       for (const text of [
@@ -102,7 +102,7 @@ export async function testViewer(runner, browser, server) {
         assert.equal(await page.textContent("#search-result"), words);
         assert.equal(new URL(page.url()).searchParams.get("q"), text);
       }
-      // Under rules, both refer to what is left, like the table.
+      // Under rules, both refer to the remaining samples, like the table.
       for (const [rule, text, keeps] of [
         ["hide:json", "json", () => false],
         ["focus:sort", "runtime", ({ stack }) => stack.some((name) => name.includes("sort"))],
@@ -128,7 +128,7 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("the search filters the table, a row marks its function", () =>
+  await runner.test("the search filters the table, and a row marks its function", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?v=table&b=icicle&q=json&sv=2");
       const rows = await tableRows(page);
@@ -139,7 +139,7 @@ export async function testViewer(runner, browser, server) {
       await page.click(".rows .row button");
       assert.equal(new URL(page.url()).searchParams.get("m"), rows[0].at(-1));
       assert.ok(await page.$(".button.marked"));
-      // Nothing moved.
+      // The layout did not change.
       assert.equal(await topOfViews(), viewsTop);
       await page.evaluate(() => document.activeElement.blur());
       await page.keyboard.press("Control+f");
@@ -157,7 +157,7 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("zoom by click, by key and by link; back and forward", () =>
+  await runner.test("clicks, keys and links zoom, and back and forward restore the zoom", () =>
     withPage(browser, server, async (page) => {
       await open(page);
       const box = await page.locator(".icicle").boundingBox();
@@ -197,11 +197,11 @@ export async function testViewer(runner, browser, server) {
         stack: ["main", ["run", line], "deep"],
         values: [value],
       }));
-      const brothers = await server.share(
+      const siblings = await server.share(
         encodePprof({ types: [["samples", "count"]], samples: lines }),
         { title: "Brothers" },
       );
-      await page.goto(`${server.url}/p/${brothers.id}?g=line&sv=2`);
+      await page.goto(`${server.url}/p/${siblings.id}?g=line&sv=2`);
       await viewReady(page);
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"])
@@ -214,7 +214,7 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("sample types and grouping switch, by menu and by key", () =>
+  await runner.test("menus and keys switch the sample type and the grouping", () =>
     withPage(browser, server, async (page) => {
       await open(page);
       assert.match(await spoken(page), new RegExp(`^all, total ${seconds(totalOf(samples, 1))}`));
@@ -239,53 +239,55 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("a link that names what is not here leads on all the same", () =>
-    withPage(browser, server, async (page, watch) => {
-      for (const status of [400, 404]) watch.allowed.add(status);
-      for (const [query, heading] of [
-        ["?st=nope&v=table&sv=2", "This profile has no sample type “nope”"],
-        ["?g=nope&v=table&sv=2", "The link does not fit this profile"],
-      ]) {
-        await page.goto(at(query));
-        await page.waitForSelector(`h1:has-text('${heading}')`);
-        await page.waitForSelector('.viewer[aria-busy="false"]');
-        await page.click("text=Show the whole profile");
-        await page.waitForSelector(".rows .row");
-        assert.equal(page.url(), at("?v=table&sv=2"), query);
-      }
-      for (const path of [
-        at("").replace(/\?.*/, ""),
-        at("").replace(/\?.*/, "").replace("/p/", "/embed/"),
-      ]) {
-        await page.goto(
-          `${path}?v=table&b=icicle&root=0123456789abcdef&z=0123456789abcdef&v=table&sv=2`,
-        );
+  await runner.test(
+    "a link with settings that the profile lacks explains this and shows the profile",
+    () =>
+      withPage(browser, server, async (page, watch) => {
+        for (const status of [400, 404]) watch.allowed.add(status);
+        for (const [query, heading] of [
+          ["?st=nope&v=table&sv=2", "This profile has no sample type “nope”"],
+          ["?g=nope&v=table&sv=2", "The link does not fit this profile"],
+        ]) {
+          await page.goto(at(query));
+          await page.waitForSelector(`h1:has-text('${heading}')`);
+          await page.waitForSelector('.viewer[aria-busy="false"]');
+          await page.click("text=Show the whole profile");
+          await page.waitForSelector(".rows .row");
+          assert.equal(page.url(), at("?v=table&sv=2"), query);
+        }
+        for (const path of [
+          at("").replace(/\?.*/, ""),
+          at("").replace(/\?.*/, "").replace("/p/", "/embed/"),
+        ]) {
+          await page.goto(
+            `${path}?v=table&b=icicle&root=0123456789abcdef&z=0123456789abcdef&v=table&sv=2`,
+          );
+          await page.waitForSelector(
+            ".viewer-foot >> text=The part that the link opens is not in this profile, so all of " +
+              "it is shown.",
+          );
+          await page.waitForSelector(
+            ".viewer-foot >> text=The frame that the link zooms to is not in this tree",
+          );
+          await page.waitForSelector(".rows .row");
+          assert.equal(new URL(page.url()).searchParams.get("root"), null);
+        }
+        await page.goto(at("?v=nope&c=pink&sv=2"));
         await page.waitForSelector(
-          ".viewer-foot >> text=The part that the link opens is not in this profile, so all of " +
-            "it is shown.",
+          ".viewer-foot >> text=Not supported by this version and removed from the link: v=nope, " +
+            "c=pink.",
+        );
+        await page.goto(at("?z=0123456789abcdef&x=zap:foo~only:cobol~hide:runtime&sv=2"));
+        await page.waitForSelector(
+          ".viewer-foot >> text=2 rules of the link are not supported by this version",
         );
         await page.waitForSelector(
           ".viewer-foot >> text=The frame that the link zooms to is not in this tree",
         );
-        await page.waitForSelector(".rows .row");
-        assert.equal(new URL(page.url()).searchParams.get("root"), null);
-      }
-      await page.goto(at("?v=nope&c=pink&sv=2"));
-      await page.waitForSelector(
-        ".viewer-foot >> text=Not supported by this version and removed from the link: v=nope, " +
-          "c=pink.",
-      );
-      await page.goto(at("?z=0123456789abcdef&x=zap:foo~only:cobol~hide:runtime&sv=2"));
-      await page.waitForSelector(
-        ".viewer-foot >> text=2 rules of the link are not supported by this version",
-      );
-      await page.waitForSelector(
-        ".viewer-foot >> text=The frame that the link zooms to is not in this tree",
-      );
-    }),
+      }),
   );
 
-  await runner.test("every setting comes back from the address bar", () =>
+  await runner.test("every setting is restored from the address bar", () =>
     withPage(browser, server, async (page) => {
       const queries = [
         "",
@@ -337,21 +339,21 @@ export async function testViewer(runner, browser, server) {
     "an address change that the browser refuses is written later, as its own history entry",
     () =>
       withPage(browser, server, async (page) => {
-        for (const [isSaid, colour, changed] of [
+        for (const [isThrown, colour, changed] of [
           [true, "runtime", "value"],
           [false, "binary", "runtime"],
         ]) {
           await open(page);
-          await page.evaluate((isSaid) => {
+          await page.evaluate((isThrown) => {
             let count = 0;
             for (const name of ["pushState", "replaceState"]) {
               const write = history[name].bind(history);
               history[name] = (...all) => {
                 if (++count > 2) return write(...all);
-                if (isSaid) throw new DOMException("too many calls", "SecurityError");
+                if (isThrown) throw new DOMException("too many calls", "SecurityError");
               };
             }
-          }, isSaid);
+          }, isThrown);
           await page.selectOption("[aria-label=Colours]", colour);
           assert.equal(page.url(), at());
           await page.waitForURL(at(`?c=${colour}&sv=2`));
@@ -365,7 +367,7 @@ export async function testViewer(runner, browser, server) {
       }),
   );
 
-  await runner.test("the keys' sheet, the theme and copying", () =>
+  await runner.test("the list of keys, the theme and copying work", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?q=json&sv=2");
       await page.keyboard.press("?");
@@ -373,19 +375,19 @@ export async function testViewer(runner, browser, server) {
       await page.keyboard.press("Escape");
       await page.waitForSelector("dialog", { state: "detached" });
       await page.keyboard.press("y");
-      await told(page, "Link copied");
+      await messageShown(page, "Link copied");
       assert.equal(await pasted(page), page.url());
       await page.focus(".icicle");
       for (const key of ["c", "C"]) await page.keyboard.press(key);
-      assert.equal(await pasted(page), page.url(), "where no frame is chosen, none is copied");
+      assert.equal(await pasted(page), page.url(), "without a frame, the address is copied");
       await page.keyboard.press("n");
       await page.waitForURL(/z=/);
       assert.match(await spoken(page), /json/);
       await page.keyboard.press("c");
-      await told(page, "Name copied");
+      await messageShown(page, "Name copied");
       assert.match(await pasted(page), /^encoding\/json/);
       await page.keyboard.press("C");
-      await told(page, "Stack copied");
+      await messageShown(page, "Stack copied");
       assert.match(await pasted(page), /^main\.main\n/);
       await page.click("[aria-label='Dark colours']");
       assert.equal(await page.getAttribute("html", "data-theme"), "dark");
@@ -394,7 +396,7 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("hovering tells name, total, self and place", () =>
+  await runner.test("the tooltip shows name, total, self value and source location", () =>
     withPage(browser, server, async (page) => {
       await open(page);
       const box = await page.locator(".icicle").boundingBox();
@@ -406,32 +408,34 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("downloads: original, pprof, folded, JSON, SVG, PNG, DOT", () =>
-    withPage(browser, server, async (page) => {
-      await open(page);
-      await page.click("button:has-text('Download')");
-      await page.waitForSelector(".menu-panel a[download]");
-      const links = await page.$$eval(".menu-panel a[download]", (all) =>
-        all.map((one) => one.getAttribute("href")),
-      );
-      assert.equal(links.length, 7);
-      for (const link of links) assert.equal((await server.call("GET", link)).status, 200, link);
-      // In a low window, the menu's foot is dark while there is more below it.
-      await page.setViewportSize({ width: 1000, height: 500 });
-      const foot = await page.$eval(".menu-panel:not([hidden])", (panel) => {
-        const { left, bottom } = panel.getBoundingClientRect();
-        return { x: left + 3, y: bottom - 13, width: 3, height: 4 };
-      });
-      const before = await page.screenshot({ clip: foot });
-      await page.$eval(".menu-panel:not([hidden])", (panel) =>
-        panel.scrollTo(0, panel.scrollHeight),
-      );
-      assert.ok(!before.equals(await page.screenshot({ clip: foot })));
-    }),
+  await runner.test(
+    "the menu downloads the original, pprof, folded stacks, JSON, SVG, PNG and DOT",
+    () =>
+      withPage(browser, server, async (page) => {
+        await open(page);
+        await page.click("button:has-text('Download')");
+        await page.waitForSelector(".menu-panel a[download]");
+        const links = await page.$$eval(".menu-panel a[download]", (all) =>
+          all.map((one) => one.getAttribute("href")),
+        );
+        assert.equal(links.length, 7);
+        for (const link of links) assert.equal((await server.call("GET", link)).status, 200, link);
+        // In a low window, the menu's foot is dark while there is more below it.
+        await page.setViewportSize({ width: 1000, height: 500 });
+        const foot = await page.$eval(".menu-panel:not([hidden])", (panel) => {
+          const { left, bottom } = panel.getBoundingClientRect();
+          return { x: left + 3, y: bottom - 13, width: 3, height: 4 };
+        });
+        const before = await page.screenshot({ clip: foot });
+        await page.$eval(".menu-panel:not([hidden])", (panel) =>
+          panel.scrollTo(0, panel.scrollHeight),
+        );
+        assert.ok(!before.equals(await page.screenshot({ clip: foot })));
+      }),
   );
 
   await runner.test(
-    "odd profiles: deep, single, UTF-8, long names, nothing of a type",
+    "odd profiles are shown: deep, one sample, UTF-8, long names, no values of a type",
     async () => {
       const long =
         "std::" +
@@ -493,46 +497,44 @@ export async function testViewer(runner, browser, server) {
     },
   );
 
-  await runner.test(
-    "a table that did not come is told in its place alone, and can be asked for again",
-    () =>
-      withPage(browser, server, async (page, watch) => {
-        await page.route("**/flame*", (route) => {
-          const url = new URL(route.request().url());
-          url.searchParams.set("limit", "100");
-          return route.continue({ url: url.href });
-        });
-        watch.allowed.add(500);
-        await page.route("**/top*", (route) =>
-          route.fulfill({
+  await runner.test("a table that fails to load is reported in its place and can be retried", () =>
+    withPage(browser, server, async (page, watch) => {
+      await page.route("**/flame*", (route) => {
+        const url = new URL(route.request().url());
+        url.searchParams.set("limit", "100");
+        return route.continue({ url: url.href });
+      });
+      watch.allowed.add(500);
+      await page.route("**/top*", (route) =>
+        route.fulfill({
+          status: 500,
+          headers: { "Content-Type": "application/problem+json" },
+          body: JSON.stringify({
+            type: "about:blank",
+            title: "Broken",
             status: 500,
-            headers: { "Content-Type": "application/problem+json" },
-            body: JSON.stringify({
-              type: "about:blank",
-              title: "Broken",
-              status: 500,
-              detail: "no table today",
-            }),
+            detail: "no table today",
           }),
-        );
-        await page.goto(`${server.url}/p/${shared.id}?b=table&st=samples&sv=2`);
-        await page.waitForSelector(".pane-table .problem");
-        assert.equal(await page.locator(".pane-icicle .icicle").count(), 1);
-        await page.keyboard.press("4");
-        await viewReady(page);
-        assert.equal(await page.locator(".problem").count(), 0);
-        await page.keyboard.press("4");
-        await page.waitForSelector(".pane-table .problem");
-        await page.unroute("**/top*");
-        await page.click(".pane-table button:has-text('Try again')");
-        await page.waitForFunction(
-          (count) => document.querySelectorAll(".rows .row").length === count,
-          topOf(samples, 0).size,
-        );
-      }),
+        }),
+      );
+      await page.goto(`${server.url}/p/${shared.id}?b=table&st=samples&sv=2`);
+      await page.waitForSelector(".pane-table .problem");
+      assert.equal(await page.locator(".pane-icicle .icicle").count(), 1);
+      await page.keyboard.press("4");
+      await viewReady(page);
+      assert.equal(await page.locator(".problem").count(), 0);
+      await page.keyboard.press("4");
+      await page.waitForSelector(".pane-table .problem");
+      await page.unroute("**/top*");
+      await page.click(".pane-table button:has-text('Try again')");
+      await page.waitForFunction(
+        (count) => document.querySelectorAll(".rows .row").length === count,
+        topOf(samples, 0).size,
+      );
+    }),
   );
 
-  await runner.test("a tree that was cut says so, and its table is still whole", () =>
+  await runner.test("a truncated tree is noted, and its table is complete", () =>
     withPage(browser, server, async (page) => {
       await page.route("**/flame*", (route) => {
         const url = new URL(route.request().url());
@@ -555,7 +557,7 @@ export async function testViewer(runner, browser, server) {
       await searchFor(page, "runtime");
       assert.match(await page.textContent("#search-result"), /^≥ \d+ functions? · ≥ [\d.]+%$/);
       assert.match(await page.textContent(".foot-total"), / in ≥ \d+ functions$/);
-      // Nor does the graph know what was merged.
+      // The graph does not contain merged functions either.
       await open(page, "?v=graph&st=samples&sv=2");
       assert.match(
         await page.locator(".graph-note").textContent(),
@@ -588,7 +590,7 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("an “other” box opens, and its link does", () =>
+  await runner.test("an “other” box opens, also from a link", () =>
     withPage(browser, server, async (page) => {
       const text = Array.from(
         { length: 400 },
@@ -625,7 +627,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "an “other” box opens under rules of the server's, also where these take out frames above it",
+    "an “other” box opens under rules of the server, also if these hide frames above it",
     () =>
       withPage(browser, server, async (page, watch) => {
         watch.allowed.add(400); // that path does not exist in the tree without the rules
@@ -670,7 +672,7 @@ export async function testViewer(runner, browser, server) {
       }),
   );
 
-  await runner.test("a letter of a search sorts no table anew", () =>
+  await runner.test("typing a search does not sort the table again", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?v=table&sv=2");
       await searchFor(page, "x"); // the code for expressions is loaded
@@ -688,11 +690,11 @@ export async function testViewer(runner, browser, server) {
       await soon(async () => assert.ok((await tableRows(page)).length > before));
       assert.equal(await page.evaluate(() => globalThis.sorted), 0);
       await page.click("[role=columnheader] button:has-text('Function')");
-      assert.equal(await page.evaluate(() => globalThis.sorted), 1, "as it would be counted");
+      assert.equal(await page.evaluate(() => globalThis.sorted), 1, "a sort is counted");
     }),
   );
 
-  await runner.test("columns are chosen, and stand in the link", () =>
+  await runner.test("the chosen columns are in the link", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?v=table&st=samples&s=-cum&sv=2");
       await page.click("button:has-text('Columns')");
@@ -731,7 +733,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "any two views stand side by side, and a function under the pointer is lit in both",
+    "two views are shown side by side, and a hovered function is highlighted in both",
     () =>
       withPage(browser, server, async (page) => {
         await open(page, "?v=flame&sv=2");
@@ -765,7 +767,7 @@ export async function testViewer(runner, browser, server) {
       }),
   );
 
-  await runner.test("a profile of many nodes is there quickly and stays quick", async () => {
+  await runner.test("a profile of many nodes opens and responds quickly", async () => {
     const { id } = await server.share(foldedText(6000), {
       title: "Many nodes",
     });
@@ -817,7 +819,7 @@ export async function testViewer(runner, browser, server) {
   });
 
   await runner.test(
-    "a million nodes: table, search and rules have the numbers of the server and of plain sums",
+    "a million nodes: table, search and rules equal the server and plain sums",
     async () => {
       // 98 roots that call 100 functions, which call 101: 999,698 nodes below the root, with sums
       // that need no reader.
@@ -847,12 +849,12 @@ export async function testViewer(runner, browser, server) {
             token: server.token,
           })
           .then(({ json }) => json);
-      const said = (sum) => sum.toLocaleString("en");
+      const exact = (sum) => sum.toLocaleString("en");
       await withPage(browser, server, async (page) => {
         const total = sumOf(() => true);
         await page.goto(`${server.url}/p/${id}?v=icicle&b=table&s=name&sv=2`);
         await viewReady(page);
-        await page.waitForSelector(`.foot-line:has-text("${said(total)} in 299 functions")`);
+        await page.waitForSelector(`.foot-line:has-text("${exact(total)} in 299 functions")`);
         const served = new Map((await top("")).functions.map((row) => [row.name, row]));
         assert.equal(served.size, 299);
         const rows = await page.$$eval(".rows .row", (all) =>
@@ -881,7 +883,7 @@ export async function testViewer(runner, browser, server) {
         await viewReady(page);
         const left = sumOf(({ step }) => step !== 1);
         await page.waitForSelector(
-          `.foot-line:has-text("${said(left)} of ${said(total)} in 297 functions")`,
+          `.foot-line:has-text("${exact(left)} of ${exact(total)} in 297 functions")`,
         );
         assert.equal((await top(`&ignore=${encodeURIComponent("^step_1$")}`)).kept, left);
       });
@@ -889,7 +891,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "nothing on the page jumps while it loads, and its pictures are painted once",
+    "the layout is stable while the page loads, and pictures are painted once",
     () =>
       withPage(browser, server, async (page) => {
         await page.addInitScript(() => {
@@ -916,49 +918,52 @@ export async function testViewer(runner, browser, server) {
       }),
   );
 
-  await runner.test("where one sample type cannot be added another can be chosen", async () => {
-    const huge = 2n ** 62n;
-    const samples = [
-      ["a", "b"],
-      ["a", "c"],
-    ].map((stack) => ({ stack, values: [1, huge] }));
-    const { id } = await server.share(
-      encodePprof({ types: twoTypes, samples, defaultType: "cpu" }),
-    );
-    await withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(413);
-      await page.goto(`${server.url}/p/${id}`);
-      await page.waitForSelector("text=too much to be added exactly");
-      assert.equal(
-        await page.locator("select[aria-label='Sample type'] option:checked").textContent(),
-        "cpu",
+  await runner.test(
+    "if the sum of a sample type overflows, another type can be chosen",
+    async () => {
+      const huge = 2n ** 62n;
+      const samples = [
+        ["a", "b"],
+        ["a", "c"],
+      ].map((stack) => ({ stack, values: [1, huge] }));
+      const { id } = await server.share(
+        encodePprof({ types: twoTypes, samples, defaultType: "cpu" }),
       );
-      await page.selectOption("select[aria-label='Sample type']", {
-        label: "samples",
+      await withPage(browser, server, async (page, watch) => {
+        watch.allowed.add(413);
+        await page.goto(`${server.url}/p/${id}`);
+        await page.waitForSelector("text=too much to be added exactly");
+        assert.equal(
+          await page.locator("select[aria-label='Sample type'] option:checked").textContent(),
+          "cpu",
+        );
+        await page.selectOption("select[aria-label='Sample type']", {
+          label: "samples",
+        });
+        await viewReady(page);
+        assert.match(page.url(), /st=samples/);
+        // From a type that is shown: the overflowing type is selected, no other type replaces it,
+        // and the reader can return.
+        await page.keyboard.press("t");
+        await page.waitForSelector("text=too much to be added exactly");
+        assert.equal(
+          await page.locator("select[aria-label='Sample type'] option:checked").textContent(),
+          "cpu",
+        );
+        await page.keyboard.press("e");
+        await page.keyboard.press("h");
+        assert.ok(!/[?&]x=/.test(page.url()) && (await page.locator("dialog[open]").count()) === 0);
+        await page.keyboard.press("t");
+        await viewReady(page);
+        assert.equal(
+          await page.locator("select[aria-label='Sample type'] option:checked").textContent(),
+          "samples",
+        );
       });
-      await viewReady(page);
-      assert.match(page.url(), /st=samples/);
-      // And from one that is shown: the requested tree is chosen, nothing else is saved in its
-      // place, and there is a way back.
-      await page.keyboard.press("t");
-      await page.waitForSelector("text=too much to be added exactly");
-      assert.equal(
-        await page.locator("select[aria-label='Sample type'] option:checked").textContent(),
-        "cpu",
-      );
-      await page.keyboard.press("e");
-      await page.keyboard.press("h");
-      assert.ok(!/[?&]x=/.test(page.url()) && (await page.locator("dialog[open]").count()) === 0);
-      await page.keyboard.press("t");
-      await viewReady(page);
-      assert.equal(
-        await page.locator("select[aria-label='Sample type'] option:checked").textContent(),
-        "samples",
-      );
-    });
-  });
+    },
+  );
 
-  await runner.test("a name of a million letters holds nothing up", async () => {
+  await runner.test("a name of a million letters does not block the page", async () => {
     const { id } = await server.share(
       Buffer.from(`main;short 1\nmain;${"x".repeat(1_000_000)};last 5\n`),
     );
@@ -976,7 +981,7 @@ export async function testViewer(runner, browser, server) {
   });
 
   await runner.test(
-    "the toolbar is one line in every view, with the result beside the search; empty peek explains",
+    "the toolbar is one line in every view, and an empty peek explains what to do",
     () =>
       withPage(browser, server, async (page) => {
         const boxes = (selectors) =>
@@ -1007,7 +1012,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "a toolbar of one line shows the whole search result, however long the names in its menus",
+    "a toolbar of one line shows the whole search result beside menus with long names",
     async () => {
       const long = "dictionary.entries_of_each_request";
       const of = (extra) =>
@@ -1060,41 +1065,39 @@ export async function testViewer(runner, browser, server) {
     },
   );
 
-  await runner.test(
-    "on a phone the legend and the facts are a line each, and all of them can be read",
-    () =>
-      withPage(
-        browser,
-        server,
-        async (page) => {
-          await open(page);
-          await page.waitForSelector(".legend li:nth-child(6)");
-          for (const [list, label] of [
-            [".legend", "All colours"],
-            [".facts", "All details"],
-          ]) {
-            const height = () =>
-              page.$eval(list, (element) => element.getBoundingClientRect().height);
-            assert.ok((await height()) <= 24);
-            await page.click(`[aria-label="${label}"]`);
-            assert.ok((await height()) > 24);
-          }
-          const hidden = await page.evaluate(() => {
-            const legend = document.querySelector(".legend").getBoundingClientRect();
-            const isIn = (one) => one.bottom <= legend.bottom && one.right <= innerWidth;
-            return [...document.querySelectorAll(".legend li")]
-              .filter((item) => !isIn(item.getBoundingClientRect()))
-              .map((item) => item.textContent);
-          });
-          assert.deepEqual(hidden, []);
-          assert.ok(await page.isVisible(".foot-total"));
-        },
-        { look: "phone" },
-      ),
+  await runner.test("on a phone, legend and facts are one line each and can be unfolded", () =>
+    withPage(
+      browser,
+      server,
+      async (page) => {
+        await open(page);
+        await page.waitForSelector(".legend li:nth-child(6)");
+        for (const [list, label] of [
+          [".legend", "All colours"],
+          [".facts", "All details"],
+        ]) {
+          const height = () =>
+            page.$eval(list, (element) => element.getBoundingClientRect().height);
+          assert.ok((await height()) <= 24);
+          await page.click(`[aria-label="${label}"]`);
+          assert.ok((await height()) > 24);
+        }
+        const hidden = await page.evaluate(() => {
+          const legend = document.querySelector(".legend").getBoundingClientRect();
+          const isIn = (one) => one.bottom <= legend.bottom && one.right <= innerWidth;
+          return [...document.querySelectorAll(".legend li")]
+            .filter((item) => !isIn(item.getBoundingClientRect()))
+            .map((item) => item.textContent);
+        });
+        assert.deepEqual(hidden, []);
+        assert.ok(await page.isVisible(".foot-total"));
+      },
+      { look: "phone" },
+    ),
   );
 
   await runner.test(
-    "a phone, however it is held, shows frames at once, and a picture of most of its height",
+    "a phone shows frames at once in both orientations, on most of its height",
     () =>
       withPage(
         browser,
@@ -1118,24 +1121,26 @@ export async function testViewer(runner, browser, server) {
       ),
   );
 
-  await runner.test("keys of one sign can be switched off, which this browser keeps", () =>
-    withPage(browser, server, async (page) => {
-      await open(page);
-      await page.keyboard.press("?");
-      await page.uncheck(".check input");
-      await page.keyboard.press("Escape");
-      await page.waitForSelector("dialog", { state: "detached" });
-      await page.reload();
-      await viewReady(page);
-      for (const key of ["2", "4", "?", "+"]) await page.keyboard.press(key);
-      assert.equal(page.url(), at());
-      assert.equal(await page.locator("dialog").count(), 0);
-      await page.click(".keys-button");
-      await page.check(".check input");
-      await page.keyboard.press("Escape");
-      await page.keyboard.press("2");
-      await page.waitForURL(/v=table/);
-    }),
+  await runner.test(
+    "single-character keys can be switched off, and the browser stores the choice",
+    () =>
+      withPage(browser, server, async (page) => {
+        await open(page);
+        await page.keyboard.press("?");
+        await page.uncheck(".check input");
+        await page.keyboard.press("Escape");
+        await page.waitForSelector("dialog", { state: "detached" });
+        await page.reload();
+        await viewReady(page);
+        for (const key of ["2", "4", "?", "+"]) await page.keyboard.press(key);
+        assert.equal(page.url(), at());
+        assert.equal(await page.locator("dialog").count(), 0);
+        await page.click(".keys-button");
+        await page.check(".check input");
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("2");
+        await page.waitForURL(/v=table/);
+      }),
   );
 
   await runner.test("the share page's scripts and styles stay within 60 KB gzip", () =>
@@ -1181,7 +1186,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "names of spaces alone, and of letters that only control, are seen in table, tree and picture",
+    "names of spaces and control characters are visible in table, tree and picture",
     async () => {
       const named = await server.share(
         encodePprof({

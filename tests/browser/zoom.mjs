@@ -67,7 +67,7 @@ export async function testZoom(runner, browser, server) {
   if (!runner.wants("zoom")) return;
   const context = await signedIn(browser, server);
   await runner.test(
-    "explore, zoom: a steady load is the same line and the same average in every window",
+    "explore, zoom: a steady load has the same line and average in every window",
     () =>
       withPage(
         browser,
