@@ -123,8 +123,7 @@ static enum err_code check_response(const struct http_client_response *response,
         return ERR_NONE;
     return err_set(err, ERR_NETWORK,
                    "the response is not OTLP: check that the address does not lead to a login page "
-                   "or a proxy; its "
-                   "Content-Type is \"%.*s\", and it begins with \"%.*s\"",
+                   "or a proxy; its Content-Type is \"%.*s\", and it begins with \"%.*s\"",
                    (int)(type.size < SHOWN_BYTES ? type.size : SHOWN_BYTES),
                    (const char *)type.data, shown, (const char *)body.data);
 }
