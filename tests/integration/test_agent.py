@@ -1133,7 +1133,7 @@ def test_show_unwind_accepts_regular_files_only(tmp_path):
         (["--server=https://"], "must have the form https://HOST:PORT"),
         (["--server=https://localhost:1/base?q=1"], "must not have a query"),
         (["--server=localhost:1"], "must have the form https://HOST:PORT"),
-        (["--server=https://x", "--offline-dir=/nonexistent/folder"], "name one of them"),
+        (["--server=https://x", "--offline-dir=/nonexistent/folder"], "give one of them"),
         (["--server=https://x", "--min-off-cpu=100"], "add off-cpu"),
         (["--server=https://x", "--label=__team=x"], "begin with __"),
         (
@@ -1173,7 +1173,10 @@ def test_offline_mode_refuses_options_for_sending(option, tmp_path):
     done = subprocess.run(
         [AGENT, f"--offline-dir={tmp_path}/x", option], capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 2 and "with offline-dir nothing is sent" in done.stderr
+    assert (
+        done.returncode == 2
+        and "have no effect with offline-dir, because nothing is sent" in done.stderr
+    )
     assert not (tmp_path / "x").exists()
 
 

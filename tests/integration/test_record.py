@@ -1100,7 +1100,7 @@ def test_an_unwritable_folder_is_reported_before_the_command_runs(tmp_path):
         )
         assert (
             done.returncode == 1
-            and "name another file with -o" in done.stderr
+            and "give another file with -o" in done.stderr
             and "ran" not in done.stdout
         ), done.stderr
 
