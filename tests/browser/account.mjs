@@ -16,7 +16,7 @@ export async function signedIn(browser, server, look = "light", bypassCSP = fals
     permissions: ["clipboard-read", "clipboard-write"],
   });
   context.setDefaultTimeout(timeoutMs);
-  // Without a page, which costs as much as a test; the first tests of testAccount sign in on one.
+  // A request, because a page costs as much as a test; the first tests of testAccount use the page.
   const code = new URL(await server.signInLink()).hash.replace("#code=", "");
   const response = await context.request.post(`${server.url}/api/v1/session`, { data: { code } });
   assert.equal(response.status(), 200);

@@ -420,7 +420,7 @@ export async function testExplore(runner, browser, server) {
       for (const key of ["Enter", "Tab"]) {
         await open(page);
         await page.focus("[role=combobox]");
-        // Immediately, before the completions have arrived, so Tab has nothing to accept.
+        // Enter is pressed before the completions have arrived; Tab waits for one to accept.
         await page.keyboard.type("serv");
         if (key === "Tab") await page.waitForSelector("[role=option][aria-selected=true]");
         await page.keyboard.press(key);

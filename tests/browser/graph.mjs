@@ -375,7 +375,7 @@ export async function testGraph(runner, browser, server) {
                   box.top >= view.top &&
                   box.bottom <= view.bottom,
                 values: values.length,
-                // From the tip to the middle of the opposite side.
+                // The length of arrow heads, from the tip to the middle of the opposite side.
                 heads: [...document.querySelectorAll(".graph-edge path:last-child")].map((path) => {
                   const [x, y, leftX, leftY, rightX, rightY] = path
                     .getAttribute("d")

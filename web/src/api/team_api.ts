@@ -87,7 +87,7 @@ export interface Invitation {
   email: string;
   role: string;
   expires_at: string;
-  /** Only in the response that created it. */
+  /** Contained only in the response that created the invitation. */
   url?: string;
 }
 

@@ -168,7 +168,7 @@ interface Progress {
   of: number;
 }
 
-/** A page of which some groups failed to load. */
+/** A page for which some groups could not be loaded. */
 interface Unfinished {
   choice: Choice;
   gathered: LoadedGroups<BlobPart[]>;

@@ -8,7 +8,7 @@ const atOnce = 3;
 
 export interface LoadedGroups<Tree> {
   trees: Map<string, Tree>;
-  /** By group, why its tree could not be loaded. */
+  /** For each failed group, the reason why its tree could not be loaded. */
   failed: Map<string, string>;
 }
 

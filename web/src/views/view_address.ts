@@ -35,7 +35,7 @@ export function writeAddress(address: string, how: How, tries = mostTries): void
   try {
     history[step === "push" ? "pushState" : "replaceState"](null, "", href);
   } catch {
-    // The same as for a browser that refuses without an error.
+    // Handled below, like a browser that refuses without an error.
   }
   if (location.href !== href && tries > 1)
     refused = {

@@ -54,7 +54,7 @@ class Transformer {
     });
   }
 
-  /** Nothing is needed at the moment. */
+  /** Notifies the worker that no rules are active, so that it frees its memory. */
   rest(): void {
     this.worker?.postMessage("rest" satisfies Rest);
   }

@@ -1,6 +1,6 @@
 /*
- * sources: the sources of the team's continuous profiles: service, program, token, address, last
- * time, amount, errors.
+ * sources: the page that lists the sources of the team's continuous profiles with service, program,
+ * token, address, time of the last request, number of profiles and samples, and errors.
  */
 import { useEffect, useState } from "preact/hooks";
 import type { Problem, Session } from "../../api/api.ts";

@@ -260,7 +260,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   const [commentCount, setCommentCount] = useState<number>();
   const [pins, setPins] = useState<string[]>();
   const [chosen, setChosen] = useState<File[]>([]); // to compare with this share
-  useEffect(() => listenForDrops(setChosen), [chosen.length]); // the form for them listens itself
+  useEffect(() => listenForDrops(setChosen), [chosen.length]); // the form listens itself
   const [nameCount, setNameCount] = useState(0); // increases when names arrive
   useTitle(share ? nameOf(share) : "");
   const treeRequest = treeRequestOf(state);

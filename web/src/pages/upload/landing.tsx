@@ -99,7 +99,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
   const chooseFiles = (chosen: File[]) => {
     const last = lastFiles.current;
     const isSwapped = last.length === chosen.length && last.every((file) => chosen.includes(file));
-    // leaving restores the view of the share
+    // onLeave restores the view of the share, so the view is kept for it
     if (last.length > 0 && !isSwapped && !(onLeave && chosen.length === 0)) forgetView();
     if (chosen.length) lastFiles.current = chosen;
     setFiles(chosen);
@@ -113,7 +113,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
       location.assign(`/d/${made.shares[0].created.id}..${against.id}${viewQuery()}`);
     else setOutcome(made);
   };
-  /** The pressed element is gone then. */
+  /** For buttons that disappear when pressed: the form then moves the focus (readyCount). */
   const replaceFiles = (chosen: File[]) => {
     chooseFiles(chosen);
     setReadyCount(readyCount + 1);

@@ -46,7 +46,7 @@ export class Sending {
   private readonly sent = new Map<File, Sent & { as: string }>();
   private merged: Sent[] = [];
 
-  /** The files that are shared already and whose links nobody has seen. */
+  /** The files that are already shared and whose links have not been shown. */
   get files(): File[] {
     return [...this.sent.keys()];
   }
@@ -126,7 +126,7 @@ export class Sending {
     return merged;
   }
 
-  /** Their links have been shown. */
+  /** Forgets the shares once their links are shown, so that deleteSent() no longer deletes them. */
   finish(): void {
     this.sent.clear();
     this.merged = [];
