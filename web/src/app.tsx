@@ -79,5 +79,8 @@ function App() {
   return <Page session={session} />;
 }
 
+// /senders is the former path of the page of sources.
+if (decodedPath() === "/senders")
+  history.replaceState(null, "", `/sources${location.search}${location.hash}`);
 listenForEarlyDrops();
 render(<App />, document.getElementById("app")!);
