@@ -13,10 +13,10 @@ enum err_code mini_debuginfo_expand(struct span bytes, struct buf *output, struc
     stream.next_in = bytes.data;
     stream.avail_in = bytes.size;
     while (result == LZMA_OK) {
-        uint8_t *room = buf_reserve(output, STEP_BYTES);
-        if (!room)
+        uint8_t *free_bytes = buf_reserve(output, STEP_BYTES);
+        if (!free_bytes)
             break;
-        stream.next_out = room;
+        stream.next_out = free_bytes;
         stream.avail_out = STEP_BYTES;
         result = lzma_code(&stream, LZMA_FINISH);
         buf_commit(output, STEP_BYTES - stream.avail_out);

@@ -80,14 +80,14 @@ void chunk_free(struct chunk *chunk)
     const int index = size_class(&total);
     if (index >= 0) {
         pthread_mutex_lock(&pool.mutex);
-        const bool is_room = pool.bytes + total <= POOL_MAX_BYTES;
-        if (is_room) {
+        const bool is_kept = pool.bytes + total <= POOL_MAX_BYTES;
+        if (is_kept) {
             chunk->next = pool.chunks[index];
             pool.chunks[index] = chunk;
             pool.bytes += total;
         }
         pthread_mutex_unlock(&pool.mutex);
-        if (is_room)
+        if (is_kept)
             return;
     }
     free(chunk);

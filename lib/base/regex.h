@@ -64,7 +64,7 @@ enum err_code regex_match_groups(struct regex *regex, struct span subject,
                                  struct span groups[REGEX_GROUPS_MAX], uint32_t *ret_count,
                                  struct err *err) MUST_USE;
 
-/* Turns the DFA fallback on; call it before the first match. */
+/* Enables the DFA fallback; call it before the first match. */
 void regex_use_dfa_fallback(struct regex *regex);
 /* Returns an upper bound of the items of the pattern (characters, classes, groups) that the DFA
  * matcher tracks at once, on average over the positions of a subject of REGEX_MEAN_BYTES: 5 for

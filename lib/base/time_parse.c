@@ -178,8 +178,8 @@ static int64_t days_since_1970(int64_t year, int64_t month, int64_t day)
     return era_start + (153 * month_from_march + 2) / 5 + day - 1 - 719468;
 }
 
-static enum err_code set_moment(struct span text, int64_t seconds, int64_t billionths,
-                                int64_t *ret_ns, struct err *err)
+static enum err_code set_time(struct span text, int64_t seconds, int64_t billionths,
+                              int64_t *ret_ns, struct err *err)
 {
     int64_t ns;
     if (__builtin_mul_overflow(seconds, CLOCK_NS_PER_S, &ns) ||
@@ -255,8 +255,8 @@ static enum err_code parse_time_of_day(struct scan *scan, int64_t day_s, int64_t
         return code;
     if (scan->at < scan->text.size)
         return set_syntax_error(scan, "the end", err);
-    return set_moment(scan->text, day_s + hour * 3600 + minute * 60 + second - offset_s, billionths,
-                      ret_ns, err);
+    return set_time(scan->text, day_s + hour * 3600 + minute * 60 + second - offset_s, billionths,
+                    ret_ns, err);
 }
 
 static enum err_code parse_date(struct scan *scan, int64_t *ret_ns, struct err *err)
@@ -269,7 +269,7 @@ static enum err_code parse_date(struct scan *scan, int64_t *ret_ns, struct err *
         return set_range_error(scan->text, err);
     const int64_t day_s = days_since_1970(year, month, day) * 86400;
     if (scan->at == scan->text.size)
-        return set_moment(scan->text, day_s, 0, ret_ns, err);
+        return set_time(scan->text, day_s, 0, ret_ns, err);
     if (!take_byte(scan, "Tt") && !take_blanks(scan))
         return set_syntax_error(scan, "a time such as T03:04:05", err);
     return parse_time_of_day(scan, day_s, ret_ns, err);
@@ -288,7 +288,7 @@ static enum err_code parse_day(struct scan *scan, int64_t days, int64_t *ret_ns,
 {
     const bool has_blank = take_blanks(scan);
     if (scan->at == scan->text.size)
-        return set_moment(scan->text, days * 86400, 0, ret_ns, err);
+        return set_time(scan->text, days * 86400, 0, ret_ns, err);
     if (!has_blank)
         return set_syntax_error(scan, "a blank and a time such as 03:04", err);
     return parse_time_of_day(scan, days * 86400, ret_ns, err);
@@ -385,7 +385,7 @@ static enum err_code parse_digits(struct span digits, int64_t *ret_ns, struct er
 {
     int64_t number, days, unit_ns = CLOCK_NS_PER_S;
     if (parse_date_digits(digits, &days))
-        return set_moment(digits, days * 86400, 0, ret_ns, err);
+        return set_time(digits, days * 86400, 0, ret_ns, err);
     if (!span_parse_i64(digits, &number))
         return set_range_error(digits, err);
     if (digits.size == 13)
@@ -430,7 +430,7 @@ static enum err_code parse_unix(struct scan *scan, int64_t *ret_ns, struct err *
         return set_range_error(scan->text, err);
     if (!take_fraction(scan, &billionths) || scan->at < scan->text.size)
         return set_syntax_error(scan, scan->at < scan->text.size ? "the end" : "a digit", err);
-    return set_moment(scan->text, seconds, billionths, ret_ns, err);
+    return set_time(scan->text, seconds, billionths, ret_ns, err);
 }
 
 /* Whether the text is a duration with a unit, such as "10m", after an optional sign. */

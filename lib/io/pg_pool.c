@@ -185,7 +185,7 @@ static enum err_code wait_for_slot(struct pg_pool *pool, int max_wait_s,
 }
 
 /* Wakes all that wait: the limit of its client may keep the first of them waiting. */
-static void give_place(struct pg_pool *pool, struct pg_connection *connection, int64_t client)
+static void release_slot(struct pg_pool *pool, struct pg_connection *connection, int64_t client)
 {
     pthread_mutex_lock(&pool->mutex);
     forget_client(pool, client);
@@ -255,13 +255,13 @@ static enum err_code open_within(struct pg_pool *pool, int max_wait_ms,
     }
 }
 
-static enum err_code take_within(struct pg_pool *pool, int place_wait_s, int max_wait_ms,
+static enum err_code take_within(struct pg_pool *pool, int slot_wait_s, int max_wait_ms,
                                  struct pg_connection **ret_connection, struct err *err)
 {
     struct pg_connection *connection;
     if (pg_is_given_up(pool))
         return pg_fail_given_up(err);
-    enum err_code code = wait_for_slot(pool, place_wait_s, &connection, err);
+    enum err_code code = wait_for_slot(pool, slot_wait_s, &connection, err);
     if (code)
         return code;
     if (!connection || !pg_connection_is_alive(connection)) {
@@ -271,7 +271,7 @@ static enum err_code take_within(struct pg_pool *pool, int place_wait_s, int max
         code = open_within(pool, max_wait_ms, &connection, err);
     }
     if (code) {
-        give_place(pool, NULL, thread_client);
+        release_slot(pool, NULL, thread_client);
         return code;
     }
     connection->client = thread_client;
@@ -300,10 +300,10 @@ void pg_give(struct pg_connection *connection)
     connection->deadline_ns = 0;
     if (!connection->must_close && PQstatus(connection->handle) == CONNECTION_OK &&
         PQtransactionStatus(connection->handle) == PQTRANS_IDLE) {
-        give_place(pool, connection, connection->client);
+        release_slot(pool, connection, connection->client);
         return;
     }
     const int64_t client = connection->client;
     pg_connection_destroy(connection);
-    give_place(pool, NULL, client);
+    release_slot(pool, NULL, client);
 }

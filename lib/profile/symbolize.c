@@ -47,7 +47,7 @@ static bool has_name(const struct profile *profile, const struct profile_locatio
     return false;
 }
 
-static bool has_place(const struct profile *profile, const struct profile_location *location)
+static bool has_line_or_file(const struct profile *profile, const struct profile_location *location)
 {
     for (uint32_t i = 0; i < location->line_count; i++) {
         const struct profile_line *line = &profile->lines[location->first_line + i];
@@ -66,8 +66,9 @@ static bool is_wanted(const struct profile *profile, enum symbolize_scope scope,
     const struct profile_mapping *mapping = &profile->mappings[location->mapping];
     if (!mapping->build_id && !mapping->filename)
         return false;
-    return !has_name(profile, location) || (scope == SYMBOLIZE_WITHOUT_LINES && mapping->build_id &&
-                                            location->address && !has_place(profile, location));
+    return !has_name(profile, location) ||
+           (scope == SYMBOLIZE_WITHOUT_LINES && mapping->build_id && location->address &&
+            !has_line_or_file(profile, location));
 }
 
 /* Lists the wanted locations in the order of mappings. */

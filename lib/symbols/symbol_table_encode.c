@@ -507,7 +507,7 @@ static enum err_code check_address_range(const struct symbol_table_writer *write
     }
     if (end > first && end - first > INT32_MAX)
         return err_set(err, ERR_TOO_LARGE,
-                       "code from 0x%llx to 0x%llx: a symbol table has room for 2 GiB",
+                       "code from 0x%llx to 0x%llx: a symbol table covers at most 2 GiB",
                        (unsigned long long)first, (unsigned long long)end);
     return ERR_NONE;
 }

@@ -133,17 +133,17 @@ static struct symbol_hash hash_bytes(const struct symbol_table_writer *writer, s
 
 /* Truncates text to limit bytes and marks the cut with an ellipsis. Returns text itself if it
  * fits. */
-static struct span truncate_text(struct span text, size_t limit, struct buf *room)
+static struct span truncate_text(struct span text, size_t limit, struct buf *buf)
 {
     if (text.size <= limit)
         return text;
     size_t size = limit - 3;
     while (size && (text.data[size] & 0xc0) == 0x80)
         size--;
-    buf_clear(room);
-    buf_append(room, text.data, size);
-    buf_append_text(room, "\u2026");
-    return buf_span(room);
+    buf_clear(buf);
+    buf_append(buf, text.data, size);
+    buf_append_text(buf, "\u2026");
+    return buf_span(buf);
 }
 
 /* ---- files ---- */

@@ -416,8 +416,8 @@ static enum err_code count_samples(struct batch_build *batch_build, struct err *
 {
     const struct profile *profile = batch_build->profile;
     const uint32_t type_count = profile->value_type_count;
-    const size_t place_count = (size_t)batch_build->sample_labels.group_count * type_count;
-    uint32_t *counts = arena_new(batch_build->scratch, uint32_t, place_count);
+    const size_t cell_count = (size_t)batch_build->sample_labels.group_count * type_count;
+    uint32_t *counts = arena_new(batch_build->scratch, uint32_t, cell_count);
     for (uint32_t i = 0; i < profile->sample_count; i++) {
         const int64_t *values = profile->values + (size_t)i * type_count;
         for (uint32_t j = 0; j < type_count; j++)
@@ -427,7 +427,7 @@ static enum err_code count_samples(struct batch_build *batch_build, struct err *
     batch_build->counts = counts;
     find_groups(batch_build);
     uint64_t sample_count = 0, series_count = count_series(batch_build);
-    for (size_t i = 0; i < place_count; i++)
+    for (size_t i = 0; i < cell_count; i++)
         sample_count += counts[i];
     if (series_count > batch_build->limits.series) {
         batch_build->leaves_idle = true;

@@ -58,13 +58,13 @@ size_t batch_labels_clean_name(struct span name, char *ret_name)
     return size;
 }
 
-bool batch_labels_becomes(struct span sender_name, struct span name)
+bool batch_labels_becomes(struct span sent_name, struct span name)
 {
-    if (span_equal(sender_name, name))
+    if (span_equal(sent_name, name))
         return true;
     char clean[COMPARED_BYTES + 1];
-    return sender_name.size <= COMPARED_BYTES && sender_name.size + 1 >= name.size &&
-           span_equal(span_of(clean, batch_labels_clean_name(sender_name, clean)), name);
+    return sent_name.size <= COMPARED_BYTES && sent_name.size + 1 >= name.size &&
+           span_equal(span_of(clean, batch_labels_clean_name(sent_name, clean)), name);
 }
 
 int batch_labels_compare(struct span a, struct span b)

@@ -45,8 +45,8 @@ bool batch_labels_is_name(struct span name);
  * Returns its size; 0 for an empty name. */
 size_t batch_labels_clean_name(struct span name, char *ret_name);
 
-/* Whether the normalized form of sender_name equals name. */
-bool batch_labels_becomes(struct span sender_name, struct span name);
+/* Whether the normalized form of sent_name equals name. */
+bool batch_labels_becomes(struct span sent_name, struct span name);
 
 /* Orders senders' names with the same normalized form; the smallest is used. By bytes, but
  * OpenTelemetry's "service.name" comes first. */

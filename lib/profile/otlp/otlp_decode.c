@@ -19,7 +19,7 @@ static void start(struct otlp_decoder *decoder)
         buf_init(&decoder->joined[i], decoder->raw.size * 5 + 64);
 }
 
-static void make_room_for_samples(struct otlp_decoder *decoder)
+static void allocate_samples(struct otlp_decoder *decoder)
 {
     const struct otlp_counts *counts = &decoder->counts;
     decoder->samples = arena_new_raw(decoder->arena, struct batch_sample, (size_t)counts->samples);
@@ -56,7 +56,7 @@ static enum err_code decode(struct otlp_decoder *decoder)
     otlp_fill_strings(decoder);
     otlp_fill_attributes(decoder);
     otlp_fill_tables(decoder);
-    make_room_for_samples(decoder);
+    allocate_samples(decoder);
     otlp_start_labels(decoder);
     otlp_fill_profiles(decoder);
     if (!otlp_charge(decoder, 0))

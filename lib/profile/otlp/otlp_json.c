@@ -152,9 +152,9 @@ static void write_tag(struct buf *raw, const struct json_field *field, enum prot
  * begins. */
 static size_t begin_bytes(struct buf *raw, const struct json_field *field)
 {
-    static const uint8_t room[SIZE_BYTES] = {0};
+    static const uint8_t unknown_size[SIZE_BYTES] = {0};
     write_tag(raw, field, PROTOBUF_BYTES);
-    buf_append(raw, room, sizeof(room));
+    buf_append(raw, unknown_size, sizeof(unknown_size));
     return raw->size;
 }
 

@@ -382,9 +382,9 @@ static enum err_code encode_png(const struct canvas *canvas, struct buf *png, st
                        .colormap_entries =
                            INDEX_COLOURS + (png_uint_32)canvas->colour_count * LABEL_LEVELS};
     png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-    uint8_t *room = buf_reserve(png, size);
-    if (!room || !png_image_write_to_memory(&image, room, &size, 0, canvas->pixels,
-                                            PICTURE_PNG_WIDTH, palette))
+    uint8_t *free_bytes = buf_reserve(png, size);
+    if (!free_bytes || !png_image_write_to_memory(&image, free_bytes, &size, 0, canvas->pixels,
+                                                  PICTURE_PNG_WIDTH, palette))
         return err_set(err, ERR_INTERNAL, "writing PNG: %.60s", image.message);
     buf_commit(png, size);
     return ERR_NONE;

@@ -52,14 +52,14 @@ static struct span first_characters(struct span text, size_t count)
     return span_of(text.data, at);
 }
 
-/* Appends at most `room` characters of text, with "…" if it is longer. */
-static void append_fitting(struct buf *output, struct span text, size_t room)
+/* Appends at most `max_characters` characters of text, the last as "…" if the text is longer. */
+static void append_fitting(struct buf *output, struct span text, size_t max_characters)
 {
-    if (count_characters(text) <= room) {
+    if (count_characters(text) <= max_characters) {
         buf_append_html(output, text);
         return;
     }
-    buf_append_html(output, first_characters(text, room - 1));
+    buf_append_html(output, first_characters(text, max_characters - 1));
     buf_append_text(output, "\xe2\x80\xa6");
 }
 
@@ -71,16 +71,16 @@ static int top_of(const struct svg *svg, const struct picture_box *box)
 
 static void append_label(struct svg *svg, const struct picture_box *box, uint32_t colour)
 {
-    double room_pixels = box->right - box->left - 6;
-    if (room_pixels < 3 * CHARACTER_WIDTH)
+    double width_pixels = box->right - box->left - 6;
+    if (width_pixels < 3 * CHARACTER_WIDTH)
         return;
-    size_t room = (size_t)(room_pixels / CHARACTER_WIDTH);
+    size_t max_characters = (size_t)(width_pixels / CHARACTER_WIDTH);
     struct span name = picture_name(svg->flame, box->node);
     struct short_name shorter;
     shorter.count = 0;
-    if (count_characters(name) > room)
+    if (count_characters(name) > max_characters)
         picture_shorten(svg->flame, box->node, &shorter);
-    for (size_t i = 1; i < shorter.count && count_characters(name) > room; i++)
+    for (size_t i = 1; i < shorter.count && count_characters(name) > max_characters; i++)
         name = shorter.forms[i];
     buf_printf(svg->output, "<text x=\"%.1f\" y=\"%d\"", MARGIN + box->left + 3,
                top_of(svg, box) + 13);
@@ -88,7 +88,7 @@ static void append_label(struct svg *svg, const struct picture_box *box, uint32_
     if (ink != svg->theme.text)
         buf_printf(svg->output, " fill=\"#%06x\"", ink);
     buf_append_text(svg->output, ">");
-    append_fitting(svg->output, name, room);
+    append_fitting(svg->output, name, max_characters);
     buf_append_text(svg->output, "</text>");
 }
 

@@ -257,13 +257,14 @@ static void add_step(struct path_search *path_search, struct step step)
 }
 
 static void add_location(struct path_search *path_search, uint32_t side, uint32_t location,
-                         uint32_t place, uint32_t count)
+                         uint32_t position, uint32_t count)
 {
     const struct old_names *old_names = &path_search->search->old_names[side];
     const uint32_t first = old_names->start[location],
                    renamed = old_names->start[location + 1] - first;
     for (uint32_t i = 0; i < (renamed ? renamed : count); i++) {
-        const uint32_t now = place + (i < count ? i : count - 1), frame = path_search->entries[now];
+        const uint32_t now = position + (i < count ? i : count - 1),
+                       frame = path_search->entries[now];
         add_step(path_search,
                  (struct step){.old_names = renamed ? old_names->frames[first + i]
                                                     : path_search->search->frames[frame],
@@ -283,20 +284,20 @@ static void list_steps(struct path_search *path_search, uint32_t number)
     const struct profile *profile = view->profiles[side];
     const struct frame_lists *lists = view->lists[side];
     const uint32_t end = (uint32_t)(view->stack_start[number + 1] - view->stack_start[number]);
-    uint32_t place = 0;
+    uint32_t position = 0;
     path_search->entries = view->entries + view->stack_start[number];
     path_search->step_count = 0;
     if (view->group == VIEW_BY_LABEL && end)
-        add_step(
-            path_search,
-            (struct step){.old_names = path_search->search->frames[path_search->entries[place++]]});
+        add_step(path_search,
+                 (struct step){.old_names =
+                                   path_search->search->frames[path_search->entries[position++]]});
     for (uint64_t i = profile->stack_start[sample + 1];
-         place < end && i-- > profile->stack_start[sample];) {
+         position < end && i-- > profile->stack_start[sample];) {
         const uint32_t location = profile->stack[i];
         const uint32_t count = lists->start[location + 1] - lists->start[location];
         if (count)
-            add_location(path_search, side, location, place, count);
-        place += count;
+            add_location(path_search, side, location, position, count);
+        position += count;
     }
 }
 

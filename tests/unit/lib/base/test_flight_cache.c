@@ -316,7 +316,7 @@ static void a_caller_with_a_timeout_does_not_wait_longer(void **state)
     assert_int_equal(other.code, ERR_NONE);
 }
 
-/* The first thread gives up, like a request whose client has gone. */
+/* The first thread gives up, as a request does whose client has disconnected. */
 static enum err_code give_up_once(void *context, void **ret_value, size_t *ret_bytes,
                                   struct err *err)
 {

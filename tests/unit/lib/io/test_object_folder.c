@@ -181,7 +181,8 @@ static void an_aborted_write_leaves_nothing(void **state)
     assert_int_equal(count_unfinished(fixture), 0);
 }
 
-/* Fails every call of each kind in turn: the object is complete, or nothing exists. */
+/* Lets one call fail in each run, every call of each kind once: afterwards the object is complete
+ * or does not exist. */
 static void every_failing_call_is_reported_and_leaves_nothing_behind(void **state)
 {
     struct fixture *fixture = *state;
@@ -253,8 +254,8 @@ static void large_objects_of_any_size_are_complete(void **state)
 }
 
 /*
- * The power fails after each call of a put: once acknowledged the object is complete, before that
- * it is complete or does not exist.
+ * The power fails after each call of a put. An acknowledged object is complete then; one that was
+ * not acknowledged is complete or does not exist.
  */
 static void an_acknowledged_object_survives_a_power_cut(void **state)
 {

@@ -518,7 +518,7 @@ static void a_wall_type_names_the_whole_profile(void **state)
                         "wall:wall:ns:::delta{} 1700000000000000000 0 0\n  main;a 3\n");
 }
 
-/* Stored is what the sender declares and the names do not say. */
+/* The kind that the sender declares is stored where it differs from that of the names. */
 static void the_kind_given_by_the_sender_has_precedence(void **state)
 {
     (void)state;

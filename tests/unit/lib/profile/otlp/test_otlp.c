@@ -387,8 +387,8 @@ static void put_wide(struct buf *buf, uint32_t field, struct buf *message)
     buf_clear(message);
 }
 
-/* As async-profiler writes it: the dictionary comes first and has no table of links, no list is
- * packed but stacks, and threads are attributes. */
+/* Writes a request as async-profiler does: the dictionary comes first and has no table of links,
+ * only the lists of stacks are packed, and threads are attributes. */
 static void make_as_async_profiler(struct buf *request, bool is_old, bool has_threads)
 {
     static const char *const texts[] = {"", "cpu", "ns", "Main.main", "Main.run", "thread.name"};

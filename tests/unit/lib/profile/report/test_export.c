@@ -70,7 +70,7 @@ static void control_characters_become_spaces(void **state)
     static const char expected[] = "a 2Jb;c d  ;\u00a0 \u00e9\xc2 3\n";
     buf_auto text;
     struct err err;
-    buf_init(&text, sizeof(expected) - 1); /* a shorter name leaves no room unused */
+    buf_init(&text, sizeof(expected) - 1); /* a shorter name leaves no byte unused */
     assert_int_equal(export_folded(plain_view(arena, profile), &text, &err), ERR_NONE);
     assert_true(span_equal_text(buf_span(&text), expected));
     profile_destroy(profile);

@@ -721,7 +721,7 @@ static struct profile *typed_profile(const struct type *types, size_t count)
 
 static const struct type cpu_types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
 static const struct type heap_types[] = {{"objects", "count"}, {"space", "bytes"}};
-static const struct type turned_types[] = {{"cpu", "nanoseconds"}, {"samples", "count"}};
+static const struct type reversed_types[] = {{"cpu", "nanoseconds"}, {"samples", "count"}};
 static const struct type seconds_types[] = {{"wall", "seconds"}, {"cpu", "seconds"}};
 static const struct type folded_types[] = {{"samples", "count"}};
 static const struct type nameless_types[] = {{"", ""}, {"", ""}};
@@ -750,8 +750,8 @@ static void types_of_a_diff_are_paired_by_name_and_unit(void **state)
     (void)state;
     assert_types(cpu_types, cpu_types, 2, "", "1 1");
     assert_types(cpu_types, cpu_types, 2, "samples", "0 0");
-    assert_types(cpu_types, turned_types, 2, "", "0 1");
-    assert_types(cpu_types, turned_types, 2, "0", "1 0");
+    assert_types(cpu_types, reversed_types, 2, "", "0 1");
+    assert_types(cpu_types, reversed_types, 2, "0", "1 0");
     assert_types(nameless_types, nameless_types, 2, "0", "0 0");
     assert_types(nameless_types, nameless_types, 2, "", "1 1");
 }
