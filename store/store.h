@@ -239,7 +239,7 @@ struct store_query {
     size_t selector_count;
     const char *selectors_name;             /* in messages, followed by its number; NULL: "query" */
     const struct store_profile_id *profile; /* only this snapshot, not aggregated; NULL: all */
-    bool wants_single_profiles; /* wants single profiles: hours with totals only are left out */
+    bool wants_single_profiles;             /* hours of which only totals are stored are left out */
     /* Keeps the rows whose labels match: those of their series, and those of their own, trace_id
      * and span_id, that the series does not have. NULL: all rows. Used by merges and values over
      * time.

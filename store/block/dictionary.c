@@ -374,21 +374,21 @@ enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch
 }
 
 /* Nearly all names are spelled as series have them. */
-bool dictionary_becomes(struct span sender_name, struct span name)
+bool dictionary_becomes(struct span sent_name, struct span name)
 {
-    return !span_equal(sender_name, name) && batch_labels_becomes(sender_name, name);
+    return !span_equal(sent_name, name) && batch_labels_becomes(sent_name, name);
 }
 
 const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
-                                                uint32_t series, struct span sender_name)
+                                                uint32_t series, struct span sent_name)
 {
     const struct batch_series *one = &dictionary->series[series];
     const struct batch_label *labels = &dictionary->series_labels[one->first_label];
     const struct span *strings = dictionary->tables->strings;
-    const bool is_clean = batch_labels_is_name(sender_name);
+    const bool is_clean = batch_labels_is_name(sent_name);
     for (uint32_t i = 0; i < one->label_count; i++) {
         const struct span name = strings[labels[i].name];
-        if (is_clean ? span_equal(name, sender_name) : batch_labels_becomes(sender_name, name))
+        if (is_clean ? span_equal(name, sent_name) : batch_labels_becomes(sent_name, name))
             return &labels[i];
     }
     return NULL;

@@ -46,9 +46,9 @@ enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch
 
 /* The label of a series that a sender calls so (lib/profile/batch/batch_labels.h); NULL: none. */
 const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
-                                                uint32_t series, struct span sender_name);
+                                                uint32_t series, struct span sent_name);
 /* Whether a sender's other name of a label becomes this name in series. */
-bool dictionary_becomes(struct span sender_name, struct span name);
+bool dictionary_becomes(struct span sent_name, struct span name);
 
 /* Compares series by type, then by labels, as bytes: <0, 0, >0. They may be of two dictionaries. */
 int dictionary_compare_series(const struct dictionary *a, uint32_t series_of_a,

@@ -323,7 +323,7 @@ enum err_code catalogue_list_others(struct pg_pool *database, struct arena *aren
  * Handles: ERR_DATABASE. */
 enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err) MUST_USE;
-/* Removes the mark of a claimed part that is whole again: merges take it from now on. */
+/* Removes the mark of a claimed part that is readable again; merges then include it. */
 enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                const struct catalogue_claim *claim, struct err *err) MUST_USE;
 

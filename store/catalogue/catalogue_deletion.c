@@ -140,11 +140,11 @@ enum err_code catalogue_load_deletions(struct pg_connection *connection, struct 
     *ret_count = 0;
     buf_init(&ids, IDS_MAX_BYTES);
     for (uint32_t i = 0; i < count; i++) {
-        const struct deletion_set_ids *of_place = &places[i].deletions;
-        if (i && of_place->ids == places[i - 1].deletions.ids)
+        const struct deletion_set_ids *deletions = &places[i].deletions;
+        if (i && deletions->ids == places[i - 1].deletions.ids)
             continue; /* same segment */
-        for (uint32_t j = 0; j < of_place->count; j++)
-            catalogue_append_number(&ids, of_place->ids[j]);
+        for (uint32_t j = 0; j < deletions->count; j++)
+            catalogue_append_number(&ids, deletions->ids[j]);
     }
     if (!ids.size)
         return ERR_NONE;

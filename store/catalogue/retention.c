@@ -31,12 +31,11 @@ static int64_t cutoff_of(int64_t now_ns, int64_t keep_s)
     return cutoff_ns;
 }
 
-/* Returns the begin of the hour that contains moment_ns: the end of the last hour that is over. */
-static int64_t begin_of_hour(int64_t moment_ns)
+/* Returns the begin of the hour that contains time_ns: the end of the last hour that is over. */
+static int64_t begin_of_hour(int64_t time_ns)
 {
-    const int64_t rest = moment_ns % HOUR_NS;
-    return moment_ns < INT64_MIN + HOUR_NS ? INT64_MIN
-                                           : moment_ns - rest - (rest < 0 ? HOUR_NS : 0);
+    const int64_t rest = time_ns % HOUR_NS;
+    return time_ns < INT64_MIN + HOUR_NS ? INT64_MIN : time_ns - rest - (rest < 0 ? HOUR_NS : 0);
 }
 
 static struct retention_times times_of(int64_t now_ns, int64_t keep_s, int64_t totals_s)

@@ -44,12 +44,12 @@ struct compaction {
     const struct compact_plan *plan;
     int64_t writer_id;
     struct arena *arena;
-    uint32_t next_place;  /* of the claim, after those that were opened */
+    uint32_t next_index;  /* of the claim, after those that were opened */
     uint32_t input_count; /* inputs of the batches before */
     uint32_t group_count; /* groups of the batches before */
     /* The current batch, all open: */
     struct open_block *opened;
-    uint32_t *places; /* per block: its place in the claim */
+    uint32_t *indexes; /* per block: its index in the claim */
     const struct block **blocks;
     uint32_t count;
     size_t open_bytes; /* memory of the blocks */
@@ -85,20 +85,20 @@ static enum err_code renew_while_matching(void *context, struct err *err)
 
 /* ---- inputs ---- */
 
-static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
+static enum err_code mark_broken(struct compaction *compaction, uint32_t index,
                                  enum catalogue_mark_reason reason)
 {
     struct err err;
     const struct catalogue_claim *claim = compaction->claim;
-    block_cache_remove(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
+    block_cache_remove(compaction->options->blocks, claim->tenant_id, &claim->places[index]);
     (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
-                                 compaction->writer_id, claim, claim->owners[place], reason, &err);
+                                 compaction->writer_id, claim, claim->owners[index], reason, &err);
     return ERR_CORRUPT;
 }
 
 /* Reads the input again, because the first failure may have been transient. If it still fails and
  * no other object can be read either, the disk or bucket is unreachable, and nothing is marked. */
-static bool is_unreadable(const struct compaction *compaction, uint32_t place,
+static bool is_unreadable(const struct compaction *compaction, uint32_t index,
                           const struct err *failure)
 {
     const struct catalogue_claim *claim = compaction->claim;
@@ -108,42 +108,42 @@ static bool is_unreadable(const struct compaction *compaction, uint32_t place,
     if (!failure->is_unreadable)
         return false;
     enum err_code code = block_cache_borrow(compaction->options->blocks, claim->tenant_id,
-                                            &claim->places[place], &opened, &err);
+                                            &claim->places[index], &opened, &err);
     if (!code) {
         code = block_verify(opened.block, &err);
         block_cache_return(&opened);
     }
     return code == ERR_IO &&
-           reachability_is_alone(&reachability, claim->places[place].object_key, &err);
+           reachability_is_alone(&reachability, claim->places[index].object_key, &err);
 }
 
 static void create_batch(struct compaction *compaction)
 {
     const uint32_t count = compaction->claim->count;
     compaction->opened = arena_new(compaction->arena, struct open_block, count);
-    compaction->places = arena_new(compaction->arena, uint32_t, count);
+    compaction->indexes = arena_new(compaction->arena, uint32_t, count);
     compaction->blocks = arena_new(compaction->arena, const struct block *, count);
     compaction->deletions = arena_new(compaction->arena, struct deletion_set_ids, count);
 }
 
-static enum err_code open_input(struct compaction *compaction, uint32_t place)
+static enum err_code open_input(struct compaction *compaction, uint32_t index)
 {
     const struct catalogue_claim *claim = compaction->claim;
     struct open_block *opened = &compaction->opened[compaction->count];
     enum err_code code = renew_lease(compaction);
     if (code)
         return code;
-    code = block_cache_borrow(compaction->options->blocks, claim->tenant_id, &claim->places[place],
+    code = block_cache_borrow(compaction->options->blocks, claim->tenant_id, &claim->places[index],
                               opened, compaction->err);
     if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
-        return mark_broken(compaction, place,
+        return mark_broken(compaction, index,
                            code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
-    if (code == ERR_IO && is_unreadable(compaction, place, compaction->err))
-        return mark_broken(compaction, place, CATALOGUE_UNREADABLE);
+    if (code == ERR_IO && is_unreadable(compaction, index, compaction->err))
+        return mark_broken(compaction, index, CATALOGUE_UNREADABLE);
     if (code)
         return code;
-    compaction->places[compaction->count] = place;
-    compaction->deletions[compaction->count] = claim->places[place].deletions;
+    compaction->indexes[compaction->count] = index;
+    compaction->deletions[compaction->count] = claim->places[index].deletions;
     compaction->blocks[compaction->count++] = opened->block;
     compaction->open_bytes += block_memory(opened->block);
     return ERR_NONE;
@@ -160,11 +160,11 @@ static enum err_code open_batch(struct compaction *compaction)
     const struct compact_plan *plan = compaction->plan;
     const size_t most = max_open_bytes(compaction->options);
     enum err_code code = ERR_NONE;
-    while (!code && compaction->next_place < compaction->claim->count &&
+    while (!code && compaction->next_index < compaction->claim->count &&
            compaction->open_bytes < most) {
-        const uint32_t place = compaction->next_place++;
-        if (!plan->is_left_out || !plan->is_left_out[place])
-            code = open_input(compaction, place);
+        const uint32_t index = compaction->next_index++;
+        if (!plan->is_left_out || !plan->is_left_out[index])
+            code = open_input(compaction, index);
     }
     return code;
 }
@@ -247,9 +247,9 @@ static enum err_code mark_broken_input(struct compaction *compaction, enum err_c
         struct err err;
         enum err_code code = block_verify(compaction->blocks[i], &err);
         if (code == ERR_CORRUPT ||
-            (code == ERR_IO && is_unreadable(compaction, compaction->places[i], &err))) {
+            (code == ERR_IO && is_unreadable(compaction, compaction->indexes[i], &err))) {
             *compaction->err = err;
-            return mark_broken(compaction, compaction->places[i], CATALOGUE_UNREADABLE);
+            return mark_broken(compaction, compaction->indexes[i], CATALOGUE_UNREADABLE);
         }
     }
     return reason;
@@ -415,15 +415,15 @@ static void move_input(struct compaction *compaction, uint32_t from, uint32_t to
 {
     const struct block *block = compaction->blocks[from];
     const struct deletion_set_ids deletions = compaction->deletions[from];
-    const uint32_t place = compaction->places[from];
+    const uint32_t index = compaction->indexes[from];
     for (uint32_t i = from; i > to; i--) {
         compaction->blocks[i] = compaction->blocks[i - 1];
         compaction->deletions[i] = compaction->deletions[i - 1];
-        compaction->places[i] = compaction->places[i - 1];
+        compaction->indexes[i] = compaction->indexes[i - 1];
     }
     compaction->blocks[to] = block;
     compaction->deletions[to] = deletions;
-    compaction->places[to] = place;
+    compaction->indexes[to] = index;
 }
 
 /* Moves oversized blocks to the end; returns how many others there are. */
@@ -471,7 +471,7 @@ static enum err_code merge_inputs(struct compaction *compaction)
     compaction->group_count += count;
     /* Blocks of the last level would be claimed again and again if no merge changed them. */
     if (is_last_level && !compaction->plan->is_apart &&
-        compaction->next_place == compaction->claim->count && compaction->group_count > 1 &&
+        compaction->next_index == compaction->claim->count && compaction->group_count > 1 &&
         compaction->group_count == compaction->input_count)
         return err_set(compaction->err, ERR_TOO_LARGE,
                        "blocks with oversized names are not merged with others");
@@ -496,7 +496,7 @@ static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_e
     compaction->due_ns = INT64_MAX;
     *ret_is_early = false;
     create_batch(compaction);
-    while (!code && !*ret_is_early && compaction->next_place < claim->count) {
+    while (!code && !*ret_is_early && compaction->next_index < claim->count) {
         code = open_batch(compaction);
         if (!code)
             code = find_expired(compaction);
@@ -597,19 +597,19 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
 
 /* ---- inputs that are too large to be merged together ---- */
 
-static uint32_t first_place(const struct catalogue_claim *claim, uint32_t id)
+static uint32_t first_index(const struct catalogue_claim *claim, uint32_t id)
 {
-    uint32_t place = 0;
-    while (id < claim->id_count && place < claim->count && claim->owners[place] != claim->ids[id])
-        place++;
-    return id < claim->id_count ? place : claim->count;
+    uint32_t index = 0;
+    while (id < claim->id_count && index < claim->count && claim->owners[index] != claim->ids[id])
+        index++;
+    return id < claim->id_count ? index : claim->count;
 }
 
 /* The claim's segments or blocks first <= i < first + count. */
 static struct catalogue_claim slice_claim(const struct catalogue_claim *claim, uint32_t first,
                                           uint32_t count)
 {
-    const uint32_t begin = first_place(claim, first), end = first_place(claim, first + count);
+    const uint32_t begin = first_index(claim, first), end = first_index(claim, first + count);
     struct catalogue_claim part = *claim;
     part.places += begin;
     part.owners += begin;

@@ -43,7 +43,7 @@ static bool should_stop(struct orphans *orphans)
 /* ---- one writer ---- */
 
 /*
- * Why no live object is discarded, and no orphan is left:
+ * The following rules ensure that no live object is discarded and no orphan is left.
  *
  * A flush or swap renews its writer's row in the transaction that inserts the rows, and fails if
  * the writer has ended. The end of the writer waits for the lock of that row. So when a search sees

@@ -109,7 +109,7 @@ enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *t
 }
 
 /*
- * Wants a longer reach if a needed neighbour may be beyond it. distance_ns is from the window's
+ * Requests a longer reach if a needed neighbour may be beyond it. distance_ns is from the window's
  * edge to the farthest snapshot that was found on that side, negative inside the window. The next
  * snapshot is expected within the longest distance that is no gap; if that is within the reach, the
  * scan would have found it.

@@ -131,8 +131,8 @@ static void range_fini(struct range *range)
 /*
  * Computes values over time from the tasks of a scan.
  *
- * Each series is read by itself. Its values go into `spread`, which turns them into sums per group
- * and step and into covered time; both are then added to `groups`. A task is read in the cheapest
+ * Each series is read by itself. Its values go into `spread`, which computes sums per group and
+ * step and the covered time; both are then added to `groups`. A task is read in the cheapest
  * form that is exact: as one value (is_one_value), as profiles with their sums, or as rows when a
  * filter, labels of samples, timestamps or a counter need them. If the largest groups turn out to
  * lack cells, their series are read a second time (read_again).

@@ -1,5 +1,5 @@
 /*
- * range_result: turns the sums of a query of values over time into its result: a series of points
+ * range_result: converts the sums of a query of values over time to its result: a series of points
  * per chosen group, one series of all other groups, averages over the covered time, and whole
  * numbers that add up (store/query/apportion.h).
  *

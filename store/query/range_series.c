@@ -74,8 +74,9 @@ static bool is_left_out(struct range *range, const struct scan_task *task)
            !row_labels_stays(row_labels_group(range->labels, 0));
 }
 
-/* If the query wants some rows of the series, the granules without such rows count as time in which
- * the value was 0. A series without any row in the window is in the group of its own labels. */
+/* If the query selects some rows of the series, the granules without such rows count as time in
+ * which the value was 0. A series without any row in the window is in the group of its own labels.
+ */
 static enum err_code read_left_out(struct range *range, struct scan_task *tasks, uint32_t begin,
                                    uint32_t end)
 {

@@ -115,7 +115,7 @@ static bool has_key(const struct span *keys, size_t count, struct span key)
     return false;
 }
 
-static void list_asked(struct row_labels *labels)
+static void list_wanted_keys(struct row_labels *labels)
 {
     struct span keys[LABEL_RULES_MAX];
     const size_t key_count = labels->filter ? label_filter_keys(labels->filter, keys) : 0;
@@ -144,7 +144,7 @@ struct row_labels *row_labels_create(struct arena *arena, const struct label_fil
                                   .is_seen = arena_new(arena, bool, name_count),
                                   .shown = arena_new(arena, struct span, NAMES_SHOWN)};
     buf_init(&labels->key, UINT32_MAX);
-    list_asked(labels);
+    list_wanted_keys(labels);
     add_group(labels, NULL, 0);
     return labels;
 }
@@ -170,9 +170,9 @@ static bool is_id_name(struct span key)
 }
 
 /* Whether a label of a sample has this name, as its sender or as a series would write it. */
-static bool has_name(struct span sender_name, struct span name)
+static bool has_name(struct span sent_name, struct span name)
 {
-    return span_equal(sender_name, name) || dictionary_becomes(sender_name, name);
+    return span_equal(sent_name, name) || dictionary_becomes(sent_name, name);
 }
 
 /* Only samples have ids of traces and spans. */

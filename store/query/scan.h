@@ -115,8 +115,9 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
  * removed first: those found only as neighbours, which begin after the window, and, if the whole
  * name of a type is in the query, those that it matches as a part of their names. */
 enum err_code scan_check_types(struct scan *scan) MUST_USE;
-/* For a query without matches: ERR_NOT_FOUND, naming the types of the window, when the query names
- * a type that is none of them. ERR_NONE when labels did not match, or the window is empty. */
+/* Finds why a query has no matches: ERR_NOT_FOUND, with the types of the window in the message,
+ * when the query names a type that the window does not have; ERR_NONE when labels did not match, or
+ * the window is empty. */
 enum err_code scan_explain_nothing(const struct scan_source *source,
                                    const struct store_query *query, struct arena *arena,
                                    struct err *err) MUST_USE;

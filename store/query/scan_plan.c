@@ -165,7 +165,7 @@ struct series_state {
     enum store_aggregation aggregation;
     /* profiles that begin earlier are out of reach: start_ns less the query's reach */
     int64_t from_ns;
-    int64_t until_ns; /* so are those that begin then or later: end_ns plus the query's ahead_ns */
+    int64_t until_ns; /* and those that begin then or later: end_ns plus the query's ahead_ns */
     struct deletion_set_windows deleted;
 };
 

@@ -153,12 +153,12 @@ static void add_in_parts(struct spread *spread, uint32_t group, int64_t begin_ns
     const uint64_t end_ns = (uint64_t)to_ns - (uint64_t)begin_ns;
     const uint64_t offset_ns = offset_of(steps, from_ns);
     uint32_t step = (uint32_t)(offset_ns / step_ns);
-    uint64_t room_ns = step_ns - offset_ns % step_ns;
+    uint64_t step_left_ns = step_ns - offset_ns % step_ns;
     __int128 before = first_part(value, done_ns, duration_ns);
     while (done_ns < end_ns && !spread->is_stopped) {
         const uint64_t left_ns = end_ns - done_ns;
-        done_ns += left_ns < room_ns ? left_ns : room_ns;
-        room_ns = step_ns;
+        done_ns += left_ns < step_left_ns ? left_ns : step_left_ns;
+        step_left_ns = step_ns;
         const __int128 after = first_part(value, done_ns, duration_ns);
         add_to_step(spread, group, step++, after - before);
         before = after;

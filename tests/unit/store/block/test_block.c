@@ -447,12 +447,12 @@ static void leave_it(struct block_granule *granule)
     (void)granule;
 }
 
-static void claim_moments(struct block_granule *granule)
+static void claim_timestamps(struct block_granule *granule)
 {
     granule->timestamp_count = UINT64_C(1) << 40;
 }
 
-static void claim_moments_without_details(struct block_granule *granule)
+static void claim_timestamps_without_details(struct block_granule *granule)
 {
     granule->flags |= BLOCK_HAS_TIMESTAMPS;
     granule->timestamp_count = UINT64_C(1) << 40;
@@ -474,8 +474,9 @@ static void granules_that_claim_too_much_are_refused(void **state)
     shape.has_timestamps = false;
     struct batch *batch = random_batch(&seed, &shape);
     assert_int_equal(open_with_changed_granule(batch, leave_it), ERR_NONE);
-    assert_int_equal(open_with_changed_granule(batch, claim_moments), ERR_CORRUPT);
-    assert_int_equal(open_with_changed_granule(batch, claim_moments_without_details), ERR_CORRUPT);
+    assert_int_equal(open_with_changed_granule(batch, claim_timestamps), ERR_CORRUPT);
+    assert_int_equal(open_with_changed_granule(batch, claim_timestamps_without_details),
+                     ERR_CORRUPT);
     assert_int_equal(open_with_changed_granule(batch, lie_beyond_everything), ERR_CORRUPT);
     batch_destroy(batch);
 }

@@ -111,7 +111,7 @@ static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char 
 }
 
 /* A block that the deletion concerns. */
-static int64_t add_told_block(struct fixture *fixture, int64_t tenant_id, int64_t deletion)
+static int64_t add_block_with_deletion(struct fixture *fixture, int64_t tenant_id, int64_t deletion)
 {
     char values[60];
     snprintf(values, sizeof(values), ", ARRAY[%" PRId64 "]", deletion);
@@ -152,7 +152,7 @@ static void deleted_blocks_do_not_wait_for_segments(void **state)
     const int64_t deletion = add_deletion(fixture, tenant_id);
     const int rounds = 4;
     for (int i = 0; i < rounds; i++)
-        add_told_block(fixture, tenant_id, deletion);
+        add_block_with_deletion(fixture, tenant_id, deletion);
     for (int i = 0; i < rounds; i++)
         assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION / 2);
 }
@@ -261,8 +261,8 @@ static void the_oldest_deletion_comes_first(void **state)
     const int64_t first = add_team(fixture), second = add_team(fixture);
     const int64_t older = add_deletion(fixture, first), newer = add_deletion(fixture, second);
     for (int i = 0; i < TEAMS; i++)
-        add_told_block(fixture, second, newer);
-    add_told_block(fixture, first, older);
+        add_block_with_deletion(fixture, second, newer);
+    add_block_with_deletion(fixture, first, older);
     assert_in_range(count_claims(fixture, first), 1, CATALOGUE_CLAIM_ROTATION / 2);
 }
 

@@ -119,9 +119,9 @@ static int tear_down(void **state)
 /* ---- batches: one profile of one sample, its number is a label ---- */
 
 /* Used instead of an age: the last time that a query can contain. No sender uses it. */
-#define AGE_OF_LAST_MOMENT INT64_MIN
+#define AGE_OF_LAST_TIME INT64_MIN
 
-static void move_to_last_moment(const struct batch *batch)
+static void move_to_last_time(const struct batch *batch)
 {
     ((struct batch_profile *)(uintptr_t)batch->profiles)->time_ns = INT64_MAX - 1;
 }
@@ -134,7 +134,7 @@ static void make_item(struct fixture *fixture, uint32_t number, int64_t age_s,
     snprintf(label, sizeof(label), "%u", number);
     const struct batch_text_label labels[] = {
         {.name = span_text("batch"), .value = span_text(label)}};
-    const bool is_last = age_s == AGE_OF_LAST_MOMENT;
+    const bool is_last = age_s == AGE_OF_LAST_TIME;
     struct batch_source source = {.labels = labels,
                                   .label_count = 1,
                                   .time_ns =
@@ -147,7 +147,7 @@ static void make_item(struct fixture *fixture, uint32_t number, int64_t age_s,
         folded_decode(span_text("main;work 1\n"), NULL, &source.profile, &fixture->err), ERR_NONE);
     assert_int_equal(batch_from_profile(&source, NULL, &batch, &fixture->err), ERR_NONE);
     if (is_last)
-        move_to_last_moment(batch);
+        move_to_last_time(batch);
     buf_init(&item->block, 1 << 20);
     assert_int_equal(block_write_batch(batch, fixture->tenant_id, 0, &item->block, &item->summary,
                                        &fixture->err),
@@ -343,7 +343,7 @@ static void step_merge(struct fixture *fixture)
     work_all(fixture);
 }
 
-static void tell_deletion(struct fixture *fixture, const char *selector)
+static void add_deletion(struct fixture *fixture, const char *selector)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -361,7 +361,7 @@ static void step_delete(struct fixture *fixture)
     char selector[40];
     uint32_t number = fixture->count - 1;
     snprintf(selector, sizeof(selector), "{batch=\"%u\"}", number);
-    tell_deletion(fixture, selector);
+    add_deletion(fixture, selector);
     fixture->is_there[number] = false;
     work_all(fixture);
 }
@@ -445,11 +445,11 @@ static void prepare_broken(struct fixture *fixture)
 }
 
 /* The first part is merged; the second gets its own object and is given up for a deletion. */
-static void step_mend(struct fixture *fixture)
+static void step_repair(struct fixture *fixture)
 {
     run_sql(fixture, "UPDATE segment_tenant SET retry_at = now()");
     work_all(fixture);
-    tell_deletion(fixture, "{batch=\"none\"}");
+    add_deletion(fixture, "{batch=\"none\"}");
     run_sql(fixture, "UPDATE segment_tenant SET retry_at = now(),"
                      " broken_since = now() - interval '8 days' WHERE is_broken");
     work_all(fixture);
@@ -458,7 +458,7 @@ static void step_mend(struct fixture *fixture)
 }
 
 static void (*const steps[])(struct fixture *) = {step_flush, step_merge,  step_delete, step_expire,
-                                                  step_rule,  step_totals, step_mend};
+                                                  step_rule,  step_totals, step_repair};
 enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
 /* The state before each step: an old batch and a new one, in blocks except for the merge. */
@@ -470,7 +470,7 @@ static void prepare(struct fixture *fixture, int step)
         make_due(fixture);
         work_all(fixture);
     }
-    if (steps[step] == step_mend)
+    if (steps[step] == step_repair)
         prepare_broken(fixture);
 }
 
@@ -632,7 +632,7 @@ static void a_deletion_waits_a_week_for_unreadable_parts(void **state)
     for (int i = 0; i < 2; i++)
         send(fixture, 60);
     os_fault_unreadable(path_of_newest(fixture, arena));
-    tell_deletion(fixture, "{batch=\"1\"}");
+    add_deletion(fixture, "{batch=\"1\"}");
     make_due(fixture);
     work_all(fixture);
     assert_int_equal(count_marks(fixture), 1);
@@ -658,7 +658,7 @@ static void an_absent_disk_marks_no_object(void **state)
         skip();
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         prepare_broken(fixture);
-        tell_deletion(fixture, "{batch=\"none\"}");
+        add_deletion(fixture, "{batch=\"none\"}");
         send(fixture, 60);
         send(fixture, 60);
         age_marks(fixture);
@@ -706,7 +706,7 @@ static void the_last_timestamp_survives_merging(void **state)
     struct fixture *fixture = *state;
     if (!fixture)
         skip();
-    send(fixture, AGE_OF_LAST_MOMENT);
+    send(fixture, AGE_OF_LAST_TIME);
     send(fixture, 60);
     check(fixture);
     for (int i = 0; i < 2; i++) {

@@ -231,13 +231,13 @@ static void sums_are_the_same_in_all_steps(void **state)
             for (uint32_t j = 0; j < series[i].count; j++)
                 total += series[i].profiles[j].value;
         }
-        /* Everything: the integral is the total. */
+        /* Steps that contain all series: the integral is the total. */
         struct spread_steps steps =
             random_steps(&seed, begin_ns - 3600 * CLOCK_NS_PER_S, end_ns + 3600 * CLOCK_NS_PER_S);
         sum_up(series, count, &steps, &fine);
         assert_true(fine.total == (__int128)total * SPREAD_UNIT);
         check_steps(series, count, &steps, &fine);
-        /* A part: the same sum and average whatever the steps are. */
+        /* Steps that contain a part: the sum and the average do not depend on the steps. */
         const int64_t from_ns = random_between(&seed, begin_ns, end_ns - CLOCK_NS_PER_S);
         const int64_t to_ns = random_between(&seed, from_ns + CLOCK_NS_PER_S, end_ns);
         steps = random_steps(&seed, from_ns, to_ns);
