@@ -110,7 +110,7 @@ static void release_reserve(struct disk *disk)
     atomic_store(&disk->held_bytes, 0);
 }
 
-/* Holds the file only while there is plenty of room, so holding it never makes the disk full. */
+/* Holds the file only while much more space is free, so that the file never makes the disk full. */
 static void hold_or_release_reserve(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
     /* The supervisor deletes the file when PostgreSQL needs the space for its restart. */
@@ -135,7 +135,7 @@ static uint64_t find_held(const char *path)
     return is_held ? (uint64_t)status.st_size : 0;
 }
 
-void disk_make_room_to_start(const char *folder)
+void disk_release_reserve_to_start(const char *folder)
 {
     char path[PATH_MAX];
     uint64_t free_bytes, total_bytes;

@@ -21,7 +21,7 @@
 struct disk;
 
 /* Deletes .held in folder if less than its size is free. Call it before PostgreSQL is started. */
-void disk_make_room_to_start(const char *folder);
+void disk_release_reserve_to_start(const char *folder);
 
 /* Watches folder, in which it creates .held and unnamed files. min_free_bytes 0:
  * disk_default_reserve of the file system. The first check is done before this returns. */
@@ -38,8 +38,8 @@ uint64_t disk_default_reserve(uint64_t total_bytes);
 enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 
 /* Allocates space for the first bytes of a file of the same file system, also beyond its end, which
- * is unchanged; space that the file already has does not count again. For files that requests write
- * although they store nothing: unlike disk_check, it looks at the disk at this moment. Handles:
+ * is unchanged; space that the file already has does not count again. Used for temporary files of
+ * requests that store nothing. Unlike disk_check, it reads the free space of the disk now. Handles:
  * ERR_LIMIT (less than that many reserves would be free; nothing beyond the end is allocated). */
 enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, uint64_t reserve_count,
                             struct err *err) MUST_USE;
@@ -50,7 +50,7 @@ enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, uin
  * one of background work, which deletes profiles and verifies blocks. */
 bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes, bool is_background);
 
-/* The bytes that are free at this moment: a system call, which waits for a disk that hangs. 0 after
+/* Returns the bytes that are free now, by a system call, which waits for a disk that hangs; 0 after
  * an error. */
 uint64_t disk_look_free_bytes(const struct disk *disk);
 

@@ -32,7 +32,7 @@ struct waiter {
     struct waiter *next; /* in order of arrival */
     int64_t client;
     uint64_t bytes;
-    bool is_refused; /* another one has its place */
+    bool is_refused; /* another caller has replaced it */
 };
 
 struct memory_gate {
@@ -163,9 +163,9 @@ static int waiting_of(const struct memory_gate *gate, int64_t client)
     return count;
 }
 
-/* In a full list, a caller takes the place of the last one of the client with the most, if that has
- * at least two more than its own. */
-static bool make_place(struct memory_gate *gate, int64_t client)
+/* In a full list, a caller replaces the last one of the client with the most callers, if that
+ * client has at least two more than the caller's. Returns false if the list is full. */
+static bool replace_waiter(struct memory_gate *gate, int64_t client)
 {
     struct waiter *last = NULL;
     int most = waiting_of(gate, client) + 1;
@@ -189,25 +189,25 @@ static bool make_place(struct memory_gate *gate, int64_t client)
 
 static void unlink_waiter(struct memory_gate *gate, const struct waiter *waiter)
 {
-    struct waiter **place = &gate->first;
-    while (*place != waiter)
-        place = &(*place)->next;
-    *place = waiter->next;
+    struct waiter **link = &gate->first;
+    while (*link != waiter)
+        link = &(*link)->next;
+    *link = waiter->next;
     gate->waiting_count -= !waiter->is_refused;
     pthread_cond_broadcast(&gate->has_changed); /* the next one may fit now */
 }
 
 static void append_waiter(struct memory_gate *gate, struct waiter *waiter)
 {
-    struct waiter **place = &gate->first;
-    while (*place)
-        place = &(*place)->next;
-    *place = waiter;
+    struct waiter **link = &gate->first;
+    while (*link)
+        link = &(*link)->next;
+    *link = waiter;
     gate->waiting_count++;
     pthread_cond_broadcast(&gate->has_changed); /* a client that gives way is not the next one */
 }
 
-static bool wait_for_room(struct memory_gate *gate, struct waiter *self)
+static bool wait_for_memory(struct memory_gate *gate, struct waiter *self)
 {
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
@@ -238,7 +238,7 @@ enum err_code memory_gate_enter(struct memory_gate *gate, int64_t client, uint64
     if (memory_gate_try_enter(gate, client, bytes))
         return ERR_NONE;
     pthread_mutex_lock(&gate->mutex);
-    const bool is_in = make_place(gate, client) && wait_for_room(gate, &self);
+    const bool is_in = replace_waiter(gate, client) && wait_for_memory(gate, &self);
     if (is_in)
         set_held(gate, client, held_by(gate, client) + bytes);
     pthread_mutex_unlock(&gate->mutex);

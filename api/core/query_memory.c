@@ -144,7 +144,7 @@ static const struct query_memory_slot *find_next(const struct query_memory *memo
     return next;
 }
 
-static bool has_room(const struct query_memory_slot *slot, uint64_t bytes)
+static bool is_free(const struct query_memory_slot *slot, uint64_t bytes)
 {
     const struct query_memory *memory = slot->memory;
     return bytes <= memory->max_bytes - (memory->used_bytes - slot->held_bytes);
@@ -158,7 +158,7 @@ static bool must_give_way(const struct query_memory_slot *slot)
            held_by(memory, next->tenant_id) < held_by(memory, slot->tenant_id);
 }
 
-static bool wait_for_room(struct query_memory_slot *slot, uint64_t bytes)
+static bool wait_for_memory(struct query_memory_slot *slot, uint64_t bytes)
 {
     struct query_memory *memory = slot->memory;
     struct query_memory_slot **last = &memory->waiting;
@@ -169,7 +169,7 @@ static bool wait_for_room(struct query_memory_slot *slot, uint64_t bytes)
     const int64_t end_ns = clock_monotonic_ns() + QUERY_MEMORY_WAIT_S * CLOCK_NS_PER_S;
     bool is_in = false, is_over = false;
     while (!is_over && !is_in) {
-        is_in = find_next(memory) == slot && has_room(slot, bytes);
+        is_in = find_next(memory) == slot && is_free(slot, bytes);
         const int64_t now_ns = clock_monotonic_ns();
         const int64_t left_ms = wait_limit_left_ms(&slot->wait_limit, LOOK_MS);
         is_over = now_ns >= end_ns || !left_ms;
@@ -215,7 +215,7 @@ static size_t grow_slot(void *context, size_t bytes)
     uint64_t wanted = ((uint64_t)bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     pthread_mutex_lock(&memory->mutex);
     wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
-    if (wanted > slot->held_bytes && has_room(slot, wanted) && !must_give_way(slot)) {
+    if (wanted > slot->held_bytes && is_free(slot, wanted) && !must_give_way(slot)) {
         set_held(slot, wanted);
         slot->needed_bytes = bytes < wanted ? bytes : wanted;
     }
@@ -245,7 +245,7 @@ static enum err_code wait_for_whole(void *context, size_t needed, size_t most, s
     const uint64_t beside = needed_beside(slot);
     const bool is_too_much = needed > memory->max_bytes - beside;
     const bool is_in = !is_too_much && (beside ? take_what_is_free(slot, needed, &wanted)
-                                               : wait_for_room(slot, wanted));
+                                               : wait_for_memory(slot, wanted));
     if (is_in) {
         set_held(slot, wanted);
         slot->needed_bytes = needed;

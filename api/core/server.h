@@ -57,7 +57,7 @@ struct server {
     struct auth *auth;                     /* api/identity/auth.h: cache of tokens */
     struct ingest_limits_memory *ingest_limits; /* api/ingest/ingest_limits.h */
     struct rate_limiter *rate_limiter;          /* api/http/rate_limiter.h */
-    struct password_cache *passwords; /* api/identity/password_cache.h: matched a moment ago */
+    struct password_cache *passwords; /* api/identity/password_cache.h: matched recently */
     struct tenant_limits_memory *tenant_limits; /* api/identity/tenant_limits.h */
     struct report_cache *report_cache;          /* api/query/report_cache.h: finished reports */
     struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */

@@ -94,14 +94,14 @@ static void uncount_job(struct worker_pool *pool, struct worker_job *job)
     mem_free(client);
 }
 
-static void append_turn(struct worker_pool *pool, struct worker_client *client)
+static void append_to_round(struct worker_pool *pool, struct worker_client *client)
 {
     client->next_in_round = NULL;
     *pool->last_in_round = client;
     pool->last_in_round = &client->next_in_round;
 }
 
-static void remove_turn(struct worker_pool *pool, struct worker_client **link)
+static void remove_from_round(struct worker_pool *pool, struct worker_client **link)
 {
     struct worker_client *client = *link;
     *link = client->next_in_round;
@@ -143,7 +143,7 @@ static void append_job(struct worker_pool *pool, struct worker_job *job)
     *client->tail = job;
     client->tail = &job->next;
     if (client->queued_count++ == 0)
-        append_turn(pool, client);
+        append_to_round(pool, client);
     pool->queued_count++;
     (void)wake_thread(pool);
 }
@@ -170,10 +170,10 @@ static struct worker_job *wait_for_job(struct worker_pool *pool)
         wait_for_wake(pool);
     }
     struct worker_client *client = pool->first_in_round;
-    remove_turn(pool, &pool->first_in_round);
+    remove_from_round(pool, &pool->first_in_round);
     struct worker_job *job = unlink_job(pool, client, &client->head);
     if (client->head)
-        append_turn(pool, client);
+        append_to_round(pool, client);
     pool->running_count++;
     return job;
 }

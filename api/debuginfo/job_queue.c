@@ -244,7 +244,7 @@ static enum err_code expire_needs(struct debuginfo_jobs *jobs, struct err *err)
                     " LIMIT 10000 FOR UPDATE SKIP LOCKED)",
                     NULL, 0, arena, NULL, err);
     /* The setting may be smaller than at the last start. */
-    return code ? code : public_tables_make_room(jobs->server, connection, arena, err);
+    return code ? code : public_tables_free_space(jobs->server, connection, arena, err);
 }
 
 static void expire_if_due(struct debuginfo_jobs *jobs)

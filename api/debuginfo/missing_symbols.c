@@ -143,9 +143,9 @@ static enum err_code drop_oldest(struct pg_connection *connection, const struct 
         "WITH crowded AS (SELECT tenant_id FROM symbol_need WHERE tenant_id IN"
         "   (SELECT t FROM json_to_recordset($1::json) AS a (t bigint))"
         "  GROUP BY tenant_id HAVING count(*) > $2),"
-        " placed AS (SELECT n.ctid AS row, row_number() OVER (PARTITION BY tenant_id"
-        "   ORDER BY last_at DESC) AS place FROM symbol_need n JOIN crowded USING (tenant_id))"
-        " DELETE FROM symbol_need WHERE ctid IN (SELECT row FROM placed WHERE place > $2)",
+        " ranked AS (SELECT n.ctid AS row, row_number() OVER (PARTITION BY tenant_id"
+        "   ORDER BY last_at DESC) AS rank FROM symbol_need n JOIN crowded USING (tenant_id))"
+        " DELETE FROM symbol_need WHERE ctid IN (SELECT row FROM ranked WHERE rank > $2)",
         arena, NULL, err, PG_SPAN(buf_span(needs)), PG_I64(TENANT_MAX));
 }
 
@@ -249,7 +249,7 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
         "      AND NOT object_is_damaged(object_key)"
         "     UNION ALL SELECT quality, problem FROM symbol_table_public WHERE build_id = a.b"
         "      AND NOT object_is_damaged(object_key))"
-        "    AS both_places) AS tables) AS t"
+        "    AS both_kinds) AS tables) AS t"
         " CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM symbol_job WHERE tenant_id = $1"
         "  AND build_id = a.b) AS is_working) AS j",
         arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(buf_span(json)),

@@ -172,8 +172,9 @@ enum err_code public_tables_check_size(const struct server *server, int64_t byte
                    bytes, kept_bytes(server));
 }
 
-enum err_code public_tables_make_room(const struct server *server, struct pg_connection *connection,
-                                      struct arena *arena, struct err *err)
+enum err_code public_tables_free_space(const struct server *server,
+                                       struct pg_connection *connection, struct arena *arena,
+                                       struct err *err)
 {
     const int64_t max_bytes = (int64_t)server->settings->debuginfod_cache_bytes;
     bool has_too_many;

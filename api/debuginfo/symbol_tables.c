@@ -572,7 +572,7 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
     found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
     const struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
     enum err_code code = ref_found(server, &search, key, ret_ref, err);
-    /* The table was replaced a moment ago, and this process has the earlier row. */
+    /* The table was replaced after this process read the row: read the row again. */
     if (code == ERR_NOT_FOUND)
         code = ref_found(server, &search, key, ret_ref, err);
     return code == ERR_NOT_FOUND ? ERR_NONE : code;

@@ -75,7 +75,7 @@ struct symbol_tables_ref {
  * Handles: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and object_open). */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
                                 struct symbol_tables_ref *ret_ref, struct err *err) MUST_USE;
-/* Whether there is a table, which is not opened. One that is not good is noted as a need. Handles:
+/* Whether there is a table; does not open it. A table that is not good is noted as a need. Handles:
  * ERR_DATABASE, ERR_BUSY. */
 enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct span build_id,
                                 bool *ret_has, struct err *err) MUST_USE;

@@ -243,7 +243,7 @@ static enum err_code charge_owner(struct server *server, struct pg_connection *c
                                   struct arena *arena, struct err *err)
 {
     if (table->tenant_id == DEBUGINFO_PUBLIC)
-        return public_tables_make_room(server, connection, arena, err);
+        return public_tables_free_space(server, connection, arena, err);
     return quota_replace(server, connection, table->tenant_id,
                          replaced_bytes + table->charged_bytes, table->stored_bytes, arena, err);
 }

@@ -49,7 +49,7 @@ enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table
                                    struct err *err) MUST_USE;
 
 /* Writes the object of the table; it has no row until debuginfo_table_store. The table is packed if
- * the memory gate has room for that within MEMORY_GATE_WAIT_S. The caller must hold no memory of
+ * the memory gate grants the memory within MEMORY_GATE_WAIT_S. The caller must hold no memory of
  * the gate. Handles: the codes of object_put. */
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err) MUST_USE;
@@ -57,11 +57,11 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
 /*
  * Stores the row of the table, in a transaction of the caller: for a table of a team as
  * perfolio_server, for a public one as perfolio_jobs. The table replaces one that is not better,
- * and the team is charged for its bytes, or other public tables are deleted to make room
- * (public_tables_make_room). *ret_is_stored is false if the present table is better. If
+ * and the team is charged for its bytes, or other public tables are deleted to free space
+ * (public_tables_free_space). *ret_is_stored is false if the present table is better. If
  * the table is not stored or the transaction fails, the caller deletes the object
  * (debuginfo_discard). Handles: the codes of pg_query and quota_charge_tenant, ERR_TOO_LARGE (a
- * public table that would not leave room for any other, public_tables_check_size).
+ * public table so large that no other would fit, public_tables_check_size).
  */
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
                                     const struct debuginfo_table *table, struct arena *arena,

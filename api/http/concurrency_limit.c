@@ -223,7 +223,7 @@ static struct full find_full(const struct concurrency_limit *concurrency,
     };
 }
 
-/* Whether the wanted request fits in the list if it replaces the given one. */
+/* Whether the request `wanted` fits in the list if it replaces that of `slot`. */
 static bool is_replaceable_for(const struct concurrency_slot *slot, struct full full,
                                const struct concurrency_slot *wanted)
 {

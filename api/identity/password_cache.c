@@ -86,16 +86,16 @@ void password_cache_add(struct password_cache *cache, const char *stored, struct
     if (!set)
         return;
     pthread_mutex_lock(&cache->mutex);
-    struct match *place = &set[0];
+    struct match *slot = &set[0];
     for (int i = 0; i < WAYS; i++) {
         if (memcmp(set[i].hash, hash, sizeof(hash)) == 0) {
-            place = &set[i];
+            slot = &set[i];
             break;
         }
-        if (set[i].expires_ns < place->expires_ns)
-            place = &set[i];
+        if (set[i].expires_ns < slot->expires_ns)
+            slot = &set[i];
     }
-    memcpy(place->hash, hash, sizeof(hash));
-    place->expires_ns = expires_ns;
+    memcpy(slot->hash, hash, sizeof(hash));
+    slot->expires_ns = expires_ns;
     pthread_mutex_unlock(&cache->mutex);
 }

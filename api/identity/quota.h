@@ -4,10 +4,10 @@
  *
  * The limits are columns of the table tenant, set by the operator. Stored bytes are counted in
  * tenant_usage, spread over several rows, so that a tenant's parallel uploads do not wait for each
- * other's commit while there is plenty of room. The statement that charges bytes also checks the
- * limit, so the committed bytes never exceed it. The bytes of objects that are waiting for their
- * deletion (object_trash) count, too, so a tenant cannot fill the disk by replacing or deleting
- * data while a backup holds deletions up. Threads: any.
+ * other's commit while the tenant is far from the limit. The statement that charges bytes also
+ * checks the limit, so the committed bytes never exceed it. The bytes of objects that are waiting
+ * for their deletion (object_trash) count, too, so a tenant cannot fill the disk by replacing or
+ * deleting data while a backup holds deletions up. Threads: any.
  */
 #ifndef API_IDENTITY_QUOTA_H
 #define API_IDENTITY_QUOTA_H

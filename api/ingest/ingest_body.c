@@ -21,8 +21,8 @@ enum { WARNING_MAX_BYTES = 2000 };
 
 /* Memory of a body: the expanded bytes, a profile expanded from it, and three times as much for the
  * decoded data. JSON takes twelve times its text. */
-enum { PLACE_FACTOR = MEMORY_GATE_MEMORY_FACTOR + 1, JSON_FACTOR = 12 };
-static const uint64_t place_most = (uint64_t)INGEST_BODY_EXPANDED_BYTES * (JSON_FACTOR + 4);
+enum { MEMORY_FACTOR = MEMORY_GATE_MEMORY_FACTOR + 1, JSON_FACTOR = 12 };
+static const uint64_t most_bytes = (uint64_t)INGEST_BODY_EXPANDED_BYTES * (JSON_FACTOR + 4);
 
 static bool is_named(struct span text, const char *name)
 {
@@ -63,19 +63,20 @@ static uint64_t min_bytes(uint64_t a, uint64_t b)
 }
 
 struct attempt {
-    uint64_t place;
+    uint64_t memory_bytes;
     size_t expanded_bytes;
     struct profile_limits limits;
     bool is_last;
 };
 
-static struct attempt plan_attempt(const struct memory_gate *gate, uint64_t place)
+static struct attempt plan_attempt(const struct memory_gate *gate, uint64_t memory_bytes)
 {
-    const uint64_t most = min_bytes(place_most, memory_gate_max_bytes(gate));
-    struct attempt attempt = {.place = min_bytes(place, most), .is_last = place >= most};
+    const uint64_t most = min_bytes(most_bytes, memory_gate_max_bytes(gate));
+    struct attempt attempt = {.memory_bytes = min_bytes(memory_bytes, most),
+                              .is_last = memory_bytes >= most};
     attempt.expanded_bytes =
-        (size_t)min_bytes(INGEST_BODY_EXPANDED_BYTES, attempt.place / PLACE_FACTOR);
-    const uint64_t memory = attempt.place - 2 * attempt.expanded_bytes;
+        (size_t)min_bytes(INGEST_BODY_EXPANDED_BYTES, attempt.memory_bytes / MEMORY_FACTOR);
+    const uint64_t memory = attempt.memory_bytes - 2 * attempt.expanded_bytes;
     attempt.limits.raw_bytes = attempt.expanded_bytes;
     attempt.limits.memory_bytes = memory;
     attempt.limits.json_bytes = (size_t)min_bytes(attempt.expanded_bytes, memory / JSON_FACTOR);
@@ -113,11 +114,13 @@ enum err_code ingest_body_read(struct request *request, struct ingest_limits *in
     enum compress_method method;
     if (!find_method(request, &method))
         return ingest_body_check_encoding(request, err);
-    for (uint64_t place = MEMORY_GATE_LIGHT_PEAK;; place *= MEMORY_GATE_MEMORY_FACTOR) {
-        struct attempt attempt = plan_attempt(gate, place);
+    for (uint64_t memory_bytes = MEMORY_GATE_LIGHT_PEAK;;
+         memory_bytes *= MEMORY_GATE_MEMORY_FACTOR) {
+        struct attempt attempt = plan_attempt(gate, memory_bytes);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
         ingest_limits_limit_profile(ingest_limits, &attempt.limits);
-        const uint64_t taken = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
+        const uint64_t taken =
+            attempt.memory_bytes <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.memory_bytes;
         enum err_code code =
             memory_gate_enter(gate, request->principal.tenant_id, taken, "this body", err);
         if (code)

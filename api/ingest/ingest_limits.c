@@ -543,15 +543,15 @@ static uint32_t see_series(struct ingest_limits *ingest_limits, const uint64_t *
     return refused_count;
 }
 
-static bool *find_room(struct ingest_limits *ingest_limits, const struct batch *batch,
-                       struct arena *arena, uint32_t *ret_refused_count)
+static bool *count_series(struct ingest_limits *ingest_limits, const struct batch *batch,
+                          struct arena *arena, uint32_t *ret_refused_count)
 {
     uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
-    bool *has_room = arena_new(arena, bool, batch->series_count);
+    bool *is_counted = arena_new(arena, bool, batch->series_count);
     for (uint32_t i = 0; i < batch->series_count; i++)
         hashes[i] = store_series_hash(batch, i);
-    *ret_refused_count = see_series(ingest_limits, hashes, batch->series_count, has_room);
-    return has_room;
+    *ret_refused_count = see_series(ingest_limits, hashes, batch->series_count, is_counted);
+    return is_counted;
 }
 
 /* ---- services ---- */
@@ -672,7 +672,7 @@ enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struc
     enum err_code code = check_times(ingest_limits, batch, err);
     if (code)
         return code;
-    find_room(ingest_limits, batch, arena, &refused_count);
+    count_series(ingest_limits, batch, arena, &refused_count);
     return refused_count ? refuse_series(ingest_limits, err)
                          : put_batch(ingest_limits, batch, batch_id, err);
 }
@@ -719,7 +719,7 @@ static uint32_t find_allowed(struct ingest_limits *ingest_limits, const struct b
 {
     uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
     uint32_t *numbers = arena_new_raw(arena, uint32_t, batch->series_count);
-    bool *has_room = arena_new(arena, bool, batch->series_count);
+    bool *is_counted = arena_new(arena, bool, batch->series_count);
     struct err why = {0};
     uint32_t count = 0;
     for (uint32_t i = 0; i < batch->series_count; i++) {
@@ -731,9 +731,9 @@ static uint32_t find_allowed(struct ingest_limits *ingest_limits, const struct b
         hashes[count] = store_series_hash(batch, i);
         numbers[count++] = i;
     }
-    const uint32_t refused_count = see_series(ingest_limits, hashes, count, has_room);
+    const uint32_t refused_count = see_series(ingest_limits, hashes, count, is_counted);
     for (uint32_t i = 0; i < count; i++)
-        is_allowed[numbers[i]] = has_room[i];
+        is_allowed[numbers[i]] = is_counted[i];
     if (refused_count)
         return (void)refuse_series(ingest_limits, err), batch->series_count - count + refused_count;
     return batch->series_count - count;

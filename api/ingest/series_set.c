@@ -38,7 +38,7 @@ static void rebuild_set(struct series_set *set, uint32_t capacity, int64_t kept_
     mem_free(old);
 }
 
-static void make_room(struct series_set *set, int64_t now_s, int64_t kept_since_s, uint32_t most)
+static void reserve_slot(struct series_set *set, int64_t now_s, int64_t kept_since_s, uint32_t most)
 {
     if (set->count >= most && now_s - set->purged_s >= SERIES_SET_PURGE_S) {
         set->purged_s = now_s;
@@ -68,7 +68,7 @@ bool series_set_see(struct series_set *set, uint64_t hash, int64_t now_s, int64_
             slot->pending++;
         return true;
     }
-    make_room(set, now_s, kept_since_s, most);
+    reserve_slot(set, now_s, kept_since_s, most);
     if (set->count >= most)
         return false;
     slot = find_slot(set, hash);

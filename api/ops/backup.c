@@ -64,8 +64,8 @@ static enum err_code hold_sweep(struct pg_connection *connection, struct err *er
     }
 }
 
-/* If the session broke, so did the lock, and objects may have been deleted while they were copied.
- */
+/* If the session ended, its lock was released, and objects may have been deleted while they were
+ * copied. */
 static enum err_code check_sweep_is_held(struct pg_connection *connection, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -444,7 +444,7 @@ static enum err_code restore_into(struct backup_source *source, int backup_fd,
 
 static enum err_code check_target(const char *name, struct err *err)
 {
-    /* Removes the folder for a moment, if it exists and is empty. */
+    /* Removes an empty folder; the restored folder is moved to its name later. */
     if (rmdir(name) == 0 || errno == ENOENT)
         return ERR_NONE;
     return err_set_errno(err, ERR_CONFLICT, "cannot restore to %s, which must be absent or empty",

@@ -56,7 +56,7 @@ static bool is_alive(int lock_fd)
     return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
 }
 
-/* The server of a killed supervisor holds the lock until it has ended, which takes a moment. */
+/* Waits for the lock: the server of a killed supervisor holds it until it has ended. */
 static enum err_code take_lock(struct data_folder *folder, struct err *err)
 {
     char text[32];

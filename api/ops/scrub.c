@@ -148,7 +148,7 @@ static double rate_of(const struct scrub *scrub, int64_t total_bytes)
     return rate > min_bytes_per_s ? rate : min_bytes_per_s;
 }
 
-/* The lease was renewed a moment ago, and the position in the row is the one in scrub. */
+/* Whether the lease was renewed recently, so that the position in the row equals that of scrub. */
 static bool is_fresh(const struct scrub *scrub)
 {
     return scrub->has_lease && scrub->has_pass &&

@@ -248,8 +248,8 @@ static enum err_code move_rule(struct request *request, const struct owner *owne
 {
     return pg_queue_values(
         owner->connection, owner->pg_tenant,
-        "UPDATE retention_rule r SET position = o.place FROM ("
-        "  SELECT id, row_number() OVER (ORDER BY key) AS place FROM ("
+        "UPDATE retention_rule r SET position = o.rank FROM ("
+        "  SELECT id, row_number() OVER (ORDER BY key) AS rank FROM ("
         "    SELECT id, CASE WHEN id = $2 THEN 2 * $3::bigint - 1"
         "      ELSE 2 * row_number() OVER (PARTITION BY id = $2 ORDER BY position, id) END AS key"
         "    FROM retention_rule WHERE tenant_id = $1) k) o WHERE r.id = o.id",

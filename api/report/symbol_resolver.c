@@ -231,7 +231,7 @@ static struct text_pair find_text(struct resolution *resolution, bool is_functio
 }
 
 /* Names a frame without a function FILE:LINE; empty: the file is not known either. */
-static struct span name_of_place(struct arena *arena, const struct symbolize_frame *frame)
+static struct span name_of_line(struct arena *arena, const struct symbolize_frame *frame)
 {
     if (!frame->file.size)
         return (struct span){0};
@@ -253,7 +253,7 @@ static void resolve_address(struct resolution *resolution, uint32_t count,
             .line = found->line,
         };
         if (!frame.function.size)
-            frame.function = name_of_place(resolution->arena, &frame);
+            frame.function = name_of_line(resolution->arena, &frame);
         if (frame.function.size)
             frames[made++] = frame;
     }

@@ -180,7 +180,7 @@ static uint64_t read_zoom(const struct request *request)
 static bool read_share(struct span text, double *ret_share)
 {
     enum { DIGITS_MAX = 9 };
-    double value = 0, place = 1;
+    double value = 0, digit_value = 1;
     if (!text.size || text.size > 2 + DIGITS_MAX || text.size == 2 ||
         (text.data[0] != '0' && text.data[0] != '1') || (text.size > 1 && text.data[1] != '.'))
         return false;
@@ -190,8 +190,8 @@ static bool read_share(struct span text, double *ret_share)
             continue;
         if (byte < '0' || byte > '9')
             return false;
-        value += (byte - '0') * place;
-        place /= 10;
+        value += (byte - '0') * digit_value;
+        digit_value /= 10;
     }
     *ret_share = value;
     return true;

@@ -200,7 +200,7 @@ static size_t refuse_last(struct line *line)
 
 /* Refuses uploads from the end, where the address with the most uploads is, in favour of another
  * address that has fewer. Returns the bytes that are free then. */
-static size_t free_room(struct line *line, const struct upload *upload, size_t free_bytes)
+static size_t refuse_for(struct line *line, const struct upload *upload, size_t free_bytes)
 {
     while (free_bytes < may_grow_by(upload->connection)) {
         const struct upload *last = &line->uploads[line->count - 1];
@@ -214,7 +214,7 @@ static size_t free_room(struct line *line, const struct upload *upload, size_t f
 
 /* Refuses uploads of this loop in favour of the first upload of an address in another loop that
  * lacks memory: all uploads of the address with the most may be in this loop. */
-static void free_room_for_others(struct http_loop *loop, struct line *line)
+static void refuse_for_other_loops(struct http_loop *loop, struct line *line)
 {
     size_t freed_bytes = 0;
     for (int i = 0; i < loop->http->options.loop_count; i++) {
@@ -255,16 +255,16 @@ static void set_going(struct http_connection *connection, bool may_go_on)
 /* Pauses the last uploads so that the others can end: each that continues may grow to the largest
  * body. The first of each loop always continues, so that there is always progress (if it is too
  * slow, the sweep closes it and the next one is first). */
-static void share_room(struct http_loop *loop, size_t free_bytes)
+static void share_memory(struct http_loop *loop, size_t free_bytes)
 {
     struct line line = line_up(loop);
     const struct upload *lacking = NULL;
     size_t lacking_bytes = 0;
-    free_room_for_others(loop, &line);
+    refuse_for_other_loops(loop, &line);
     for (size_t i = 0; i < line.count; i++) {
         const struct upload *upload = &line.uploads[i];
         size_t needed = may_grow_by(upload->connection);
-        free_bytes = free_room(&line, upload, free_bytes);
+        free_bytes = refuse_for(&line, upload, free_bytes);
         set_going(upload->connection, i == 0 || needed <= free_bytes);
         if (!lacking && i > 0 && upload->rank == 0 && needed > free_bytes) {
             lacking = upload;
@@ -310,7 +310,7 @@ void http_buffers_look(struct http_loop *loop)
     loop->is_filling = bytes > loop->http->options.max_buffered_bytes /
                                    (2 * (size_t)loop->http->options.loop_count);
     if (is_pressed) {
-        share_room(loop, free_bytes);
+        share_memory(loop, free_bytes);
     } else {
         reclaim_from_other_loops(loop, NULL, 0);
         resume_all(loop);

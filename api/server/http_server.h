@@ -36,14 +36,14 @@
  *     queue: first the oldest upload of each address, then the second of each, and so on.
  *   - From the front of the queue, an upload continues if the free bytes suffice for the largest
  *     body; it must then bring 8 KiB/s. The uploads behind these are paused: nothing is read.
- *   - If an upload lacks room while another address has more uploads in the queue, the youngest
+ *   - If an upload lacks memory while another address has more uploads in the queue, the youngest
  *     uploads of that address get 503 at once. So an address that fills the buffers with many
  *     uploads loses them to an address that sends one.
  *   - An upload that has been paused for slow_timeout_s, and has progressed by less than 8 KiB/s
  *     since it was first paused, gets 503.
  *   - Each loop has its own queue, and the first upload of each queue always continues. In the same
  *     way, a loop frees memory for the first upload of an address in another loop.
- *   - HTTP/2 streams cannot be paused: a connection without room is closed.
+ *   - HTTP/2 streams cannot be paused: a connection whose upload lacks memory is closed.
  *
  * HTTP/2 is opt-in: libh2o 2.2.5 responds to an oversize body there with a stream reset instead of
  * 413, and has no fix for rapid reset, against which a connection is closed after 200 early

@@ -16,7 +16,7 @@ struct embed {
     struct share_public_metadata metadata[2]; /* one per id */
     int64_t width;
     int64_t height;
-    bool has_room_for_thumbnail;
+    bool is_thumbnail_allowed;
 };
 
 static enum err_code refuse_url(struct err *err)
@@ -111,7 +111,7 @@ static enum err_code read_size(struct request *request, struct embed *embed, str
         return code;
     embed->width = width < OEMBED_WIDTH ? width : OEMBED_WIDTH;
     embed->height = height < OEMBED_HEIGHT ? height : OEMBED_HEIGHT;
-    embed->has_room_for_thumbnail = width >= PICTURE_PNG_WIDTH && height >= PICTURE_PNG_HEIGHT;
+    embed->is_thumbnail_allowed = width >= PICTURE_PNG_WIDTH && height >= PICTURE_PNG_HEIGHT;
     return ERR_NONE;
 }
 
@@ -165,7 +165,7 @@ static void append_members(struct request *request, const struct embed *embed,
     json_response_i64(oembed, "width", embed->width);
     json_response_i64(oembed, "height", embed->height);
     json_response_text(oembed, "html", frame_html(request, embed));
-    if (!embed->has_room_for_thumbnail)
+    if (!embed->is_thumbnail_allowed)
         return;
     json_response_text(oembed, "thumbnail_url",
                        address_of(request, embed, is_comparison(embed) ? "/d/" : "/p/", "/og.png"));

@@ -53,7 +53,7 @@ bool share_access_is_open(const struct share *share);
  * revalidate, which is cheap with an ETag, so that a deleted share disappears at once. */
 const char *share_access_cache_control(const struct share *share);
 
-/* Tells search engines not to index shares that are not public. */
+/* Adds X-Robots-Tag, which forbids search engines to index the share, unless it is public. */
 void share_access_add_robots(struct request *request, struct response *response,
                              const struct share *share);
 

@@ -53,7 +53,7 @@ struct decoding {
     struct request *request;
     struct span bytes;
     struct new_share *share;
-    struct memory_gate_slot place;
+    struct memory_gate_slot gate_slot;
     enum err_code code;
     struct err *err;
 };
@@ -67,7 +67,7 @@ static void run_decoding(void *context)
     struct new_share *share = decoding->share;
     decoding->code = memory_gate_decode(server->memory_gate, decoding->request->principal.tenant_id,
                                         decoding->bytes, &limits, &share->format, &share->profile,
-                                        &decoding->place, decoding->err);
+                                        &decoding->gate_slot, decoding->err);
 }
 
 static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
@@ -80,9 +80,9 @@ static enum err_code summarise(struct request *request, struct span bytes, struc
         run_decoding(&decoding);
     if (decoding.code)
         return decoding.code;
-    share->held_bytes = decoding.place.held_bytes;
+    share->held_bytes = decoding.gate_slot.held_bytes;
     const enum err_code code =
-        share_summary_append(share->profile, decoding.place.peak_bytes, &share->summary, err);
+        share_summary_append(share->profile, decoding.gate_slot.peak_bytes, &share->summary, err);
     if (!code)
         share_summary_append_list(share->profile, &share->list_summary);
     return code;

@@ -46,8 +46,8 @@ enum err_code source_link_matcher_find_files(struct source_link_matcher *matcher
 /* The next selected file, each once, in the order of the mappings; false after the last one. */
 bool source_link_matcher_next_file(struct source_link_matcher *matcher, struct span *ret_file);
 
-/* Whether all of text matches a pattern in which * stands for any text and ? for one byte. Adds the
- * compared bytes, at most the product of both lengths and a few, to *steps. */
+/* Whether all of text matches a pattern in which * matches any text and ? one byte. Adds the number
+ * of compared bytes, which is at most slightly more than the product of both lengths, to *steps. */
 bool source_link_matcher_is_match(struct span pattern, struct span text, uint64_t *steps);
 
 #endif

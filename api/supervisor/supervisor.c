@@ -197,11 +197,11 @@ static enum err_code prepare_folders(struct supervisor *supervisor, struct err *
     return data_folder_make(folder, "tls", &folder->ours, 0755, err);
 }
 
-static void make_room(const struct data_folder *folder)
+static void release_reserve_to_start(const struct data_folder *folder)
 {
     char path[PATH_MAX + 16];
     snprintf(path, sizeof(path), "%s/objects", folder->path);
-    disk_make_room_to_start(path);
+    disk_release_reserve_to_start(path);
 }
 
 /* Children read settings from here, with paths that they can use. */
@@ -236,7 +236,7 @@ static enum err_code prepare_start(struct supervisor *supervisor, struct err *er
     code = data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
     if (code)
         return code;
-    make_room(&supervisor->folder);
+    release_reserve_to_start(&supervisor->folder);
     code = supervisor_open_listeners(supervisor, err);
     if (code)
         return code;
@@ -348,7 +348,7 @@ static void restart_what_ended(struct supervisor *supervisor)
 {
     struct err err;
     if (supervisor->has_cluster && supervisor->postgres.pid == 0) {
-        make_room(&supervisor->folder);
+        release_reserve_to_start(&supervisor->folder);
         if (postgres_start(&supervisor->postgres, &err))
             log_failure("the database does not start", &err);
     }

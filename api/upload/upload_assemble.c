@@ -136,8 +136,8 @@ static bool is_of_part(const struct err *err)
            (err->code == ERR_IO && err->is_unreadable);
 }
 
-/* Whether a part that could not be read is readable now: then the disk failed for a moment, and the
- * part stays. */
+/* Whether a part that could not be read is readable now: then the failure of the disk was
+ * temporary, and the part stays. */
 static bool is_readable_now(struct request *request, const struct integrity_object *object,
                             struct err *err)
 {

@@ -132,7 +132,7 @@ static void the_reserve_outlives_the_server_and_is_reused_at_the_next_start(void
     snprintf(held, sizeof(held), "%s/.held", fixture->path);
     disk_destroy(fixture->disk);
     fixture->disk = NULL;
-    disk_make_room_to_start(fixture->path);
+    disk_release_reserve_to_start(fixture->path);
     assert_int_equal(access(held, F_OK), 0);
     assert_int_equal(disk_create(fixture->path, 100 * MIB, &fixture->disk, &fixture->err),
                      ERR_NONE);
@@ -140,7 +140,7 @@ static void the_reserve_outlives_the_server_and_is_reused_at_the_next_start(void
     disk_destroy(fixture->disk);
     fixture->disk = NULL;
     os_fault_free_bytes(MIB);
-    disk_make_room_to_start(fixture->path);
+    disk_release_reserve_to_start(fixture->path);
     assert_int_equal(access(held, F_OK), -1);
 }
 

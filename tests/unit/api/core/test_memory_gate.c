@@ -92,7 +92,7 @@ static void the_default_is_half_of_the_memory(void **state)
     assert_int_equal(memory_info_share_bytes(1 << 30, 7 * MIB, 8 * MIB), 7 * MIB);
 }
 
-enum { HEAVY_COUNT = 2 }; /* fit at the same time */
+enum { HEAVY_COUNT = 2 }; /* of these visitors fit at the same time */
 
 struct visitor {
     struct memory_gate *gate;

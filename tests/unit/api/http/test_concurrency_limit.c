@@ -18,7 +18,7 @@ static void note_refused(struct concurrency_slot *self)
     refused = self;
 }
 
-static struct concurrency_slot turn_of(const char *key)
+static struct concurrency_slot slot_of(const char *key)
 {
     return (struct concurrency_slot){.key = key, .wake = count_wake, .refuse = note_refused};
 }
@@ -39,8 +39,8 @@ static int stop(void **state)
 
 static void one_share_does_not_block_other_shares(void **state)
 {
-    struct concurrency_slot slow[3] = {turn_of("slow"), turn_of("slow"), turn_of("slow")};
-    struct concurrency_slot other = turn_of("other");
+    struct concurrency_slot slow[3] = {slot_of("slow"), slot_of("slow"), slot_of("slow")};
+    struct concurrency_slot other = slot_of("other");
     assert_true(concurrency_limit_take(*state, &slow[0]));
     assert_true(concurrency_limit_take(*state, &slow[0])); /* already taken */
     assert_true(concurrency_limit_take(*state, &slow[1]));
@@ -55,9 +55,9 @@ static void one_share_does_not_block_other_shares(void **state)
 
 static void a_higher_limit_per_key_is_respected(void **state)
 {
-    struct concurrency_slot slow[5], other = turn_of("other");
+    struct concurrency_slot slow[5], other = slot_of("other");
     for (int i = 0; i < 5; i++) {
-        slow[i] = turn_of("slow");
+        slow[i] = slot_of("slow");
         slow[i].most = 4;
         assert_int_equal(concurrency_limit_take_or_wait(*state, &slow[i]),
                          i < 4 ? CONCURRENCY_LIMIT_TAKEN : CONCURRENCY_LIMIT_WAITING);
@@ -74,7 +74,7 @@ static void a_higher_limit_per_key_is_respected(void **state)
 static struct concurrency_slot slot_of_client(const char *key, const char *client,
                                               bool is_anonymous)
 {
-    struct concurrency_slot slot = turn_of(key);
+    struct concurrency_slot slot = slot_of(key);
     slot.client = client;
     slot.is_anonymous = is_anonymous;
     return slot;
@@ -172,7 +172,7 @@ static void a_request_replaces_one_of_the_client_with_the_most(void **state)
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     struct concurrency_slot held[3];
     for (int i = 0; i < 3; i++) {
-        held[i] = turn_of(keys[i]);
+        held[i] = slot_of(keys[i]);
         assert_true(concurrency_limit_take(concurrency, &held[i]));
     }
     struct concurrency_slot waiting[8]; /* four of team 1, three of team 2, one of team 3 */
@@ -202,7 +202,7 @@ static void all_shares_together_leave_workers_free(void **state)
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g"};
     struct concurrency_slot concurrency[7];
     for (int i = 0; i < 7; i++) {
-        concurrency[i] = turn_of(keys[i]);
+        concurrency[i] = slot_of(keys[i]);
         assert_int_equal(concurrency_limit_take(*state, &concurrency[i]), i < 6);
     }
     for (int i = 0; i < 6; i++)
@@ -213,12 +213,12 @@ static void a_key_has_at_most_half_of_the_waiting_list(void **state)
 {
     struct concurrency_slot slow[6], third[3];
     for (int i = 0; i < 6; i++) {
-        slow[i] = turn_of("slow");
+        slow[i] = slot_of("slow");
         assert_int_equal(
             concurrency_limit_take_or_wait(*state, &slow[i]) == CONCURRENCY_LIMIT_REFUSED, i == 5);
     }
     for (int i = 0; i < 3; i++) {
-        third[i] = turn_of("third");
+        third[i] = slot_of("third");
         assert_int_equal(concurrency_limit_take_or_wait(*state, &third[i]),
                          i < 2 ? CONCURRENCY_LIMIT_TAKEN : CONCURRENCY_LIMIT_WAITING);
     }
@@ -230,12 +230,12 @@ static void a_key_has_at_most_half_of_the_waiting_list(void **state)
 
 static void waiting_requests_are_woken_in_order(void **state)
 {
-    struct concurrency_slot slow[6], other = turn_of("other");
+    struct concurrency_slot slow[6], other = slot_of("other");
     for (int i = 0; i < 6; i++) {
         static const enum concurrency_limit_outcome expected[] = {
             CONCURRENCY_LIMIT_TAKEN,   CONCURRENCY_LIMIT_TAKEN,   CONCURRENCY_LIMIT_WAITING,
             CONCURRENCY_LIMIT_WAITING, CONCURRENCY_LIMIT_WAITING, CONCURRENCY_LIMIT_REFUSED};
-        slow[i] = turn_of("slow");
+        slow[i] = slot_of("slow");
         assert_int_equal(concurrency_limit_take_or_wait(*state, &slow[i]), expected[i]);
     }
     assert_int_equal(concurrency_limit_take_or_wait(*state, &other), CONCURRENCY_LIMIT_TAKEN);
@@ -265,7 +265,7 @@ static void clients_are_served_round_robin(void **state)
     struct concurrency_limit *concurrency = concurrency_limit_create(8, 20);
     struct concurrency_slot slots[5];
     for (int i = 0; i < 5; i++) {
-        slots[i] = turn_of("key");
+        slots[i] = slot_of("key");
         slots[i].most = 1;
         slots[i].client = clients[i];
         assert_int_equal(concurrency_limit_take_or_wait(concurrency, &slots[i]),
@@ -285,7 +285,7 @@ static void a_request_that_left_is_not_woken(void **state)
 {
     struct concurrency_slot slow[5];
     for (int i = 0; i < 5; i++) {
-        slow[i] = turn_of("slow");
+        slow[i] = slot_of("slow");
         assert_int_equal(concurrency_limit_take_or_wait(*state, &slow[i]),
                          i < 2 ? CONCURRENCY_LIMIT_TAKEN : CONCURRENCY_LIMIT_WAITING);
     }
@@ -305,19 +305,19 @@ static void a_request_that_left_is_not_woken(void **state)
     concurrency_limit_give(*state, &slow[3]);
 }
 
-static struct concurrency_slot turn_of_source(const char *key, const char *source)
+static struct concurrency_slot slot_of_source(const char *key, const char *source)
 {
-    struct concurrency_slot concurrency_slot = turn_of(key);
+    struct concurrency_slot concurrency_slot = slot_of(key);
     concurrency_slot.source = source;
     return concurrency_slot;
 }
 
 static void a_source_runs_one_request_at_a_time_for_all_keys(void **state)
 {
-    struct concurrency_slot first = turn_of_source("a", "192.0.2.1"),
-                            second = turn_of_source("b", "192.0.2.1");
-    struct concurrency_slot other = turn_of_source("c", "192.0.2.2"),
-                            third = turn_of_source("d", "192.0.2.1");
+    struct concurrency_slot first = slot_of_source("a", "192.0.2.1"),
+                            second = slot_of_source("b", "192.0.2.1");
+    struct concurrency_slot other = slot_of_source("c", "192.0.2.2"),
+                            third = slot_of_source("d", "192.0.2.1");
     assert_int_equal(concurrency_limit_take_or_wait(*state, &first), CONCURRENCY_LIMIT_TAKEN);
     assert_int_equal(concurrency_limit_take_or_wait(*state, &second), CONCURRENCY_LIMIT_WAITING);
     assert_int_equal(concurrency_limit_take_or_wait(*state, &other), CONCURRENCY_LIMIT_TAKEN);
@@ -333,9 +333,9 @@ static void a_source_runs_one_request_at_a_time_for_all_keys(void **state)
 
 static void a_returned_slot_wakes_waiters_for_its_key_and_for_its_source(void **state)
 {
-    struct concurrency_slot first = turn_of_source("a", "192.0.2.1"),
-                            same_key[2] = {turn_of("a"), turn_of("a")};
-    struct concurrency_slot same_source = turn_of_source("b", "192.0.2.1");
+    struct concurrency_slot first = slot_of_source("a", "192.0.2.1"),
+                            same_key[2] = {slot_of("a"), slot_of("a")};
+    struct concurrency_slot same_source = slot_of_source("b", "192.0.2.1");
     assert_int_equal(concurrency_limit_take_or_wait(*state, &first), CONCURRENCY_LIMIT_TAKEN);
     assert_int_equal(concurrency_limit_take_or_wait(*state, &same_key[0]), CONCURRENCY_LIMIT_TAKEN);
     assert_int_equal(concurrency_limit_take_or_wait(*state, &same_key[1]),
@@ -354,10 +354,10 @@ static void a_source_has_a_limit_of_waiting_requests(void **state)
     (void)state;
     struct concurrency_limit *concurrency = concurrency_limit_create(8, 1000);
     struct concurrency_slot concurrency_slot[CONCURRENCY_LIMIT_WAITING_OF_SOURCE + 2],
-        other = turn_of_source("a", "192.0.2.2");
+        other = slot_of_source("a", "192.0.2.2");
     const int last = CONCURRENCY_LIMIT_WAITING_OF_SOURCE + 1;
     for (int i = 0; i <= last; i++) {
-        concurrency_slot[i] = turn_of_source("a", "192.0.2.1");
+        concurrency_slot[i] = slot_of_source("a", "192.0.2.1");
         assert_int_equal(concurrency_limit_take_or_wait(concurrency, &concurrency_slot[i]),
                          i == 0      ? CONCURRENCY_LIMIT_TAKEN
                          : i == last ? CONCURRENCY_LIMIT_REFUSED
@@ -374,7 +374,7 @@ static void a_single_worker_still_runs_requests(void **state)
 {
     (void)state;
     struct concurrency_limit *concurrency = concurrency_limit_create(1, 1);
-    struct concurrency_slot concurrency_slot = turn_of("a");
+    struct concurrency_slot concurrency_slot = slot_of("a");
     assert_true(concurrency_limit_take(concurrency, &concurrency_slot));
     concurrency_limit_give(concurrency, &concurrency_slot);
     concurrency_limit_destroy(concurrency);

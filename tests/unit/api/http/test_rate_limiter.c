@@ -249,7 +249,7 @@ struct visit {
     struct rate_limiter *rate_limiter;
     struct span source;
     atomic_int *order; /* of entering, over all visits */
-    atomic_int number; /* 0: no answer yet */
+    atomic_int number; /* 0: not decided yet */
     pthread_t thread;
 };
 
