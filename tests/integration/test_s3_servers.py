@@ -1,9 +1,9 @@
 """perfoliod with its profiles in an S3 bucket.
 
-The tests check errors at start, the pairing of database and bucket, and backups; two servers with
-one database and one bucket that are killed in turn; and a bucket that fails, is slow or whose
-server is killed. In all cases each acknowledged batch counts once, and after background maintenance
-a row names each object.
+The tests check errors at start, that database and bucket belong together, and backups; two servers
+with one database and one bucket that are killed alternately; and a bucket that fails, is slow or
+whose server is killed. In all cases each acknowledged batch counts once, and after background
+maintenance a row names each object.
 
 The tests need PERFOLIO_TEST_S3_ENDPOINT and the related variables (make test-s3).
 PERFOLIO_CRASH_ROUNDS=100 makes long runs.
