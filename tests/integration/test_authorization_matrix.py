@@ -918,7 +918,7 @@ ROWS = [
         EVERYBODY,
         variant="public",
         make_request=lambda world: (
-            f"/api/v1/shares/{world.share('public')}/reports",
+            f"/api/v1/shares/{world.new_share('public')}/reports",
             {"json": {"reason": "matrix"}},
         ),
     ),

@@ -718,7 +718,7 @@ def test_deltas_whose_time_is_the_end_of_the_window_are_in_the_window(server):
             headers=FORM,
             query={"format": "pprof"},
         )
-    series = one_series(ask(client, BEGIN, BEGIN + 3 * MINUTE, query="busy", step="1m"))
+    series = one_series(query_range(client, BEGIN, BEGIN + 3 * MINUTE, query="busy", step="1m"))
     assert [round(value, 3) for _, value in series["points"]] == [1, 0, 1], series
 
 
