@@ -24,6 +24,7 @@ struct frames {
     uint64_t seed;
     struct stack_hash *strings;
     struct stack_hash *mappings;
+    struct stack_hash *names; /* of the files of mappings */
     struct stack_hash *functions;
 };
 
@@ -47,6 +48,8 @@ static void hash_mappings(struct frames *frames)
         const uint64_t key[] = {size - size % MAPPING_ROUNDING, mapping->offset, name.low,
                                 name.high};
         frames->mappings[i] = hash_bytes(key, sizeof(key), frames->seed);
+        frames->names[i] =
+            frames->strings[mapping->filename ? mapping->filename : mapping->build_id];
     }
 }
 
@@ -82,14 +85,26 @@ static void describe_line(const struct frames *frames, const struct profile_line
     words[3] = (uint64_t)line->column;
 }
 
+static bool has_names(const struct frames *frames, const struct profile_location *location)
+{
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct profile_line *line = &frames->tables->lines[location->first_line + i];
+        if (line->function == PROFILE_NONE || !frames->tables->functions[line->function].name)
+            return false;
+    }
+    return location->line_count > 0;
+}
+
 /* Nearly all locations have one line, so it is part of the first key. */
 static struct stack_hash hash_location(const struct frames *frames,
                                        const struct profile_location *location)
 {
     static const struct stack_hash none = {.low = 1, .high = 1};
     const struct profile_line *lines = frames->tables->lines + location->first_line;
-    const struct stack_hash mapping =
-        location->mapping == PROFILE_NONE ? none : frames->mappings[location->mapping];
+    const struct stack_hash mapping = location->mapping == PROFILE_NONE ? none
+                                      : has_names(frames, location)
+                                          ? frames->names[location->mapping]
+                                          : frames->mappings[location->mapping];
     uint64_t begin[LINE_WORDS + LINE_WORDS] = {location->address, mapping.low, mapping.high,
                                                (uint64_t)location->line_count << 1 |
                                                    location->is_folded};
@@ -169,6 +184,7 @@ void stack_hashes_create(struct arena *arena, const struct dictionary *dictionar
         .seed = seed,
         .strings = arena_new_raw(scratch, struct stack_hash, tables->string_count),
         .mappings = arena_new_raw(scratch, struct stack_hash, tables->mapping_count),
+        .names = arena_new_raw(scratch, struct stack_hash, tables->mapping_count),
         .functions = arena_new_raw(scratch, struct stack_hash, tables->function_count),
     };
     hash_strings(&frames);

@@ -701,6 +701,26 @@ def test_gauges_of_two_processes_in_one_series_are_noted(server, count):
         assert ("several processes in turn" in warning) == (count == 2), (path, warning)
 
 
+def test_a_counter_goes_on_when_the_file_of_its_program_is_replaced(server):
+    """Go reads the build id of its program from the file, so it changes while the process runs."""
+    client = Tenant(server).api("ingest", "read")
+    for i in range(4):
+        maker = pprof_maker.Maker([("alloc_space", "bytes")])
+        mapping = maker.mapping("/usr/bin/app", build_id="abcd" if i < 2 else "")
+        location = maker.location([(maker.function("main", "main.go"), 7)], mapping, 0x400010)
+        maker.sample([location], [10**9 + i])
+        maker.scalars(time=BEGIN + i * MINUTE)
+        response = client.post(
+            "/api/v1/profiles", maker.bytes(), query={"label": "service_name=replaced"}
+        )
+        assert response.status == 200, response
+    window = {"start": BEGIN, "end": BEGIN + 4 * MINUTE}
+    query = 'alloc_space{service_name="replaced"}'
+    assert one_series(query_range(client, **window, query=query, step="1m"))["total"] == 3
+    merged = client.get("/api/v1/query", query={**window, "query": query, "report": "top"})
+    assert merged.json()["total"] == 3, merged
+
+
 def test_deltas_whose_time_is_the_end_of_the_window_are_in_the_window(server):
     """As Pyroscope's SDK for Node and Go's memory profiles send them."""
     client = Tenant(server).api("ingest", "read")
@@ -720,6 +740,29 @@ def test_deltas_whose_time_is_the_end_of_the_window_are_in_the_window(server):
         )
     series = one_series(query_range(client, BEGIN, BEGIN + 3 * MINUTE, query="busy", step="1m"))
     assert [round(value, 3) for _, value in series["points"]] == [1, 0, 1], series
+
+
+def test_go_profiles_of_some_seconds_are_deltas_that_end_at_their_time(server):
+    """As /debug/pprof/heap?seconds=60 returns them; its memory in use is a change, no amount."""
+    client = Tenant(server).api("ingest", "read")
+    maker = pprof_maker.Maker(
+        [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_space", "bytes")]
+    )
+    maker.sample([maker.location([(maker.function("main"), 7)])], [1, 600, -40])
+    maker.scalars(
+        time=BEGIN + MINUTE, duration=MINUTE, period=524288, period_type=("space", "bytes")
+    )
+    response = client.post(
+        "/api/v1/profiles", maker.bytes(), query={"label": "service_name=seconds"}
+    )
+    assert response.status == 200, response
+    assert "?seconds=N" in response.headers["perfolio-warning"]
+    window = {"start": BEGIN, "end": BEGIN + 2 * MINUTE}
+    query = 'alloc_space{service_name="seconds"}'
+    series = one_series(query_range(client, **window, query=query, step="1m"))
+    assert [(at, value) for at, value in series["points"]] == [(BEGIN // 10**6, 10)], series
+    types = client.get("/api/v1/profile_types", query=window).json()["data"]
+    assert not [one["type"] for one in types if "inuse" in one["type"]]
 
 
 def test_a_step_of_centuries_does_not_overflow(server):
