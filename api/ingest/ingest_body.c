@@ -209,7 +209,7 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
         .series_labels = names,
         .series_label_count = ingest_limits_series_labels(ingest_limits, names),
     };
-    if (source->time_ns == 0)
+    if (source->time_ns == 0 && batch_own_time_ns(source->profile) == 0)
         source->time_ns = begin_of(source);
     add_dropped(request, profile_string(source->profile, source->profile->warning));
     enum err_code code =
