@@ -147,8 +147,9 @@ static const struct setting all_settings[] = {
     SETTING(
         "max-generated-bytes", SETTING_SIZE, max_generated_bytes, KIB, 512 * KIB * KIB, "256MiB",
         "maximum size of one file or report generated for a token or a user, before compression"),
-    SETTING("anonymous-max-bytes", SETTING_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
-            "maximum size of all anonymous shares together, with their texts"),
+    SETTING("anonymous-max-bytes", SETTING_SIZE, anonymous_max_bytes, 0, 1024 * TIB, "0",
+            "maximum size of all anonymous shares together, with their texts; 0: 20GiB, but at "
+            "most a sixteenth of the disk unless objects are in a bucket"),
     SETTING(
         "anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, 0, 1024 * TIB, "0",
         "maximum bytes of anonymous shares that one address stores in a day; a single upload is "
@@ -166,9 +167,9 @@ static const struct setting all_settings[] = {
         "anonymous-upload-lifetime", SETTING_DURATION, anonymous_upload_lifetime_s, 60, 365 * DAY,
         "1h",
         "lifetime of an unfinished anonymous upload in parts, unless upload-lifetime is shorter"),
-    SETTING(
-        "tenant-max-bytes", SETTING_SIZE, tenant_max_bytes, KIB, 1024 * TIB, "100GiB",
-        "maximum bytes stored by a new tenant: shares with their texts, uploads and debug files"),
+    SETTING("tenant-max-bytes", SETTING_SIZE, tenant_max_bytes, 0, 1024 * TIB, "0",
+            "maximum bytes stored by a new tenant: shares with their texts, uploads and debug "
+            "files; 0: 100GiB, but at most a quarter of the disk unless objects are in a bucket"),
     SETTING("tenant-uploads-per-minute", SETTING_NUMBER, tenant_uploads_per_minute, 1, 1000000,
             "600", "maximum uploads per minute of a new tenant"),
     SETTING(
@@ -239,10 +240,10 @@ static const struct setting all_settings[] = {
             "PEM file to trust for debuginfod servers instead of the system's authorities"),
     SETTING("debuginfod-max-bytes", SETTING_SIZE, debuginfod_max_bytes, KIB, TIB, "2GiB",
             "maximum size of one debug file that is fetched"),
-    SETTING("debuginfod-cache-bytes", SETTING_SIZE, debuginfod_cache_bytes, KIB, 1024 * TIB,
-            "10GiB",
+    SETTING("debuginfod-cache-bytes", SETTING_SIZE, debuginfod_cache_bytes, 0, 1024 * TIB, "0",
             "maximum size of all symbol tables from debuginfod servers; the tables that have been "
-            "unused for longest are deleted"),
+            "unused for longest are deleted; 0: 10GiB, but at most a sixteenth of the disk unless "
+            "objects are in a bucket"),
     SETTING("max-profile-bytes", SETTING_SIZE, max_profile_bytes, KIB, 64 * GIB, "512MiB",
             "maximum size of one profile after decompression"),
     SETTING("max-profile-samples", SETTING_COUNT, max_profile_samples, 1, INT64_C(4000000000),
@@ -759,10 +760,10 @@ void settings_free_environment(char **environment)
     mem_free(environment);
 }
 
-uint64_t settings_anonymous_daily_bytes(const struct settings *settings)
+uint64_t settings_anonymous_daily_bytes(const struct settings *settings, uint64_t max_bytes)
 {
     enum { PARTS = 20, MIN_BYTES = 16 << 20 };
-    const uint64_t part = settings->anonymous_max_bytes / PARTS;
+    const uint64_t part = max_bytes / PARTS;
     if (settings->anonymous_max_daily_bytes)
         return settings->anonymous_max_daily_bytes;
     return part > MIN_BYTES ? part : MIN_BYTES;

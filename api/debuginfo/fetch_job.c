@@ -1,6 +1,7 @@
 #include "api/debuginfo/fetch_job.h"
 
 #include "api/core/disk.h"
+#include "api/core/disk_part.h"
 #include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
@@ -103,7 +104,7 @@ static enum err_code find_due(struct debuginfo_fetch *fetch, struct pg_connectio
         " ORDER BY n.tenant_id <= $1, n.tenant_id, n.try_count > 0,"
         " CASE WHEN n.try_count = 0 THEN n.first_at END DESC, n.next_try_at LIMIT 1",
         arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE),
-        PG_I64(DEBUGINFO_PUBLIC), PG_I64((int64_t)fetch->server->settings->debuginfod_cache_bytes));
+        PG_I64(DEBUGINFO_PUBLIC), PG_I64((int64_t)disk_part_table_bytes(fetch->server)));
 }
 
 /* The tenant's row is locked first (api/identity/tenant.h); a tenant that is being deleted gets no

@@ -1,5 +1,6 @@
 #include "api/debuginfo/public_tables.h"
 
+#include "api/core/disk_part.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/debuginfo/symbol_tables.h"
@@ -158,7 +159,7 @@ static enum err_code is_full(struct pg_connection *connection, int64_t max_bytes
 
 static int64_t kept_bytes(const struct server *server)
 {
-    const int64_t max_bytes = (int64_t)server->settings->debuginfod_cache_bytes;
+    const int64_t max_bytes = (int64_t)disk_part_table_bytes(server);
     return max_bytes - max_bytes / FREE_SHARE;
 }
 
@@ -176,7 +177,7 @@ enum err_code public_tables_free_space(const struct server *server,
                                        struct pg_connection *connection, struct arena *arena,
                                        struct err *err)
 {
-    const int64_t max_bytes = (int64_t)server->settings->debuginfod_cache_bytes;
+    const int64_t max_bytes = (int64_t)disk_part_table_bytes(server);
     bool has_too_many;
     const enum err_code code = is_full(connection, max_bytes, arena, &has_too_many, err);
     if (code || !has_too_many)

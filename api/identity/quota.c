@@ -1,5 +1,6 @@
 #include "api/identity/quota.h"
 
+#include "api/core/disk_part.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/rate_limiter.h"
@@ -11,18 +12,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int64_t default_max_bytes(const struct settings *settings, int64_t tenant_id)
+static int64_t default_max_bytes(const struct server *server, int64_t tenant_id)
 {
-    return (int64_t)(tenant_id == TENANT_ANONYMOUS ? settings->anonymous_max_bytes
-                                                   : settings->tenant_max_bytes);
+    return (int64_t)(tenant_id == TENANT_ANONYMOUS ? disk_part_anonymous_bytes(server)
+                                                   : disk_part_tenant_bytes(server));
 }
 
-static void apply_defaults(const struct settings *settings, int64_t tenant_id,
+static void apply_defaults(const struct server *server, int64_t tenant_id,
                            const struct pg_result *row, struct quota *quota)
 {
+    const struct settings *settings = server->settings;
     bool is_anonymous = tenant_id == TENANT_ANONYMOUS;
     if (pg_is_null(row, 0, 0))
-        quota->max_bytes_stored = default_max_bytes(settings, tenant_id);
+        quota->max_bytes_stored = default_max_bytes(server, tenant_id);
     if (pg_is_null(row, 0, 1))
         quota->uploads_per_minute = settings->tenant_uploads_per_minute;
     if (pg_is_null(row, 0, 4))
@@ -41,8 +43,10 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
         connection, tenant_id,
         "SELECT max_bytes_stored, uploads_per_minute, max_upload_bytes,"
         " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1),"
-        " profile_retention_s, object_trash_bytes(id) FROM tenant WHERE id = $1",
-        arena, &row, err, PG_I64(tenant_id));
+        " profile_retention_s, object_trash_bytes(id),"
+        " CASE WHEN $2 THEN (SELECT coalesce(sum(row_bytes), 0)::bigint FROM share"
+        "  WHERE tenant_id = $1 AND state = 'live') ELSE 0 END FROM tenant WHERE id = $1",
+        arena, &row, err, PG_I64(tenant_id), PG_BOOL(disk_part_row_bytes(server) != UINT64_MAX));
     if (code)
         return code;
     if (pg_row_count(row) == 0)
@@ -55,10 +59,16 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
         .bytes_stored = pg_get_i64(row, 0, 3),
         .profile_retention_s = pg_get_i64(row, 0, 4),
         .trash_bytes = pg_get_i64(row, 0, 5),
+        .row_bytes = pg_get_i64(row, 0, 6),
     };
-    apply_defaults(server->settings, tenant_id, row, &quota);
+    apply_defaults(server, tenant_id, row, &quota);
     *ret_quota = quota;
     return ERR_NONE;
+}
+
+static uint64_t anonymous_daily_bytes(const struct server *server)
+{
+    return settings_anonymous_daily_bytes(server->settings, disk_part_anonymous_bytes(server));
 }
 
 /* used: "<stored> of <quota> bytes". The advice differs, because clients without an account cannot
@@ -95,6 +105,17 @@ static enum err_code refuse_size(bool is_anonymous, const struct quota *quota, u
                    bytes, quota->max_bytes_stored, setting);
 }
 
+/* The objects of shares are in a bucket, but their rows are in the database on the disk. */
+static enum err_code refuse_rows(const struct quota *quota, struct err *err)
+{
+    err_set(err, ERR_QUOTA,
+            "The texts and summaries of the team's shares take %" PRId64
+            " bytes of the server's database, all that one team may have there: delete shares",
+            quota->row_bytes);
+    err->retry_after_s = 3600;
+    return ERR_QUOTA;
+}
+
 static enum err_code check_sizes(const struct request *request, const struct quota *quota,
                                  uint64_t bytes, struct err *err)
 {
@@ -105,6 +126,8 @@ static enum err_code check_sizes(const struct request *request, const struct quo
                        quota->max_upload_bytes);
     if (bytes > (uint64_t)quota->max_bytes_stored)
         return refuse_size(tenant_id == TENANT_ANONYMOUS, quota, bytes, err);
+    if ((uint64_t)quota->row_bytes > disk_part_row_bytes(request->server))
+        return refuse_rows(quota, err);
     const int64_t stored = quota->bytes_stored + quota->trash_bytes;
     int64_t after;
     if (!__builtin_add_overflow(stored, (int64_t)bytes, &after) && after <= quota->max_bytes_stored)
@@ -135,7 +158,7 @@ static enum err_code take_rate(struct request *request, const struct quota *quot
 static enum err_code take_bytes(struct request *request, int64_t tenant_id, uint64_t bytes,
                                 struct err *err)
 {
-    const double most = (double)settings_anonymous_daily_bytes(request->server->settings);
+    const double most = (double)anonymous_daily_bytes(request->server);
     if (tenant_id != TENANT_ANONYMOUS)
         return ERR_NONE;
     return rate_limiter_take_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
@@ -186,10 +209,9 @@ enum err_code quota_charge_tenant(const struct server *server, struct pg_connect
                                   int64_t tenant_id, int64_t bytes, struct arena *arena,
                                   struct err *err)
 {
-    return pg_queue_values(connection, tenant_id,
-                           "SELECT tenant_usage_charge($1::bigint, $2::bigint, $3::bigint)", arena,
-                           err, PG_I64(tenant_id), PG_I64(bytes),
-                           PG_I64(default_max_bytes(server->settings, tenant_id)));
+    return pg_queue_values(
+        connection, tenant_id, "SELECT tenant_usage_charge($1::bigint, $2::bigint, $3::bigint)",
+        arena, err, PG_I64(tenant_id), PG_I64(bytes), PG_I64(default_max_bytes(server, tenant_id)));
 }
 
 enum err_code quota_charge(struct request *request, struct pg_connection *connection, int64_t bytes,
@@ -207,12 +229,12 @@ enum err_code quota_replace(const struct server *server, struct pg_connection *c
         connection, tenant_id,
         "SELECT tenant_usage_replace($1::bigint, $2::bigint, $3::bigint, $4::bigint)", arena, err,
         PG_I64(tenant_id), PG_I64(replaced_bytes), PG_I64(bytes),
-        PG_I64(default_max_bytes(server->settings, tenant_id)));
+        PG_I64(default_max_bytes(server, tenant_id)));
 }
 
 void quota_count_row_bytes(struct request *request, uint64_t bytes)
 {
-    const double most = (double)settings_anonymous_daily_bytes(request->server->settings);
+    const double most = (double)anonymous_daily_bytes(request->server);
     if (request->principal.tenant_id == TENANT_ANONYMOUS)
         rate_limiter_charge_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
                                    span_text(request->address), (double)bytes, most / (24 * 60),

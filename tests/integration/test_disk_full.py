@@ -289,6 +289,11 @@ def test_exports_that_are_read_slowly_leave_space_for_others(server, disk):
     wait_for(lambda: begin_export(api))
 
 
+def test_a_team_may_store_a_quarter_of_the_disk_by_default(server, disk):
+    quota = Tenant(server).api("read").get("/api/v1/tenant").json()["quotas"]
+    assert quota["max_bytes_stored"] == DISK_MIB * MIB // 4
+
+
 def test_the_team_with_most_batches_forgets_their_ids_first(server, disk):
     """The ids of a day may take a 32nd of the disk, here the least number, 100,000."""
     few, many = Tenant(server), Tenant(server)

@@ -410,6 +410,8 @@ def test_announced_bytes_of_an_anonymous_address_are_limited(start_server):
         "yes",
         "--anonymous-upload-lifetime",
         "10m",
+        "--anonymous-max-bytes",
+        "20GiB",
         "--jobs-interval",
         "1s",
     )
