@@ -34,19 +34,23 @@ static void apply_defaults(const struct server *server, int64_t tenant_id,
                                                          : settings->tenant_max_upload_bytes);
 }
 
+#define QUOTA_SELECT(row_bytes)                                                                    \
+    "SELECT max_bytes_stored, uploads_per_minute, max_upload_bytes,"                               \
+    " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1),"             \
+    " profile_retention_s, object_trash_bytes(id), " row_bytes " FROM tenant WHERE id = $1"
+#define ROW_BYTES_SELECT                                                                           \
+    "(SELECT coalesce(sum(row_bytes), 0)::bigint FROM share"                                       \
+    " WHERE tenant_id = $1 AND state = 'live')"
+
 enum err_code quota_read(const struct server *server, struct pg_connection *connection,
                          int64_t tenant_id, struct arena *arena, struct quota *ret_quota,
                          struct err *err)
 {
     struct pg_result *row;
+    const bool has_row_limit = disk_part_row_bytes(server) != UINT64_MAX;
     enum err_code code = pg_query_values(
-        connection, tenant_id,
-        "SELECT max_bytes_stored, uploads_per_minute, max_upload_bytes,"
-        " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1),"
-        " profile_retention_s, object_trash_bytes(id),"
-        " CASE WHEN $2 THEN (SELECT coalesce(sum(row_bytes), 0)::bigint FROM share"
-        "  WHERE tenant_id = $1 AND state = 'live') ELSE 0 END FROM tenant WHERE id = $1",
-        arena, &row, err, PG_I64(tenant_id), PG_BOOL(disk_part_row_bytes(server) != UINT64_MAX));
+        connection, tenant_id, has_row_limit ? QUOTA_SELECT(ROW_BYTES_SELECT) : QUOTA_SELECT("0"),
+        arena, &row, err, PG_I64(tenant_id));
     if (code)
         return code;
     if (pg_row_count(row) == 0)

@@ -150,7 +150,8 @@ def test_reserved_connections_serve_authenticated_clients_and_health_checks(star
                     assert probe.send(get(path)).response()[0] == 200
         with Wire(server, source="127.0.0.4") as member:
             for _ in range(3):
-                assert member.send(get("/api/v1/session", authorization)).response()[0] == 200
+                response = member.send(get("/api/v1/session", authorization)).response()
+                assert response[0] == 200, response
         assert len(log_lines(server, "reserved-connections")) in (1, 2)
     was_in_time = time.monotonic() - begin < 8  # otherwise they get 503, and may be closed as idle
     for wire in busy:
