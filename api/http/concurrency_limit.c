@@ -11,15 +11,14 @@
  * bounded number of waiting requests), so all scans are linear.
  *
  * To choose the request, the table served has the number of the last slot that each client got,
- * counted from 1. Clients whose names hash to the same entry of the table replace each other; a
- * client that is not in the table counts as never served. Two clients, the first with requests 1, 2
- * and 3 in the list and the second with request 4, are served in the order 1, 4, 2, 3.
- *
- * To choose the request that is replaced in a full list, find_replaced counts the requests of each
- * client in a table with the same entries. Clients that share an entry count as one there.
+ * counted from 1. Clients whose names hash to the same entry of the table count as one, also where
+ * a full list is reduced; the hash has a secret seed, so that nobody can choose names that share an
+ * entry. Two clients, the first with requests 1, 2 and 3 in the list and the second with request 4,
+ * are served in the order 1, 4, 2, 3.
  */
 #include "api/http/concurrency_limit.h"
 
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>
@@ -29,14 +28,9 @@
 #include <string.h>
 
 enum {
-    SERVED_ENTRIES = 256,
+    SERVED_BITS = 18, /* so many that clients hardly ever share an entry */
+    SERVED_ENTRIES = 1 << SERVED_BITS,
     MIN_WAITING_OF_ADDRESS = 16, /* in a short list */
-};
-
-/* The last slot of a client. */
-struct served {
-    uint64_t client; /* a hash of its name */
-    uint64_t number; /* slot_count when the client got it; 0: the entry is free */
 };
 
 struct concurrency_limit {
@@ -51,7 +45,10 @@ struct concurrency_limit {
     struct concurrency_slot *held;
     struct concurrency_slot *waiting; /* in order of arrival */
     uint64_t slot_count;              /* slots given since the start */
-    struct served served[SERVED_ENTRIES];
+    uint64_t seed;                    /* of the hash of clients */
+    uint64_t factor;                  /* likewise, odd */
+    uint64_t served[SERVED_ENTRIES];  /* slot_count when a client got its last slot; 0: none did */
+    uint32_t counts[SERVED_ENTRIES];  /* for find_replaced; 0 between its calls */
 };
 
 static int half_of(int count)
@@ -63,6 +60,9 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
 {
     struct concurrency_limit *concurrency = mem_new(struct concurrency_limit, 1);
     pthread_mutex_init(&concurrency->mutex, NULL);
+    digest_random(&concurrency->seed, sizeof(concurrency->seed));
+    digest_random(&concurrency->factor, sizeof(concurrency->factor));
+    concurrency->factor |= 1;
     int reserve = (worker_count + 3) / 4;
     concurrency->max_held = worker_count - reserve > 1 ? worker_count - reserve : 1;
     concurrency->max_held_of_one = worker_count / 4 > 1 ? worker_count / 4 : 1;
@@ -145,30 +145,23 @@ static bool is_free(const struct concurrency_limit *concurrency,
                                                concurrency->max_held_anonymous, wanted));
 }
 
-/* FNV-1a of the name of the client; of the source or the key for a slot without one. */
-static uint64_t client_hash(const struct concurrency_slot *slot)
+/* The entry of the client in the table: FNV-1a with a secret start, and multiplicative hashing with
+ * a secret factor, of its name; of the source or the key for a slot without one. */
+static uint32_t client_entry(const struct concurrency_limit *concurrency,
+                             const struct concurrency_slot *slot)
 {
     const char *name = slot->client ? slot->client : slot->source ? slot->source : slot->key;
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = concurrency->seed;
     for (; *name; name++)
         hash = (hash ^ (uint8_t)*name) * UINT64_C(1099511628211);
-    return hash;
-}
-
-/* Called with the lock held. The number of the last slot of the slot's client; 0: none is known. */
-static uint64_t last_served(const struct concurrency_limit *concurrency,
-                            const struct concurrency_slot *slot)
-{
-    const struct served *served = &concurrency->served[slot->hash % SERVED_ENTRIES];
-    return served->client == slot->hash ? served->number : 0;
+    return (uint32_t)(hash * concurrency->factor >> (64 - SERVED_BITS));
 }
 
 /* Called with the lock held. */
 static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
-    slot->hash = client_hash(slot);
-    concurrency->served[slot->hash % SERVED_ENTRIES] =
-        (struct served){.client = slot->hash, .number = ++concurrency->slot_count};
+    slot->entry = client_entry(concurrency, slot);
+    concurrency->served[slot->entry] = ++concurrency->slot_count;
     slot->is_held = true;
     slot->next = concurrency->held;
     concurrency->held = slot;
@@ -240,18 +233,20 @@ static struct concurrency_slot **find_replaced(struct concurrency_limit *concurr
                                                struct full full,
                                                const struct concurrency_slot *wanted)
 {
-    int counts[SERVED_ENTRIES] = {0};
+    uint32_t *counts = concurrency->counts;
     for (const struct concurrency_slot *slot = concurrency->waiting; slot; slot = slot->next)
-        counts[slot->hash % SERVED_ENTRIES] += is_replaceable_for(slot, full, wanted);
+        counts[slot->entry] += is_replaceable_for(slot, full, wanted);
     struct concurrency_slot **replaced = NULL;
-    int most = counts[client_hash(wanted) % SERVED_ENTRIES] + 2;
+    uint32_t most = counts[client_entry(concurrency, wanted)] + 2;
     for (struct concurrency_slot **link = &concurrency->waiting; *link; link = &(*link)->next) {
-        const int count = counts[(*link)->hash % SERVED_ENTRIES];
+        const uint32_t count = counts[(*link)->entry];
         if (is_replaceable_for(*link, full, wanted) && count >= most) {
             replaced = link;
             most = count;
         }
     }
+    for (const struct concurrency_slot *slot = concurrency->waiting; slot; slot = slot->next)
+        counts[slot->entry] = 0;
     return replaced;
 }
 
@@ -272,7 +267,7 @@ static void add_waiting(struct concurrency_limit *concurrency, struct concurrenc
     struct concurrency_slot **link = &concurrency->waiting;
     while (*link)
         link = &(*link)->next;
-    slot->hash = client_hash(slot);
+    slot->entry = client_entry(concurrency, slot);
     slot->next = NULL;
     *link = slot;
     concurrency->waiting_count++;
@@ -331,7 +326,7 @@ static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
     struct concurrency_slot **next = NULL;
     uint64_t next_served = UINT64_MAX;
     for (struct concurrency_slot **link = &concurrency->waiting; *link; link = &(*link)->next) {
-        const uint64_t served = last_served(concurrency, *link);
+        const uint64_t served = concurrency->served[(*link)->entry];
         if (served < next_served && is_free(concurrency, *link)) {
             next = link;
             next_served = served;

@@ -49,7 +49,7 @@ struct concurrency_slot {
     size_t bytes;       /* the body that the request keeps while it waits */
     bool is_held;
     atomic_bool is_waiting; /* for concurrency_limit.c, as are the next two */
-    uint64_t hash;
+    uint32_t entry;
     struct concurrency_slot *next;
     void *owner;                                   /* for the callee of the next two */
     void (*wake)(struct concurrency_slot *self);   /* called when the waiting slot has become a held

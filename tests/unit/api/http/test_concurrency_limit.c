@@ -2,6 +2,8 @@
 
 #include "api/http/concurrency_limit.h"
 
+#include <stdio.h>
+
 static int woken_count;
 
 static void count_wake(struct concurrency_slot *self)
@@ -503,9 +505,48 @@ static void a_single_thread_is_shared(void **state)
     concurrency_limit_destroy(shares);
 }
 
+/* Each client asks again as soon as it was served. A table that forgets clients would take those
+ * that it forgot for clients that were never served, and serve them before all others. */
+static void all_of_many_clients_are_served(void **state)
+{
+    enum { CLIENT_COUNT = 1000, ROUND_COUNT = 10 };
+    (void)state;
+    struct concurrency_limit *concurrency = concurrency_limit_create(1, 10 * CLIENT_COUNT);
+    static struct concurrency_slot slots[CLIENT_COUNT];
+    static char names[CLIENT_COUNT][16];
+    struct concurrency_slot *held = NULL, holder = slot_of("first");
+    assert_true(concurrency_limit_take(concurrency, &holder));
+    for (int i = 0; i < CLIENT_COUNT; i++) {
+        snprintf(names[i], sizeof(names[i]), "client %d", i);
+        slots[i] = slot_of_client(names[i], names[i], false);
+        assert_int_equal(concurrency_limit_take_or_wait(concurrency, &slots[i]),
+                         CONCURRENCY_LIMIT_WAITING);
+    }
+    concurrency_limit_give(concurrency, &holder);
+    static int served_counts[CLIENT_COUNT];
+    for (int round = 0; round < ROUND_COUNT * CLIENT_COUNT; round++) {
+        held = NULL;
+        for (int i = 0; i < CLIENT_COUNT && !held; i++)
+            held = slots[i].is_held ? &slots[i] : NULL;
+        assert_non_null(held);
+        served_counts[held - slots]++;
+        concurrency_limit_give(concurrency, held);
+        assert_int_equal(concurrency_limit_take_or_wait(concurrency, held),
+                         CONCURRENCY_LIMIT_WAITING);
+    }
+    for (int i = 0; i < CLIENT_COUNT; i++) {
+        assert_in_range(served_counts[i], ROUND_COUNT / 4, ROUND_COUNT + 1);
+        if (!slots[i].is_held)
+            concurrency_limit_leave(concurrency, &slots[i]);
+    }
+    give_all(concurrency, slots, CLIENT_COUNT);
+    concurrency_limit_destroy(concurrency);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_of_many_clients_are_served),
         cmocka_unit_test_setup_teardown(one_share_does_not_block_other_shares, start, stop),
         cmocka_unit_test_setup_teardown(a_higher_limit_per_key_is_respected, start, stop),
         cmocka_unit_test_setup_teardown(a_client_with_many_shares_has_a_part_of_the_slots, start,
