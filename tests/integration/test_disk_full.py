@@ -228,7 +228,9 @@ def test_deletions_succeed_after_another_program_fills_the_disk(server, disk):
 
 def test_uploads_do_not_use_the_reserve_of_the_disk(server, disk):
     """PostgreSQL is on the same disk and never runs out of space."""
-    api = server.api()
+    team = Tenant(server)
+    team.limit(max_bytes_stored=1 << 40)  # more than the disk has
+    api = team.api("share")
     made = []
     while True:
         body = b"main;" + os.urandom(3 << 20).hex().encode() + b" 1\n"
