@@ -386,11 +386,14 @@ void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix)
     free_all(garbage);
 }
 
-bool flight_cache_evict_oldest(struct flight_cache *cache)
+bool flight_cache_evict_oldest(struct flight_cache *cache, const char *prefix)
 {
+    const size_t prefix_bytes = strlen(prefix);
     struct flight_entry *garbage = NULL;
     pthread_mutex_lock(&cache->mutex);
     struct flight_entry *entry = cache->oldest;
+    while (entry && strncmp(entry->key, prefix, prefix_bytes) != 0)
+        entry = entry->newer;
     const bool is_found = entry != NULL;
     if (is_found)
         remove_from_table(cache, entry, &garbage);

@@ -69,9 +69,9 @@ void flight_cache_forget(struct flight_cache *cache, const char *key);
 /* Removes all keys that start with prefix. */
 void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix);
 
-/* Evicts the least recently used value that is not referenced, even if it is held. false: there is
- * none. */
-bool flight_cache_evict_oldest(struct flight_cache *cache);
+/* Evicts the least recently used value that is not referenced, even if it is held, and whose key
+ * starts with prefix. false: there is none. */
+bool flight_cache_evict_oldest(struct flight_cache *cache, const char *prefix);
 
 /* For metrics and tests: the bytes of all values, and how many values were made. */
 size_t flight_cache_bytes(struct flight_cache *cache);

@@ -88,7 +88,9 @@ void block_cache_limit_copies(struct block_cache *blocks, uint64_t copy_bytes)
 
 bool block_cache_evict(struct block_cache *blocks)
 {
-    return flight_cache_evict_oldest(blocks->series) || flight_cache_evict_oldest(blocks->stacks);
+    static const char whole[] = "block/"; /* parts of segments are in memory and have no copy */
+    return flight_cache_evict_oldest(blocks->series, whole) ||
+           flight_cache_evict_oldest(blocks->stacks, whole);
 }
 
 void block_cache_destroy(struct block_cache *blocks)

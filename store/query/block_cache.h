@@ -27,8 +27,9 @@ struct block_cache *block_cache_create(struct object_store *objects, size_t max_
 /* For an object store whose open makes copies on the disk: those of the blocks that no query uses
  * take at most copy_bytes. Call it before the first block is opened. */
 void block_cache_limit_copies(struct block_cache *blocks, uint64_t copy_bytes);
-/* Evicts a block that no query uses: the one open for its series only that was used least recently,
- * else the one with stacks. Its copy is deleted with the last of the two. false: there is none. */
+/* Evicts a whole object that no query uses, not a part of a segment: the one open for its series
+ * only that was used least recently, else the one with stacks. Its copy is deleted with the last of
+ * the two. false: there is none. */
 bool block_cache_evict(struct block_cache *blocks);
 void block_cache_destroy(struct block_cache *blocks); /* NULL is a no-op */
 

@@ -360,6 +360,27 @@ static void an_error_reaches_all_waiting_callers_and_is_not_cached(void **state)
     assert_int_equal(units(*state), 100);
 }
 
+static void evicts_the_oldest_unused_value_with_a_prefix(void **state)
+{
+    struct flight_cache *cache = flight_cache_create(1000 * (size_t)UNIT, destroy_value);
+    struct flight_entry *used;
+    (void)state;
+    touch(cache, "segment/1");
+    used = flight_cache_try(cache, "segment/1");
+    flight_cache_unref(used);
+    touch(cache, "block/1");
+    touch(cache, "block/2");
+    used = flight_cache_try(cache, "block/1");
+    assert_true(flight_cache_evict_oldest(cache, "block/"));
+    assert_null(flight_cache_try(cache, "block/2"));
+    assert_false(flight_cache_evict_oldest(cache, "block/")); /* block/1 is in use */
+    flight_cache_unref(used);
+    assert_true(flight_cache_evict_oldest(cache, "block/"));
+    assert_false(flight_cache_evict_oldest(cache, "block/"));
+    assert_int_equal(units(cache), 100);
+    flight_cache_destroy(cache);
+}
+
 static enum err_code make_100_small_bytes(void *context, void **ret_value, size_t *ret_bytes,
                                           struct err *err)
 {
@@ -418,6 +439,7 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(an_error_reaches_all_waiting_callers_and_is_not_cached,
                                         start, stop),
+        cmocka_unit_test(evicts_the_oldest_unused_value_with_a_prefix),
         cmocka_unit_test(values_in_use_do_not_slow_evictions_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
