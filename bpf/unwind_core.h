@@ -42,8 +42,8 @@ enum {
     UNWIND_REGISTER_SP = UNWIND_ARM64 ? 31 : 7,
     UNWIND_FP_FRAME_MAX = 1 << 20, /* one further above the stack pointer is no frame pointer */
     UNWIND_SWITCHES_MAX = 8,       /* changes from one stack to another */
-    UNWIND_MAPPING_STEPS = 17,     /* of a binary search in UNWIND_MAPPINGS_MAX mappings */
-    UNWIND_BLOCK_STEPS = 8,        /* of a binary search in the rows of a block */
+    UNWIND_MAPPING_STEPS = 17,     /* binary search in UNWIND_MAPPINGS_MAX mappings */
+    UNWIND_BLOCK_STEPS = 8,        /* binary search in the rows of a block */
 };
 
 struct unwind_state {

@@ -28,7 +28,7 @@ struct window_code {
     struct window_builder *builder;
     const struct binaries *binaries;
     struct jit_budget *budget;
-    struct arena *arena;              /* of the addresses without a name; NULL: there are none */
+    struct arena *arena;              /* has the unnamed addresses; NULL: there are none */
     struct map_bytes unnamed_indexes; /* from a struct unnamed to its index in the arrays */
     struct unnamed **unnamed;
     uint32_t *unnamed_locations;

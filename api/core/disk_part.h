@@ -1,7 +1,7 @@
 /*
  * disk_part: the limits of stored objects that follow the size of the disk unless a setting gives
- * them. A disk is smaller than what a team or anonymous clients may usually store, so without such
- * a limit one of them could fill it, and nobody could store anything. Threads: any.
+ * them. Without such a limit, one team or the anonymous clients could fill a disk that is smaller
+ * than the usual quota, and the server would refuse to store anything. Threads: any.
  */
 #ifndef API_CORE_DISK_PART_H
 #define API_CORE_DISK_PART_H

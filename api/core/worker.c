@@ -15,7 +15,7 @@ enum { CLIENT_BUCKETS = 256 };
 struct worker_client {
     uint64_t id;
     struct worker_client *next;          /* in its bucket */
-    struct worker_client *next_in_round; /* of the clients that have queued jobs */
+    struct worker_client *next_in_round; /* the next client with queued jobs */
     struct worker_job *head;             /* its queued jobs */
     struct worker_job **tail;
     int queued_count;
@@ -37,7 +37,7 @@ struct worker_pool {
     struct worker_client *first_in_round;
     struct worker_client **last_in_round;
     struct worker_client *buckets[CLIENT_BUCKETS];
-    struct worker_client no_client; /* of the jobs without a client */
+    struct worker_client no_client; /* owns the jobs without a client */
     int queued_count;
     int running_count;
     int max_queued;

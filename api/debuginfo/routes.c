@@ -24,7 +24,7 @@
 enum {
     LIST_DEFAULT = 100,
     LIST_MAX = 1000,
-    FILES_MAX = 100, /* of one build id */
+    FILES_MAX = 100, /* listed for one build id */
 };
 
 enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],

@@ -45,7 +45,7 @@ struct concurrency_limit {
     struct concurrency_slot *held;
     struct concurrency_slot *waiting; /* in order of arrival */
     uint64_t slot_count;              /* slots given since the start */
-    uint64_t seed;                    /* of the hash of clients */
+    uint64_t seed;                    /* of client_entry; secret */
     uint64_t factor;                  /* likewise, odd */
     uint64_t served[SERVED_ENTRIES];  /* slot_count when a client got its last slot; 0: none did */
     uint32_t counts[SERVED_ENTRIES];  /* for find_replaced; 0 between its calls */

@@ -113,7 +113,7 @@ struct slot_pool {
     pthread_mutex_t mutex;
     pthread_cond_t left;
     int used;
-    uint64_t sources[MAX_SLOTS]; /* of the slots in use */
+    uint64_t sources[MAX_SLOTS]; /* the source in each slot in use */
     struct slot_waiter *waiters; /* in the order of their arrival */
 };
 

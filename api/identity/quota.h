@@ -27,7 +27,7 @@ struct quota {
     bool has_own_max_bytes; /* set for this tenant, not by the server's settings */
     int64_t bytes_stored;
     int64_t trash_bytes; /* deleted and replaced objects that are still stored; they count, too */
-    int64_t row_bytes;   /* of shares, in the database; 0 without a bucket */
+    int64_t row_bytes;   /* size of the rows of shares in the database; 0 without a bucket */
     int64_t max_upload_bytes;
     int64_t uploads_per_minute;
     int64_t profile_retention_s; /* 0: for ever */

@@ -31,7 +31,7 @@ struct tenant_limits {
     int64_t values[TENANT_LIMIT_COUNT];
     bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
     int64_t stored_profile_bytes;            /* bytes of the tenant's profiles in the store */
-    int64_t replaced_profile_bytes;          /* of what merges replaced and the store still has */
+    int64_t replaced_profile_bytes;          /* size of replaced blocks, not yet deleted */
     char sample_labels[SAMPLE_LABELS_BYTES]; /* api/core/sample_labels.h */
 };
 

@@ -220,8 +220,8 @@ static uint64_t most_stored(const struct server *server, const struct tenant_lim
                : disk_total_bytes(server->disk) / DISK_PART;
 }
 
-/* What merges replaced stays on the disk for some minutes, because queries may still read it. A
- * team that sends much could fill the disk with it while its stored profiles are few. */
+/* Blocks that a merge replaced stay on the disk for some minutes, because queries may still read
+ * them. A team that sends much could fill the disk with replaced blocks while it stores little. */
 static enum err_code check_replaced(const struct server *server, const struct tenant_limits *limits,
                                     uint64_t most, struct err *err)
 {
