@@ -80,6 +80,8 @@ async function assertTable(page, samples) {
   );
 }
 
+const formatted = (cores) => `${Number(cores.toPrecision(3))} cores`;
+
 const plotReady = (page) => page.waitForSelector(".plot .u-over");
 
 export async function testExplore(runner, browser, server) {
@@ -276,6 +278,38 @@ export async function testExplore(runner, browser, server) {
           ".selection .warning:has-text('Incomplete result: 2 hours are left out')",
         );
       }),
+  );
+
+  await runner.test("explore: the values of a range are its own, not those of long steps", () =>
+    inside(async (page) => {
+      const part = { from: begin + 2 * minute, to: begin + 5 * minute };
+      const query = new URLSearchParams({
+        query: type,
+        start: (part.from / 1000).toFixed(3),
+        end: (part.to / 1000).toFixed(3),
+        group_by: "pod",
+        rate: "auto",
+      });
+      const { json } = await server.call("GET", `/api/v1/query_range?${query}`, {
+        token: server.token,
+      });
+      const wanted = json.series.map(({ labels, average, points }) => [
+        `pod=${labels.pod}`,
+        formatted(average),
+        formatted(Math.max(...points.map(([, value]) => value))),
+      ]);
+      // The steps of thirty days are hours long.
+      const whole = { from: window.from - 30 * 24 * 60 * minute };
+      await open(page, `${address({ ...whole, part: `${part.from}-${part.to}` })}&by=pod`);
+      await soon(async () =>
+        assert.deepEqual(
+          await page.$$eval(".series-table tbody tr", (all) =>
+            all.map((row) => [0, 2, 3].map((i) => row.children[i].textContent)),
+          ),
+          wanted,
+        ),
+      );
+    }),
   );
 
   await runner.test(

@@ -18,6 +18,7 @@ import {
   lineLook,
   otherLook,
   plotData,
+  sameSeries,
   seriesName,
   valueAt,
 } from "../src/model/continuous/plot_data.ts";
@@ -345,22 +346,26 @@ test("every line is visible on its background", () => {
   assert.notDeepEqual(lineLook(0, "#ffffff"), lineLook(8, "#ffffff"));
 });
 
-test("the summary of a series covers the selected time range", () => {
+test("a series has the last, mean and highest value; the mean is the server's", () => {
   const points = [
     [0, 4],
     [10, 2],
     [20, 6],
     [30, 8],
   ] as const;
-  assert.deepEqual(digestOf({ points }, 10, null), { last: 8, mean: 5, highest: 8 });
-  assert.deepEqual(digestOf({ points }, 10, { from: 0, to: 20 }), { last: 2, mean: 3, highest: 4 });
-  assert.deepEqual(digestOf({ points }, 10, { from: 15, to: 30 }), {
-    last: 6,
-    mean: (5 * 2 + 10 * 6) / 15,
-    highest: 6,
-  });
-  assert.equal(digestOf({ points }, 10, { from: 40, to: 50 }), null);
-  assert.equal(digestOf({ points: [] }, 10, null), null);
+  assert.deepEqual(digestOf({ points, average: 3.5 }), { last: 8, mean: 3.5, highest: 8 });
+  assert.equal(digestOf({ points: [] }), null);
+});
+
+test("a series is found by its labels in the response for another window", () => {
+  type One = { labels: Record<string, string>; other_count?: number };
+  const a: One = { labels: { pod: "a", zone: "x" } };
+  const other: One = { labels: {}, other_count: 3 };
+  const all: One[] = [{ labels: { zone: "x", pod: "a" } }, { labels: {}, other_count: 5 }];
+  assert.equal(sameSeries(a, all), all[0]);
+  assert.equal(sameSeries({ labels: { pod: "b" } }, all), null);
+  assert.equal(sameSeries({ labels: {} }, all), null);
+  assert.equal(sameSeries(other, all), all[1]);
 });
 
 test("lines are interrupted at steps without data, for dense and sparse series", () => {
@@ -382,25 +387,6 @@ test("lines are interrupted at steps without data, for dense and sparse series",
   };
   assert.deepEqual(gapsOf(dense), [20]);
   assert.deepEqual(gapsOf(sparse), [130]);
-});
-
-test("the window's average is the server's, and partial steps have less weight in a range", () => {
-  const points = [
-    [0, 4],
-    [10, 2],
-    [20, 6],
-  ] as const;
-  const partial = [[0, 2]] as const;
-  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, null), {
-    last: 6,
-    mean: 3.5,
-    highest: 6,
-  });
-  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, { from: 0, to: 20 }), {
-    last: 2,
-    mean: (2 * 4 + 10 * 2) / 12,
-    highest: 4,
-  });
 });
 
 test("a series is named by its labels, and the sum of the other series by their number", () => {

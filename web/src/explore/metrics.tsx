@@ -4,13 +4,14 @@
  * range, Enter applies it.
  */
 import { useCallback, useMemo, useState } from "preact/hooks";
-import type { RangeResponse, Series } from "../api/explore_api.ts";
+import type { Range, RangeResponse, Series } from "../api/explore_api.ts";
 import {
   digestOf,
   formatMetric,
   lineLook,
   otherLook,
   plotData,
+  sameSeries,
   seriesName,
   valueAt,
   type LineLook,
@@ -23,15 +24,18 @@ import {
 } from "../model/continuous/time_window.ts";
 import { formatExact } from "../model/text/units.ts";
 import type { Selection } from "../model/continuous/explore_state.ts";
-import { Button, Name } from "../ui/kit.tsx";
+import { Button, ErrorLine, Name } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
+import type { Loaded } from "./use_selection.ts";
 
 const plot = later(async () => (await import("./plot.tsx")).Plot);
 
 interface MetricsProps {
   response: RangeResponse;
   isCurrent: boolean;
+  /** The response for the marked range, if one is marked. */
+  part: Loaded<Range>;
   window: Span;
   selection: Selection;
   /** Describes the stacks that are counted if a rule restricts them. */
@@ -76,19 +80,21 @@ function Swatch({ look }: { look: LineLook }) {
  */
 function SeriesTable({
   response,
+  part,
   looks,
   selection,
   cursor,
   onChoose,
-}: Pick<MetricsProps, "response" | "selection" | "onChoose"> & {
+}: Pick<MetricsProps, "response" | "part" | "selection" | "onChoose"> & {
   looks: LineLook[];
   cursor: number | null;
 }) {
   const shown = (value: number | null | undefined) =>
     value === null || value === undefined ? "–" : formatMetric(value, response.unit);
-  const atCursor = (one: Series, last: number | undefined) =>
-    cursor === null ? last : valueAt(one.points, cursor, response.step_ms);
+  const atCursor = (one: Series, ms: number) => valueAt(one.points, ms, response.step_ms);
   const of = selection.part ? " of selection" : "";
+  const summed = (one: Series) => (selection.part ? sameSeries(one, part.value!.series) : one);
+  const isSummed = !selection.part || part.isCurrent;
   return (
     <div class="series-table" role="group" aria-label="Series" tabIndex={0}>
       <table>
@@ -109,7 +115,9 @@ function SeriesTable({
         <tbody>
           {response.series.map((one, i) => {
             const isChosen = isSame(one.labels, selection.only);
-            const digest = digestOf(one, response.step_ms, selection.part);
+            const found = isSummed ? summed(one) : null;
+            const digest = found && digestOf(found);
+            const ofDigest = (value: number | undefined) => (isSummed ? shown(value) : "…");
             return (
               <tr key={seriesName(one)} class={isChosen ? "chosen" : ""}>
                 <th scope="row">
@@ -131,9 +139,11 @@ function SeriesTable({
                     </button>
                   )}
                 </th>
-                <td class="number">{shown(atCursor(one, digest?.last))}</td>
-                <td class="number">{shown(digest?.mean)}</td>
-                <td class="number">{shown(digest?.highest)}</td>
+                <td class="number">
+                  {cursor === null ? ofDigest(digest?.last) : shown(atCursor(one, cursor))}
+                </td>
+                <td class="number">{ofDigest(digest?.mean)}</td>
+                <td class="number">{ofDigest(digest?.highest)}</td>
               </tr>
             );
           })}
@@ -281,6 +291,7 @@ function PartLine({ selection, of, onZoom, onPart, marked }: PartLineProps) {
 
 export function Metrics(props: MetricsProps) {
   const { response, isCurrent, window, selection, of, onPart, onChoose, onZoom } = props;
+  const failed = selection.part && props.part.problem;
   const palette = usePalette();
   const [pointed, setPointed] = useState<number | null>(null);
   const steps = useSteps(props);
@@ -307,7 +318,7 @@ export function Metrics(props: MetricsProps) {
   });
   const time = formatTime(steps.begin, window.from);
   const others = response.series.at(-1)?.other_count ?? 0;
-  const part = steps.marked ?? selection.part;
+  const marked = steps.marked ?? selection.part;
   return (
     <div class={`metrics ${isCurrent ? "" : "stale"}`}>
       <div
@@ -329,7 +340,8 @@ export function Metrics(props: MetricsProps) {
         onBlur={steps.leave}
       >
         <plot.Component
-          {...{ data, window, looks, colours, part, cursor, onPart }}
+          {...{ data, window, looks, colours, cursor, onPart }}
+          part={marked}
           format={format}
           chosen={response.series.findIndex(({ labels }) => isSame(labels, selection.only))}
           onCursor={setPointed}
@@ -341,7 +353,8 @@ export function Metrics(props: MetricsProps) {
           {note}
         </p>
       ))}
-      <SeriesTable {...{ response, looks, selection, cursor, onChoose }} />
+      {failed && <ErrorLine error={failed} />}
+      <SeriesTable {...{ response, looks, selection, cursor, onChoose }} part={props.part} />
       {others > 0 && (
         <p class="hint">
           The {response.series.length - 1} largest series are shown; the other {others} are summed

@@ -47,7 +47,7 @@ export function SelectionPanel({
   onRefresh,
   children,
 }: SelectionPanelProps) {
-  const { types, range, window, queryError } = known;
+  const { types, range, part, window, queryError } = known;
   const failed = [types, range].find((one) => one.problem);
   const type = chosenType(known, splitQuery(selection.query).type);
   const word = side ? ` ${side.toLowerCase()}` : "";
@@ -96,6 +96,7 @@ export function SelectionPanel({
             <Metrics
               response={range.value}
               isCurrent={range.isCurrent}
+              part={part}
               window={window}
               selection={selection}
               of={of}

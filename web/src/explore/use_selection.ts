@@ -1,6 +1,6 @@
 /*
- * use_selection: loads the data of one selection: the types in its window, and its values over
- * time.
+ * use_selection: loads the data of one selection: the types in its window, its values over time,
+ * and those of the marked range. The steps of the window are too long for the averages of a range.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/api.ts";
@@ -49,6 +49,8 @@ export interface Known {
   window: QueryRequest;
   types: Loaded<ProfileType[]>;
   range: Loaded<Range>;
+  /** The values in the marked range; nothing is loaded if no range is marked. */
+  part: Loaded<Range>;
   /** The server's error for the query, or a note that the window lacks the type; otherwise "". */
   queryError: string;
 }
@@ -68,9 +70,16 @@ export function useSelection(
     window?.query ? [spanKey, window.query, JSON.stringify([by, rules])].join("\n") : null,
     (signal) => getRange(window!, by, rules, signal),
   );
+  const marked = selection?.part ?? null;
+  const part = useLoaded(
+    window?.query && marked
+      ? [spanKey, window.query, JSON.stringify([by, rules, marked])].join("\n")
+      : null,
+    (signal) => getRange({ ...window!, ...marked! }, by, rules, signal),
+  );
   if (!window) return null;
   const isOfQuery =
     range.problem?.status === 404 ||
     (range.problem?.status === 400 && range.problem.detail.startsWith("query: "));
-  return { window, types, range, queryError: isOfQuery ? range.problem!.detail : "" };
+  return { window, types, range, part, queryError: isOfQuery ? range.problem!.detail : "" };
 }

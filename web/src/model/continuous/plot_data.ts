@@ -4,7 +4,6 @@
  * continues, null if its line is interrupted there.
  */
 import { contrast, oklch } from "../colours/colour.ts";
-import type { Span } from "./time_window.ts";
 import { formatValue } from "../text/units.ts";
 
 export type Points = readonly (readonly [ms: number, value: number])[];
@@ -74,35 +73,29 @@ export interface Digest {
 export interface Summed {
   points: Points;
   average?: number;
-  partial?: readonly (readonly [ms: number, coveredMs: number])[];
 }
 
 /**
- * The last, mean and highest value in the marked range, or in the window if no range is marked. In
- * the mean of a range, a step has the weight of its time within the range, multiplied by the part
- * of the step that has data. The mean of the window is the server's. null: there is no value.
+ * The last, mean and highest value of a series. The mean is the server's: it does not depend on the
+ * steps. null: there is no value.
  */
-export function digestOf(
-  { points, average, partial = [] }: Summed,
-  stepMs: number,
-  part: Span | null,
-): Digest | null {
-  const shares = new Map(partial.map(([ms, coveredMs]) => [ms, coveredMs / stepMs]));
-  let [sum, weights, last, highest] = [0, 0, 0, -Infinity];
-  for (const [ms, value] of points) {
-    const time = part ? Math.min(part.to, ms + stepMs) - Math.max(part.from, ms) : stepMs;
-    if (time <= 0) continue;
-    const weight = time * (shares.get(ms) ?? 1);
-    [sum, weights, last, highest] = [
-      sum + weight * value,
-      weights + weight,
-      value,
-      Math.max(highest, value),
-    ];
-  }
-  if (highest === -Infinity) return null;
-  const mean = weights > 0 ? sum / weights : last;
-  return { last, mean: part ? mean : (average ?? mean), highest };
+export function digestOf({ points, average }: Summed): Digest | null {
+  const last = points.at(-1);
+  if (!last) return null;
+  const highest = points.reduce((most, [, value]) => Math.max(most, value), -Infinity);
+  return { last: last[1], mean: average ?? last[1], highest };
+}
+
+/** The series of these labels in the response for another window; null: that has none. */
+export function sameSeries<Type extends { labels: Record<string, string>; other_count?: number }>(
+  { labels, other_count: others }: Type,
+  all: readonly Type[],
+): Type | null {
+  const key = JSON.stringify(Object.entries(labels).sort());
+  const isSame = (one: Type) =>
+    Boolean(one.other_count) === Boolean(others) &&
+    JSON.stringify(Object.entries(one.labels).sort()) === key;
+  return all.find(isSame) ?? null;
 }
 
 /** "1.25 cores", "3.2 MiB/s", "0.0039/s": the units of /api/v1/query_range. */
