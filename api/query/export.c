@@ -94,7 +94,7 @@ static enum err_code read_request(struct request *request, struct store_query *q
     request_query(request, "format", &format);
     if (!span_equal_text(format, "parquet"))
         return err_set(err, ERR_INVALID, "format must be parquet, the only supported one");
-    code = query_read(request, &query_names, NULL, query, err);
+    code = query_read(request, &query_parameters, NULL, query, err);
     return code ? code : query_read_labels(request, query, err);
 }
 

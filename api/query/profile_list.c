@@ -33,7 +33,7 @@ static enum err_code read_request(struct request *request, struct store_profile_
     enum err_code code = request_check_query(request, known, err);
     if (code)
         return code;
-    code = query_read(request, &query_names, NULL, &query->query, err);
+    code = query_read(request, &query_parameters, NULL, &query->query, err);
     if (code)
         return code;
     code = request_query_i64(request, "limit", 1, STORE_PROFILES_MAX, ROWS_DEFAULT, &limit, err);

@@ -27,8 +27,8 @@
 
 enum { WINDOW_DEFAULT_S = 3600, MATCHES_MAX = 64 };
 
-const struct query_names query_names = {"query", "start", "end"};
-const char *const query_id_selectors[] = {"span_selector", "trace_id_selector", NULL};
+const struct query_parameters query_parameters = {"query", "start", "end"};
+const char *const query_id_parameters[] = {"span_selector", "trace_id_selector", NULL};
 
 /* The parameters of a window and of one profile, besides the report's own. */
 static const char *const label_names[] = {"label", "span_selector", "trace_id_selector", NULL};
@@ -96,14 +96,15 @@ static int64_t hour_before(int64_t end_ns)
     return end_ns < INT64_MIN + hour_ns ? INT64_MIN : end_ns - hour_ns;
 }
 
-static bool has_window(const struct request *request, const struct query_names *names)
+static bool has_window(const struct request *request, const struct query_parameters *names)
 {
     struct span text;
     return request_query(request, names->start, &text) || request_query(request, names->end, &text);
 }
 
-static enum err_code read_window(const struct request *request, const struct query_names *names,
-                                 struct store_query *query, struct err *err)
+static enum err_code read_window(const struct request *request,
+                                 const struct query_parameters *names, struct store_query *query,
+                                 struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
     enum err_code code = read_time(request, names->end, now_ns, now_ns, &query->end_ns, err);
@@ -154,7 +155,7 @@ static enum err_code take_slot(struct request *request, struct err *err)
     return report_take_slot(request, key, err);
 }
 
-enum err_code query_read_window(struct request *request, const struct query_names *names,
+enum err_code query_read_window(struct request *request, const struct query_parameters *names,
                                 struct store_query *ret_query, struct err *err)
 {
     struct tenant_limits limits;
@@ -185,8 +186,8 @@ enum err_code query_read_window(struct request *request, const struct query_name
     return ERR_NONE;
 }
 
-enum err_code query_read(struct request *request, const struct query_names *names,
-                         const struct query_names *others, struct store_query *ret_query,
+enum err_code query_read(struct request *request, const struct query_parameters *names,
+                         const struct query_parameters *others, struct store_query *ret_query,
                          struct err *err)
 {
     struct span *selector = arena_new(request->arena, struct span, 1);
@@ -230,7 +231,7 @@ static enum err_code add_rule(struct label_rules *rules, struct span text, struc
 {
     if (rules->count == LABEL_RULES_MAX)
         return err_set(err, ERR_INVALID, "there are more than %d of label, %s and %s",
-                       LABEL_RULES_MAX, query_id_selectors[0], query_id_selectors[1]);
+                       LABEL_RULES_MAX, query_id_parameters[0], query_id_parameters[1]);
     rules->texts[rules->count++] = text;
     return ERR_NONE;
 }
@@ -259,18 +260,16 @@ enum err_code query_read_labels(const struct request *request, struct store_quer
     struct label_rules rules = {.count = 0};
     struct span text;
     enum err_code code = ERR_NONE;
-    if (code)
-        return code;
     for (size_t i = 0; !code && request_query_nth(request, "label", i, &text); i++) {
         if (text.size)
             code = add_rule(&rules, text, err);
     }
     if (code)
         return code;
-    code = read_ids(request, query_id_selectors[0], "span_id", 8, &rules, err);
+    code = read_ids(request, query_id_parameters[0], "span_id", 8, &rules, err);
     if (code)
         return code;
-    code = read_ids(request, query_id_selectors[1], "trace_id", 16, &rules, err);
+    code = read_ids(request, query_id_parameters[1], "trace_id", 16, &rules, err);
     if (code)
         return code;
     code = label_filter_create(request->arena, rules.texts, rules.count, &query->label_filter, err);
@@ -430,7 +429,8 @@ void query_limit_report(const struct store_query *query, struct report *report)
     report->wait_limit = query->wait_limit;
 }
 
-enum err_code query_explain(const struct store_query *query, enum err_code code, struct err *err)
+enum err_code query_explain_report_limit(const struct store_query *query, enum err_code code,
+                                         struct err *err)
 {
     const bool is_late = wait_limit_is_late(&query->wait_limit);
     if (code != ERR_TOO_LARGE || (parallel_cpu_ns() < query->cpu_deadline_ns && !is_late))
@@ -461,7 +461,7 @@ static enum err_code respond_report(struct report_request *report_request,
                                     struct err *err)
 {
     enum err_code code = report_request_respond(report_request, response, result, begin_ns, err);
-    return query_explain(query, code, err);
+    return query_explain_report_limit(query, code, err);
 }
 
 /* The query for a report's samples. */
@@ -536,7 +536,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     enum err_code code = read_report(request, &window_names, &report, err);
     if (code)
         return code;
-    code = query_read(request, &query_names, NULL, &query, err);
+    code = query_read(request, &query_parameters, NULL, &query, err);
     if (code)
         return code;
     code = merge_report(request, report, &query, &report_request, &result, err);
@@ -566,7 +566,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
     if (code)
         return code;
-    code = query_read_window(request, &query_names, &query, err);
+    code = query_read_window(request, &query_parameters, &query, err);
     if (code)
         return code;
     query.profile = &id;

@@ -1,7 +1,7 @@
 /*
- * query: queries of the store (store/store.h) over HTTP. Merges the profiles that a selector
- * matches in a window and responds with any report that shares have; or returns one profile of a
- * list (api/query/profile_list.h) as it was sent.
+ * query: queries of the store (store/store.h) over HTTP. One route merges the profiles that a
+ * selector matches in a window and responds with a report, of the same kinds as for shares. Another
+ * route returns one profile of a list (api/query/profile_list.h), not merged with others.
  *
  * The window contains the profiles with start <= begin < end. start and end have the forms of
  * lib/base/time_parse.h; the default is the last hour. Reports and their parameters are those of
@@ -20,33 +20,36 @@ struct store_result;
 struct store_query;
 struct store_statistics;
 
-/* The parameters of query_read_labels except label, which reports have too. */
-extern const char *const query_id_selectors[]; /* NULL at the end */
+/* The names span_selector and trace_id_selector. query_read_labels also reads label, which every
+ * report accepts. */
+extern const char *const query_id_parameters[]; /* NULL at the end */
 
-/* The parameters of one query: query, start and end, or those of one side of a diff. */
-struct query_names {
+/* The names of one query's parameters, for one side of a diff for example a_query, a_start, a_end.
+ */
+struct query_parameters {
     const char *query;
     const char *start;
     const char *end;
 };
-extern const struct query_names query_names;
+extern const struct query_parameters query_parameters; /* query, start and end */
 
 /* Sets the tenant, its limits and the window of the query. For a GET it takes a concurrency slot of
- * the tenant first. Handles: ERR_INVALID, ERR_BUSY (it is handled again later). */
-enum err_code query_read_window(struct request *request, const struct query_names *names,
+ * the tenant first. Handles: ERR_INVALID, ERR_BUSY (no slot is free: the server handles a GET
+ * again later). */
+enum err_code query_read_window(struct request *request, const struct query_parameters *names,
                                 struct store_query *ret_query, struct err *err) MUST_USE;
 /* Reads the selectors in the parameters match[]. The query finds the series that any of them
  * matches; without match[], all series. Handles: ERR_INVALID (too many selectors). */
 enum err_code query_read_matches(const struct request *request, struct store_query *query,
                                  struct err *err) MUST_USE;
-/* Reads a query of the request's tenant from the parameters in names. If their start and end are
- * absent, the window is read from those of others; others may be NULL. Does not check access.
- * Handles: ERR_INVALID (the message names the parameter). */
-enum err_code query_read(struct request *request, const struct query_names *names,
-                         const struct query_names *others, struct store_query *ret_query,
+/* Reads a query of the request's tenant from the parameters in names. If the request has neither
+ * names->start nor names->end, the window is that of others->start and others->end, unless others
+ * is NULL. Does not check access. Handles: ERR_INVALID (the message names the parameter). */
+enum err_code query_read(struct request *request, const struct query_parameters *names,
+                         const struct query_parameters *others, struct store_query *ret_query,
                          struct err *err) MUST_USE;
-/* Selects samples by their labels: the parameter label (lib/profile/report/label_filter.h), and by
- * ids of spans and traces span_selector and trace_id_selector, each of which may be repeated.
+/* Reads the three parameters that select samples, each of which may be repeated: label
+ * (lib/profile/report/label_filter.h), and the ids span_selector and trace_id_selector.
  * Handles: ERR_INVALID (the message names the parameter). */
 enum err_code query_read_labels(const struct request *request, struct store_query *query,
                                 struct err *err) MUST_USE;
@@ -61,19 +64,20 @@ enum err_code query_merge(const struct request *request, const struct store_quer
 /* Limits the time to compute a report of the query's result: query and report together may take the
  * time that the query's limits allow. */
 void query_limit_report(const struct store_query *query, struct report *report);
-/* Call it with the code of a report limited by query_limit_report: returns ERR_LIMIT if that time
- * has passed, otherwise code. */
-enum err_code query_explain(const struct store_query *query, enum err_code code,
-                            struct err *err) MUST_USE;
+/* A report that is stopped by query_limit_report returns ERR_TOO_LARGE. If the time has passed,
+ * this function turns ERR_TOO_LARGE into ERR_LIMIT with the name of the limit; it returns any other
+ * code unchanged. */
+enum err_code query_explain_report_limit(const struct store_query *query, enum err_code code,
+                                         struct err *err) MUST_USE;
 
 /* Describes, in ASCII, the data that a result lacks; NULL if it is complete. In arena. */
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read);
-/* Returns ERR_INVALID: the parameter names a label that the result does not have, with possible
- * reasons. */
+/* Sets err: the label that parameter names is not in the result, with possible reasons. Returns
+ * ERR_INVALID. */
 enum err_code query_refuse_label(struct arena *arena, const char *parameter,
                                  const struct store_result *result, struct err *err);
-/* Adds the header fields that describe the result; begin_ns is the start, of the monotonic clock.
- */
+/* Adds the header fields that describe the result. begin_ns: when the request began
+ * (clock_monotonic_ns), for the elapsed time in Perfolio-Statistics. */
 void query_add_fields(struct request *request, struct response *response,
                       const struct store_result *result, int64_t begin_ns);
 

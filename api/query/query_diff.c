@@ -33,8 +33,8 @@ struct query_diff {
 };
 
 static const char *const share_names[SIDES] = {"a", "b"};
-static const struct query_names side_names[SIDES] = {{"a_query", "a_start", "a_end"},
-                                                     {"b_query", "b_start", "b_end"}};
+static const struct query_parameters side_names[SIDES] = {{"a_query", "a_start", "a_end"},
+                                                          {"b_query", "b_start", "b_end"}};
 
 static bool has_parameter(const struct request *request, const char *name)
 {
@@ -45,7 +45,7 @@ static bool has_parameter(const struct request *request, const char *name)
 static enum err_code read_share(struct request *request, size_t side, struct query_diff *diff,
                                 struct err *err)
 {
-    const struct query_names *names = &side_names[side];
+    const struct query_parameters *names = &side_names[side];
     const char *name = share_names[side];
     struct span id;
     for (int i = 0; i < 2; i++) {
@@ -91,7 +91,7 @@ static enum err_code read_query(struct request *request, size_t side, struct que
     struct report *report = &diff->pair.report;
     const char *name = share_names[side];
     struct store_query *query = arena_new(request->arena, struct store_query, 1);
-    const struct query_names *other = &side_names[1 - side];
+    const struct query_parameters *other = &side_names[1 - side];
     if (has_parameter(request, name))
         return err_set(err, ERR_INVALID, "%s and %s exclude each other: use one of them", name,
                        side_names[side].query);
@@ -242,7 +242,7 @@ static enum err_code write_report(struct writing *writing, struct sides *sides, 
     if (!code)
         code = report_write_profiles(&counted, sides->profiles, writing->body, err);
     for (size_t i = 0; i < SIDES; i++)
-        code = diff->queries[i] ? query_explain(diff->queries[i], code, err) : code;
+        code = diff->queries[i] ? query_explain_report_limit(diff->queries[i], code, err) : code;
     if (!code)
         add_warning(request, writing->response, missing);
     return code;

@@ -163,7 +163,7 @@ static enum err_code read_request(struct request *request, struct range_request 
     enum err_code code = request_check_parameters(request, single, repeatable, err);
     if (code)
         return code;
-    code = query_read(request, &query_names, NULL, &range->query, err);
+    code = query_read(request, &query_parameters, NULL, &range->query, err);
     if (code)
         return code;
     code = query_read_labels(request, &range->query, err);

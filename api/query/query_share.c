@@ -85,7 +85,7 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     const int64_t begin_ns = clock_monotonic_ns();
     struct store_query query;
     struct store_result result;
-    enum err_code code = query_read(request, &query_names, NULL, &query, err);
+    enum err_code code = query_read(request, &query_parameters, NULL, &query, err);
     if (!code)
         code = read_kept_labels(request, &query, err);
     query.wants_own_profile = true;

@@ -129,7 +129,7 @@ static enum err_code respond_list(struct request *request, struct response *resp
     name_slot(request);
     if (code)
         return code;
-    code = query_read_window(request, &query_names, &query, err);
+    code = query_read_window(request, &query_parameters, &query, err);
     if (code)
         return code;
     code = query_read_matches(request, &query, err);
