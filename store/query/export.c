@@ -15,7 +15,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The number of a value in the row group of that epoch; 0: none yet. */
+/* The number of a value (entry) in the row group of epoch (parquet_epoch); other row groups number
+ * their values anew. epoch 0: not added yet. */
 struct known {
     uint32_t epoch;
     uint32_t entry;
@@ -28,7 +29,7 @@ struct list {
     uint32_t capacity;
 };
 
-/* One frame as both columns contain it. */
+/* A frame: its numbers in the columns EXPORT_STACK (name) and EXPORT_FRAMES (frame). */
 struct known_frame {
     uint32_t epoch;
     const struct profile_location *location; /* the location of its address */
@@ -38,7 +39,7 @@ struct known_frame {
 
 struct export
 {
-    enum err_code code;   /* a limit was passed in the middle of a row */
+    enum err_code code;   /* of a limit exceeded within a row; append_row returns it */
     size_t checked_bytes; /* parquet_memory at the last check */
     struct scan *scan;
     struct row_labels *labels;
@@ -49,12 +50,12 @@ struct export
     struct arena *block_arena;
     struct profile tables;           /* with names */
     struct known_frame *of_line;     /* per line of the tables */
-    struct known_frame *of_location; /* of those without lines */
+    struct known_frame *of_location; /* per location; used for those without lines */
     /* The current series': */
     uint32_t series;
     uint32_t series_epoch;
     uint32_t type[3];                        /* whole name, sample type, unit */
-    uint32_t label[STORE_EXPORT_LABELS_MAX]; /* MAP_ABSENT: it has none */
+    uint32_t label[STORE_EXPORT_LABELS_MAX]; /* MAP_ABSENT: the series lacks this label */
     /* Per profile of the current granule: time, duration and period. */
     struct known(*of_profile)[3];
     uint32_t profile_capacity;
@@ -96,21 +97,20 @@ static void push(struct list *list, uint32_t entry)
 
 /* ---- a series ---- */
 
-static void find_series(struct export *export, uint32_t number)
+static void add_series(struct export *export)
 {
     const uint32_t epoch = parquet_epoch(export->writer);
-    if (export->series_epoch == epoch && export->series == number)
+    if (export->series_epoch == epoch)
         return;
-    const struct store_series *series = &export->scan->series[number];
+    const struct store_series *series = &export->scan->series[export->series];
     const struct store_type *type = &export->scan->types[series->type];
-    export->series = number;
     export->series_epoch = epoch;
     export->type[0] = add_text(export, EXPORT_TYPE, span_text(type->name));
     export->type[1] = add_text(export, EXPORT_SAMPLE_TYPE, type->parts[STORE_TYPE_SAMPLE_TYPE]);
     export->type[2] = add_text(export, EXPORT_SAMPLE_UNIT, type->parts[STORE_TYPE_SAMPLE_UNIT]);
-    /* Both are sorted by name. */
+    /* The labels of the series and the columns of labels are both sorted by name. */
     for (uint32_t i = 0, j = 0; i < export->columns.label_count; i++) {
-        export->label[i] = UINT32_MAX;
+        export->label[i] = MAP_ABSENT;
         if (j < series->label_count &&
             span_equal(series->labels[j].name, export->columns.label_names[i]))
             export->label[i] = add_text(export, export_label_column(i), series->labels[j++].value);
@@ -125,7 +125,7 @@ static void append_series(struct export *export)
     parquet_append(writer, EXPORT_SAMPLE_UNIT, &export->type[2], 1);
     for (uint32_t i = 0; i < export->columns.label_count; i++)
         parquet_append(writer, export_label_column(i), &export->label[i],
-                       export->label[i] != UINT32_MAX);
+                       export->label[i] != MAP_ABSENT);
 }
 
 /* ---- a profile ---- */
@@ -199,8 +199,8 @@ static struct span name_raw(struct export *export, const struct profile_location
 }
 
 /* line NULL: the location has no line. */
-static void find_frame(struct export *export, const struct profile_location *location,
-                       const struct profile_line *line, struct known_frame *known)
+static void add_frame(struct export *export, const struct profile_location *location,
+                      const struct profile_line *line, struct known_frame *known)
 {
     const struct profile *tables = &export->tables;
     const struct span *strings = tables->strings;
@@ -247,7 +247,7 @@ static void push_frame(struct export *export, const struct profile_location *loc
         check_growth(export);
         if (export->code)
             return;
-        find_frame(export, location, line, known);
+        add_frame(export, location, line, known);
     }
     push(&export->names, known->name);
     push(&export->frames, known->frame);
@@ -284,7 +284,7 @@ static void append_stack(struct export *export, uint32_t stack)
 
 /* ---- labels of a row ---- */
 
-static void find_own_label(struct export *export, const struct profile_label *label)
+static void add_own_label(struct export *export, const struct profile_label *label)
 {
     const struct span *strings = block_dictionary(export->block)->tables->strings;
     struct parquet_value values[2] = {{.text = strings[label->key]},
@@ -299,8 +299,8 @@ static void find_own_label(struct export *export, const struct profile_label *la
          parquet_add(export->writer, number_of(export, EXPORT_SAMPLE_LABELS), values));
 }
 
-static void find_id(struct export *export, enum export_column column, const uint8_t *id,
-                    size_t size, struct list *list)
+static void add_id(struct export *export, enum export_column column, const uint8_t *id, size_t size,
+                   struct list *list)
 {
     static const uint8_t none[16];
     char hex[2 * DIGEST_BYTES + 1];
@@ -311,7 +311,7 @@ static void find_id(struct export *export, enum export_column column, const uint
     push(list, add_text(export, number_of(export, column), span_text(hex)));
 }
 
-static void find_label_set(struct export *export, uint32_t number)
+static void add_label_set(struct export *export, uint32_t number)
 {
     const struct dictionary *dictionary = block_dictionary(export->block);
     const struct batch_label_set *set = &dictionary->label_sets[number];
@@ -325,18 +325,18 @@ static void find_label_set(struct export *export, uint32_t number)
     for (uint32_t i = 0; i < set->label_count; i++) {
         const struct profile_label *label = &dictionary->sample_labels[set->first_label + i];
         if (map_u64_add(&keys, label->key, i) == i)
-            find_own_label(export, label);
+            add_own_label(export, label);
     }
     map_u64_fini(&keys);
-    find_id(export, EXPORT_TRACE_ID, set->link.trace_id, sizeof(set->link.trace_id),
-            &export->trace_id);
-    find_id(export, EXPORT_SPAN_ID, set->link.span_id, sizeof(set->link.span_id), &export->span_id);
+    add_id(export, EXPORT_TRACE_ID, set->link.trace_id, sizeof(set->link.trace_id),
+           &export->trace_id);
+    add_id(export, EXPORT_SPAN_ID, set->link.span_id, sizeof(set->link.span_id), &export->span_id);
 }
 
 static void append_label_set(struct export *export, uint32_t number)
 {
     struct parquet_writer *writer = export->writer;
-    find_label_set(export, number);
+    add_label_set(export, number);
     parquet_append(writer, number_of(export, EXPORT_TRACE_ID), export->trace_id.entries,
                    export->trace_id.count);
     parquet_append(writer, number_of(export, EXPORT_SPAN_ID), export->span_id.entries,
@@ -352,7 +352,7 @@ static enum err_code append_row(struct export *export, const struct block_rows *
 {
     const uint32_t ordinal = rows->ordinals[row];
     const uint32_t timestamps = rows->timestamp_counts ? rows->timestamp_counts[row] : 0;
-    find_series(export, export->series);
+    add_series(export);
     append_series(export);
     append_profile(export, &rows->profiles[ordinal], export->of_profile[ordinal]);
     append_stack(export, rows->stacks[row]);
