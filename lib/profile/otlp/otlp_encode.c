@@ -5,12 +5,11 @@
 #include "lib/base/map.h"
 #include "lib/profile/otlp/otlp_wire.h"
 
-enum { PIECE_MAX_BYTES = 1 << 30, SCOPE_NAME = 1 };
+enum { PIECE_MAX_BYTES = 1 << 30 };
 
-enum { SAMPLE_FIELD_STACK = 1, SAMPLE_FIELD_ATTRIBUTES = 2, SAMPLE_FIELD_VALUES = 4 };
-
-/* The runtime of a frame, named as in OpenTelemetry's conventions (profile.frame.type). It is
- * derived from the mapping: mappings of interpreters are named by their type, in brackets. */
+/* The runtime of a frame, named as in OpenTelemetry's conventions (profile.frame.type). It is the
+ * first row whose prefix the mapping's file name has. Frames of interpreters are in mappings such
+ * as [cpython]. */
 enum frame_type {
     FRAME_TYPE_NATIVE,
     FRAME_TYPE_KERNEL,
@@ -29,8 +28,20 @@ static const struct {
     [FRAME_TYPE_RUBY] = {"ruby", "[ruby]"},
 };
 
-/* The tables of the dictionary that the profile does not have; index 0 of each is the zero
- * value. */
+/* The nested messages of the dictionary. Each kind has a buffer of its own, so that an attribute or
+ * a stack can be added while an entry of another table is being written. */
+enum piece {
+    PIECE_ENTRY, /* of the tables of mappings, functions and locations */
+    PIECE_LINE,
+    PIECE_ATTRIBUTE,
+    PIECE_ATTRIBUTE_VALUE,
+    PIECE_STACK,
+    PIECE_STACK_LOCATIONS,
+    PIECE_COUNT
+};
+
+/* The state of one request. OTLP's dictionary has two tables that struct profile lacks: attributes
+ * and stacks. Entry 0 of every table means none. */
 struct encoder {
     const struct profile *profile;
     struct arena *arena;
@@ -44,7 +55,7 @@ struct encoder {
     uint32_t resource_key; /* the label's, or PROFILE_NONE */
     uint32_t frame_type_key;
     uint32_t frame_type_attributes[FRAME_TYPE_COUNT]; /* 0: not added yet */
-    struct buf piece[3];                              /* nested messages that are being written */
+    struct buf piece[PIECE_COUNT]; /* empty when no such message is being written */
 };
 
 /* ---- the wire ---- */
@@ -110,9 +121,10 @@ static void put_strings(struct encoder *encoder)
     put_bytes(&encoder->dictionary, TABLE_STRING, SPAN_LITERAL("profile.frame.type"));
 }
 
-static uint32_t next_attribute(struct encoder *encoder, struct profile_label label)
+static uint32_t write_attribute(struct encoder *encoder, struct profile_label label)
 {
-    struct buf *attribute = &encoder->piece[1], *value = &encoder->piece[2];
+    struct buf *attribute = &encoder->piece[PIECE_ATTRIBUTE],
+               *value = &encoder->piece[PIECE_ATTRIBUTE_VALUE];
     put_number(attribute, ATTRIBUTE_KEY, label.key);
     if (label.is_numeric) {
         put_varint(value, (uint64_t)ANY_INT << 3 | PROTOBUF_VARINT);
@@ -126,7 +138,8 @@ static uint32_t next_attribute(struct encoder *encoder, struct profile_label lab
     return ++encoder->attribute_count;
 }
 
-static uint32_t find_attribute(struct encoder *encoder, const struct profile_label *label)
+/* Adds the attribute unless the dictionary has it. Returns its index. */
+static uint32_t add_attribute(struct encoder *encoder, const struct profile_label *label)
 {
     struct profile_label *key = arena_new(encoder->arena, struct profile_label, 1);
     key->key = label->key;
@@ -138,13 +151,13 @@ static uint32_t find_attribute(struct encoder *encoder, const struct profile_lab
     const uint32_t known = map_bytes_find(&encoder->attributes, bytes);
     if (known != MAP_ABSENT)
         return known;
-    return map_bytes_add(&encoder->attributes, bytes, next_attribute(encoder, *key));
+    return map_bytes_add(&encoder->attributes, bytes, write_attribute(encoder, *key));
 }
 
 static void put_mappings(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    struct buf *piece = &encoder->piece[0];
+    struct buf *piece = &encoder->piece[PIECE_ENTRY];
     put_piece(&encoder->dictionary, TABLE_MAPPING, piece);
     for (uint32_t i = 0; i < profile->mapping_count; i++) {
         const struct profile_mapping *mapping = &profile->mappings[i];
@@ -155,7 +168,7 @@ static void put_mappings(struct encoder *encoder)
         if (mapping->build_id) {
             const struct profile_label label = {.key = encoder->build_id_key,
                                                 .text = mapping->build_id};
-            put_number(piece, MAPPING_ATTRIBUTES, find_attribute(encoder, &label));
+            put_number(piece, MAPPING_ATTRIBUTES, add_attribute(encoder, &label));
         }
         put_piece(&encoder->dictionary, TABLE_MAPPING, piece);
     }
@@ -164,7 +177,7 @@ static void put_mappings(struct encoder *encoder)
 static void put_functions(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    struct buf *piece = &encoder->piece[0];
+    struct buf *piece = &encoder->piece[PIECE_ENTRY];
     put_piece(&encoder->dictionary, TABLE_FUNCTION, piece);
     for (uint32_t i = 0; i < profile->function_count; i++) {
         const struct profile_function *function = &profile->functions[i];
@@ -186,7 +199,8 @@ static uint32_t table_index(uint32_t index)
 static uint32_t frame_type_attribute(struct encoder *encoder, uint32_t mapping)
 {
     const struct profile *profile = encoder->profile;
-    struct buf *attribute = &encoder->piece[1], *value = &encoder->piece[2];
+    struct buf *attribute = &encoder->piece[PIECE_ATTRIBUTE],
+               *value = &encoder->piece[PIECE_ATTRIBUTE_VALUE];
     uint32_t type = 0;
     if (mapping == PROFILE_NONE)
         return 0;
@@ -207,7 +221,7 @@ static uint32_t frame_type_attribute(struct encoder *encoder, uint32_t mapping)
 static void put_locations(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    struct buf *piece = &encoder->piece[0], *inner = &encoder->piece[1];
+    struct buf *piece = &encoder->piece[PIECE_ENTRY], *line_piece = &encoder->piece[PIECE_LINE];
     put_piece(&encoder->dictionary, TABLE_LOCATION, piece);
     for (uint32_t i = 0; i < profile->location_count; i++) {
         const struct profile_location *location = &profile->locations[i];
@@ -215,10 +229,10 @@ static void put_locations(struct encoder *encoder)
         put_number(piece, LOCATION_ADDRESS, location->address);
         for (uint32_t j = 0; j < location->line_count; j++) {
             const struct profile_line *line = &profile->lines[location->first_line + j];
-            put_number(inner, LINE_FUNCTION, table_index(line->function));
-            put_number(inner, LINE_LINE, (uint64_t)line->line);
-            put_number(inner, LINE_COLUMN, (uint64_t)line->column);
-            put_piece(piece, LOCATION_LINES, inner);
+            put_number(line_piece, LINE_FUNCTION, table_index(line->function));
+            put_number(line_piece, LINE_LINE, (uint64_t)line->line);
+            put_number(line_piece, LINE_COLUMN, (uint64_t)line->column);
+            put_piece(piece, LOCATION_LINES, line_piece);
         }
         put_number(piece, LOCATION_ATTRIBUTES, frame_type_attribute(encoder, location->mapping));
         put_piece(&encoder->dictionary, TABLE_LOCATION, piece);
@@ -227,7 +241,7 @@ static void put_locations(struct encoder *encoder)
 
 static void put_dictionary(struct encoder *encoder)
 {
-    struct buf *piece = &encoder->piece[0];
+    struct buf *piece = &encoder->piece[PIECE_ENTRY];
     put_strings(encoder);
     put_piece(&encoder->dictionary, TABLE_LINK, piece);
     put_piece(&encoder->dictionary, TABLE_ATTRIBUTE, piece);
@@ -237,7 +251,8 @@ static void put_dictionary(struct encoder *encoder)
     put_locations(encoder);
 }
 
-static uint32_t find_stack(struct encoder *encoder, uint32_t sample)
+/* Adds the stack of a sample unless the dictionary has it. Returns its index. */
+static uint32_t add_stack(struct encoder *encoder, uint32_t sample)
 {
     const struct profile *profile = encoder->profile;
     const uint64_t start = profile->stack_start[sample], end = profile->stack_start[sample + 1];
@@ -248,7 +263,8 @@ static uint32_t find_stack(struct encoder *encoder, uint32_t sample)
     const uint32_t known = map_bytes_find(&encoder->stacks, key);
     if (known != MAP_ABSENT)
         return known;
-    struct buf *stack = &encoder->piece[1], *locations = &encoder->piece[2];
+    struct buf *stack = &encoder->piece[PIECE_STACK],
+               *locations = &encoder->piece[PIECE_STACK_LOCATIONS];
     for (uint64_t i = start; i < end; i++)
         put_varint(locations, profile->stack[i] + 1);
     put_piece(stack, STACK_LOCATIONS, locations);
@@ -263,7 +279,7 @@ static void put_attributes(struct encoder *encoder, uint32_t sample, struct buf 
     const struct profile *profile = encoder->profile;
     for (uint32_t i = profile->label_start[sample]; i < profile->label_start[sample + 1]; i++) {
         if (profile->labels[i].key != encoder->resource_key)
-            put_varint(indexes, find_attribute(encoder, &profile->labels[i]));
+            put_varint(indexes, add_attribute(encoder, &profile->labels[i]));
     }
 }
 
@@ -277,7 +293,7 @@ static void put_sample(struct encoder *encoder, uint32_t sample, uint32_t type, 
     struct buf piece, indexes;
     buf_init(&piece, PIECE_MAX_BYTES);
     buf_init(&indexes, PIECE_MAX_BYTES);
-    put_number(&piece, SAMPLE_FIELD_STACK, find_stack(encoder, sample));
+    put_number(&piece, SAMPLE_FIELD_STACK, add_stack(encoder, sample));
     put_attributes(encoder, sample, &indexes);
     if (indexes.size)
         put_piece(&piece, SAMPLE_FIELD_ATTRIBUTES, &indexes);
@@ -313,7 +329,7 @@ static void put_rest(const struct profile *profile, uint32_t type, int64_t time_
     put_fixed64(to, PROFILE_TIME, (uint64_t)time_ns);
     put_number(to, PROFILE_DURATION, (uint64_t)duration_ns);
     if (type > 0)
-        return;
+        return; /* only the profile of the first value type has the period */
     put_value_type(to, PROFILE_PERIOD_TYPE, profile->period_type);
     put_number(to, PROFILE_PERIOD, (uint64_t)profile->period);
 }
@@ -354,30 +370,30 @@ static void put_resource(const struct otlp_resource *resource, struct buf *to)
 static void put_resource_profiles(struct encoder *encoder, const struct otlp_resource *resource,
                                   const uint32_t *samples, uint32_t count, struct buf *output)
 {
-    struct buf whole, inner, profile;
+    struct buf whole, inner, piece;
     buf_init(&whole, PIECE_MAX_BYTES);
     buf_init(&inner, PIECE_MAX_BYTES);
-    buf_init(&profile, PIECE_MAX_BYTES);
+    buf_init(&piece, PIECE_MAX_BYTES);
     put_resource(resource, &inner);
     put_piece(&whole, RESOURCE_PROFILES_RESOURCE, &inner);
-    put_bytes(&profile, SCOPE_NAME, SPAN_LITERAL("perfolio-agent"));
-    put_piece(&inner, SCOPE_PROFILES_SCOPE, &profile);
+    put_bytes(&piece, SCOPE_NAME, SPAN_LITERAL("perfolio-agent"));
+    put_piece(&inner, SCOPE_PROFILES_SCOPE, &piece);
     for (uint32_t type = 0; type < encoder->profile->value_type_count; type++) {
         if (resource->idle_duration_ns > 0) {
-            put_idle(encoder->profile, resource, type, &profile);
-            put_piece(&inner, SCOPE_PROFILES_PROFILES, &profile);
+            put_idle(encoder->profile, resource, type, &piece);
+            put_piece(&inner, SCOPE_PROFILES_PROFILES, &piece);
         }
         const bool is_idle = resource->idle_types >> type & 1;
         if (!is_idle && !has_value(encoder->profile, samples, count, type))
             continue;
-        put_profile(encoder, samples, count, type, &profile);
-        put_piece(&inner, SCOPE_PROFILES_PROFILES, &profile);
+        put_profile(encoder, samples, count, type, &piece);
+        put_piece(&inner, SCOPE_PROFILES_PROFILES, &piece);
     }
     put_piece(&whole, RESOURCE_PROFILES_SCOPE_PROFILES, &inner);
     put_piece(output, REQUEST_RESOURCE_PROFILES, &whole);
     buf_fini(&whole);
     buf_fini(&inner);
-    buf_fini(&profile);
+    buf_fini(&piece);
 }
 
 /* The resource of a sample; PROFILE_NONE: it has none. */

@@ -19,6 +19,7 @@ enum {
     SCOPE_PROFILES_SCOPE = 1,
     SCOPE_PROFILES_PROFILES = 2,
 
+    SCOPE_NAME = 1,
     SCOPE_ATTRIBUTES = 3,
 
     KEY_VALUE_KEY = 1,
@@ -51,6 +52,9 @@ enum {
     TEMPORALITY_DELTA = 1,
     TEMPORALITY_CUMULATIVE = 2,
 
+    SAMPLE_FIELD_STACK = 1, /* these three in the newer layout; otlp_count.c has both layouts */
+    SAMPLE_FIELD_ATTRIBUTES = 2,
+    SAMPLE_FIELD_VALUES = 4,
     SAMPLE_FIELD_COUNT = 6,
 
     MAPPING_START = 1,
