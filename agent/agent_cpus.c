@@ -120,8 +120,9 @@ static enum err_code begin_cpu(struct agent *agent, uint32_t cpu, struct err *er
     return watch.code;
 }
 
-/* Begins sampling on each of these CPUs. Returns those on which it failed. *ret_errors: how many of
- * them are not just offline again; err has the last error. */
+/* Begins sampling on each of these CPUs. Returns those on which it failed. *ret_errors: on how many
+ * of them it failed for another reason than that the CPU is offline again; err has the last of
+ * these errors. */
 static struct cpu_list begin_cpus(struct agent *agent, struct cpu_list cpus, struct arena *arena,
                                   uint32_t *ret_errors, struct err *err)
 {

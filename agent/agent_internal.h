@@ -77,9 +77,9 @@ struct agent {
 
     /* The memory limit. */
     uint64_t memory_bytes;   /* resident memory when it was last measured */
-    uint64_t short_seconds;  /* seconds above the limit */
+    uint64_t short_seconds;  /* number of seconds above the limit */
     bool is_short_of_memory; /* above the limit when it was last measured */
-    bool is_early_due;       /* the window should be taken early: once for each such second */
+    bool is_early_due;       /* take the window early; set once in each second above the limit */
 
     /* Counts for agent_count. */
     uint64_t lost_events;

@@ -20,7 +20,7 @@ struct event_opener {
 };
 
 struct request {
-    bool is_sampler; /* otherwise it is a side band */
+    bool is_sampler; /* otherwise the event records process events (perf_event_open_sideband) */
     bool has_build_ids;
     uint32_t cpu, hz;
     enum event_kind kind;
@@ -35,7 +35,7 @@ union control {
 static int open_here(const struct request *request)
 {
     return request->is_sampler ? perf_event_open_sampler(request->cpu, request->hz, request->kind)
-                               : perf_event_open_side_band(request->cpu, request->has_build_ids);
+                               : perf_event_open_sideband(request->cpu, request->has_build_ids);
 }
 
 /* ---- the opener ---- */
@@ -57,8 +57,9 @@ static bool send_result(int socket, int error, int fd)
     return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(error);
 }
 
-/* Calls only async-signal-safe functions: other threads of the parent may have held locks. A signal
- * of a terminal to the process group is ignored: the parent handles it. */
+/* Calls only async-signal-safe functions: other threads of the parent may have held locks at the
+ * fork. Ignores the signals that ask the agent to stop, which a terminal or a service manager also
+ * sends to this process: the parent ends it after its last request. */
 static _Noreturn void serve(int socket)
 {
     struct request request;
@@ -81,7 +82,8 @@ static _Noreturn void serve(int socket)
 
 /* ---- the parent ---- */
 
-/* The process has no exit signal, so wait(2) calls for other children do not return it. */
+/* clone without SIGCHLD: wait(2) without __WALL or __WCLONE ignores this child, so calls that wait
+ * for other children do not return it. */
 struct event_opener *event_opener_start(void)
 {
     int fds[2];
@@ -133,7 +135,7 @@ static int receive_result(int socket)
     return fd;
 }
 
-static int open_there(const struct event_opener *opener, const struct request *request)
+static int open_event(const struct event_opener *opener, const struct request *request)
 {
     const int fd = open_here(request);
     if (fd >= 0 || !opener || (errno != EACCES && errno != EPERM))
@@ -146,11 +148,11 @@ static int open_there(const struct event_opener *opener, const struct request *r
 int event_opener_sampler(struct event_opener *opener, uint32_t cpu, uint32_t hz,
                          enum event_kind kind)
 {
-    return open_there(opener,
+    return open_event(opener,
                       &(struct request){.is_sampler = true, .cpu = cpu, .hz = hz, .kind = kind});
 }
 
-int event_opener_side_band(struct event_opener *opener, uint32_t cpu, bool has_build_ids)
+int event_opener_sideband(struct event_opener *opener, uint32_t cpu, bool has_build_ids)
 {
-    return open_there(opener, &(struct request){.cpu = cpu, .has_build_ids = has_build_ids});
+    return open_event(opener, &(struct request){.cpu = cpu, .has_build_ids = has_build_ids});
 }

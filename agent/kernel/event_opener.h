@@ -22,10 +22,10 @@ struct event_opener;
 struct event_opener *event_opener_start(void);
 void event_opener_stop(struct event_opener *opener); /* NULL is a no-op */
 
-/* Like perf_event_open_sampler and perf_event_open_side_band, which are called in this process and,
+/* Like perf_event_open_sampler and perf_event_open_sideband, which are called in this process and,
  * if that is forbidden and opener is not NULL, in the other one. */
 int event_opener_sampler(struct event_opener *opener, uint32_t cpu, uint32_t hz,
                          enum event_kind kind);
-int event_opener_side_band(struct event_opener *opener, uint32_t cpu, bool has_build_ids);
+int event_opener_sideband(struct event_opener *opener, uint32_t cpu, bool has_build_ids);
 
 #endif

@@ -10,10 +10,10 @@
 
 #define TYPES_FILE "/sys/kernel/btf/vmlinux"
 
-/* Loads a program at perf events that only refers to such a map. Kernels before 6.1 refuse this
- * program at perf events, and write a warning to their log when it is loaded for a tracepoint.
- */
-static bool can_use_growing_maps(void)
+/* Tries to load a perf-event program that refers to a hash map without preallocation. Kernels
+ * before 6.1 refuse it. It is not a tracepoint program, because these kernels would load that and
+ * write a warning to their log. */
+static bool can_use_unallocated_maps(void)
 {
     LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
     fd_auto table_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "probe", 4, 4, 1, &options);
@@ -24,7 +24,7 @@ static bool can_use_growing_maps(void)
          .dst_reg = BPF_REG_1,
          .src_reg = BPF_PSEUDO_MAP_FD,
          .imm = table_fd},
-        {.code = 0},
+        {.code = 0}, /* the second half of the load, which is 16 bytes long */
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
         {.code = BPF_JMP | BPF_EXIT},
     };
@@ -45,7 +45,7 @@ void kernel_features_find(struct kernel_features *ret_features)
         .has_ring = libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) == 1,
         .has_registers = has_helper(BPF_FUNC_task_pt_regs),
         .has_loop = has_helper(BPF_FUNC_loop),
-        .has_growing_maps = can_use_growing_maps(),
+        .has_unallocated_maps = can_use_unallocated_maps(),
     };
 }
 

@@ -14,11 +14,11 @@
 #include <stdbool.h>
 
 struct kernel_features {
-    bool has_types;        /* BTF type information: CONFIG_DEBUG_INFO_BTF */
-    bool has_ring;         /* BPF ring buffers: 5.8 */
-    bool has_registers;    /* bpf_task_pt_regs: 5.15 */
-    bool has_loop;         /* bpf_loop: 5.17 */
-    bool has_growing_maps; /* non-preallocated hash maps at perf events: 6.1 */
+    bool has_types;            /* BTF type information: CONFIG_DEBUG_INFO_BTF */
+    bool has_ring;             /* BPF ring buffers: 5.8 */
+    bool has_registers;        /* bpf_task_pt_regs: 5.15 */
+    bool has_loop;             /* bpf_loop: 5.17 */
+    bool has_unallocated_maps; /* non-preallocated hash maps at perf events: 6.1 */
 };
 
 void kernel_features_find(struct kernel_features *ret_features);

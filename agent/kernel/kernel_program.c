@@ -264,7 +264,7 @@ static enum err_code prepare_object(const struct kernel_program *program, struct
     if (!samples)
         return err_set(err, ERR_INTERNAL, "the kernel program has no ring of samples");
     int error = bpf_map__set_max_entries(samples, ring_bytes);
-    if (!error && !program->features.has_growing_maps)
+    if (!error && !program->features.has_unallocated_maps)
         error = preallocate_maps(program);
     if (!error)
         error = prepare_off_cpu(program);

@@ -30,7 +30,7 @@ int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
     return open_event(&attributes, EVERYBODY, cpu);
 }
 
-int perf_event_open_side_band(uint32_t cpu, bool has_build_ids)
+int perf_event_open_sideband(uint32_t cpu, bool has_build_ids)
 {
     struct perf_event_attr attributes = {
         .size = sizeof(attributes),

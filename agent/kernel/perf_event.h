@@ -18,7 +18,7 @@ int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind);
 /* Opens an event on a CPU that never ticks but records process events in its ring: mappings, with
  * the build ids of their files (has_build_ids: since 5.12), names, forks and exits, with
  * CLOCK_MONOTONIC times. */
-int perf_event_open_side_band(uint32_t cpu, bool has_build_ids);
+int perf_event_open_sideband(uint32_t cpu, bool has_build_ids);
 
 /* Whether an event of the two functions above still counts time. When its CPU goes offline, an
  * event stops permanently, also if the CPU returns; its descriptor stays valid, and neither reads

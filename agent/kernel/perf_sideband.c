@@ -381,9 +381,8 @@ static int open_ring_event(const struct perf_sideband *band, uint32_t cpu)
 {
     if (band->sample)
         return perf_event_open_own_ring(cpu, (uint32_t)band->data_bytes / 2);
-    const int fd = event_opener_side_band(band->options.opener, cpu, true);
-    return fd < 0 && errno == EINVAL ? event_opener_side_band(band->options.opener, cpu, false)
-                                     : fd;
+    const int fd = event_opener_sideband(band->options.opener, cpu, true);
+    return fd < 0 && errno == EINVAL ? event_opener_sideband(band->options.opener, cpu, false) : fd;
 }
 
 static enum err_code fail_ring(const struct perf_sideband *band, uint32_t cpu, struct err *err)

@@ -86,7 +86,7 @@ static void check_features(void)
                   " is missing (Linux 5.17 has it): stacks are unwound in bounded loops");
     report_option(features.has_registers, "bpf_task_pt_regs",
                   " is missing (Linux 5.15 has it): registers are read from the kernel's stack");
-    report_option(features.has_growing_maps, "hash maps that grow at perf events",
+    report_option(features.has_unallocated_maps, "hash maps without preallocation at perf events",
                   " are missing (Linux 6.1 has them): at most 16,384 processes are known");
 }
 
@@ -108,7 +108,7 @@ static void check_events(void)
     fd_auto cycles_fd = perf_event_open_sampler(0, 19, EVENT_CYCLES);
     report_event(cycles_fd, "the processor's cycle counter",
                  " is missing: perfolio record --event=cycles is refused");
-    fd_auto build_id_fd = perf_event_open_side_band(0, true);
+    fd_auto build_id_fd = perf_event_open_sideband(0, true);
     report_event(build_id_fd, "build ids with mappings",
                  " are missing (Linux 5.12 has them); they are read from the files");
 }

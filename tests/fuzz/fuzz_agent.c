@@ -38,7 +38,7 @@ static void read_proc(struct span text)
     fuzz_check(container.size == 0 || container.size == 64);
 }
 
-static void read_side_band(struct span record)
+static void read_sideband(struct span record)
 {
     struct process_event event;
     if (!perf_sideband_parse(record, &event))
@@ -102,8 +102,8 @@ static void read_request(struct span head)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(struct span) = {read_proc, read_side_band, read_names,
-                                                   read_elf,  read_cpus,      read_request};
+    static void (*const readers[])(struct span) = {read_proc, read_sideband, read_names,
+                                                   read_elf,  read_cpus,     read_request};
     if (size == 0)
         return 0;
     readers[data[0] % (sizeof(readers) / sizeof(*readers))](span_of(data + 1, size - 1));
