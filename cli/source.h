@@ -10,12 +10,14 @@
 
 struct cli;
 
-/* Whether text is a Perfolio link or id. A file of that name takes precedence. */
+/* Whether text is a Perfolio link or id. False if a file of that name exists, unless text is a URL.
+ */
 bool source_is_link(const char *text, struct cli *cli, struct link *ret_link);
 
 /*
- * As input_open; if text is a link or an id, downloads the original bytes of the share. password is
- * the share's, or NULL. The caller closes *ret_input. Handles: the codes of input_open and
+ * Opens an argument. If text is a link or an id, downloads the original bytes of the share, whose
+ * password is password or NULL; otherwise calls input_open with text and seconds. The caller closes
+ * *ret_input. Handles: the codes of input_open and
  * client_send.
  */
 enum err_code source_open(struct cli *cli, const char *text, int seconds, const char *password,
