@@ -55,10 +55,10 @@ test("the worker is notified when no tree has rules", async () => {
   }
   Object.assign(globalThis, { document: { querySelector: () => null }, Worker: FakeWorker });
   const { transformer } = await import("../src/workers/transformer.ts");
-  transformer.rest();
+  transformer.release();
   assert.deepEqual(sent, [], "a worker that was never started holds no trees");
   void transformer.request({ flame, rules, around: "" });
-  transformer.rest();
+  transformer.release();
   assert.equal(sent.length, 2);
-  assert.equal(sent[1], "rest");
+  assert.equal(sent[1], "release");
 });

@@ -1,7 +1,7 @@
 /*
  * theme: the colours of the canvas: dark or light by the system's setting until the reader chooses,
- * and stronger ones (contrast.ts) if the system requests contrast or forces its own colours. The
- * latter are in a later chunk.
+ * and stronger ones if the system requests contrast or forces its own colours (contrast.ts, a chunk
+ * of its own).
  */
 import { useEffect, useState } from "preact/hooks";
 import { makePalette } from "../model/colours/colour.ts";

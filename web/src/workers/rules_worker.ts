@@ -26,19 +26,22 @@ export interface TransformedTree {
 }
 
 export type TransformReply =
-  /** tree: after the rules, null without rules; around: callers, callees. */
+  /**
+   * tree: the tree after the rules; null without rules, because the page has that tree. around: the
+   * trees of the callers and of the callees, or [] if none were requested.
+   */
   | { id: number; tree: TransformedTree | null; around: TransformedTree[] }
   /** rule: the index of the rule that could not be applied, -1 for another cause. */
   | { id: number; error: string; rule: number };
 
 /** No rules are active any more: the intermediate results can be dropped. */
-export type Rest = "rest";
+export type Release = "release";
 
 let held: { source: number; chain: AppliedChain } | null = null;
 
 const finish = (columns: Columns): TransformedTree => ({ columns, derived: derive(columns) });
 
-function respond(request: TransformRequest): {
+function compute(request: TransformRequest): {
   tree: TransformedTree | null;
   around: TransformedTree[];
 } {
@@ -59,8 +62,8 @@ function respond(request: TransformRequest): {
 }
 
 /**
- * The derived arrays are transferred to the page; the columns are copied, because the chain keeps
- * them.
+ * The arrays that postMessage moves to the page: the derived ones. The columns are not among them
+ * and are therefore copied, because the chain still needs them.
  */
 function transferable(trees: readonly (TransformedTree | null)[]): ArrayBuffer[] {
   const buffers = new Set<ArrayBuffer>();
@@ -70,8 +73,8 @@ function transferable(trees: readonly (TransformedTree | null)[]): ArrayBuffer[]
   return [...buffers];
 }
 
-addEventListener("message", (event: MessageEvent<TransformRequest | Rest>) => {
-  if (event.data === "rest") {
+addEventListener("message", (event: MessageEvent<TransformRequest | Release>) => {
+  if (event.data === "release") {
     held?.chain.apply([]);
     return;
   }
@@ -79,9 +82,9 @@ addEventListener("message", (event: MessageEvent<TransformRequest | Rest>) => {
   let reply: TransformReply;
   let moved: ArrayBuffer[] = [];
   try {
-    const made = respond(event.data);
-    moved = transferable([made.tree, ...made.around]);
-    reply = { id, ...made };
+    const computed = compute(event.data);
+    moved = transferable([computed.tree, ...computed.around]);
+    reply = { id, ...computed };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     reply = { id, error: text, rule: error instanceof RuleError ? error.rule : -1 };

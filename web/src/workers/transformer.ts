@@ -5,7 +5,7 @@
 import type { Rule } from "../model/rules/chain.ts";
 import { withTree, type Flame } from "../model/tree/flame.ts";
 import { startWorker } from "./start_worker.ts";
-import type { Rest, TransformReply, TransformRequest } from "./rules_worker.ts";
+import type { Release, TransformReply, TransformRequest } from "./rules_worker.ts";
 
 /** A rule that could not be applied; `rule` is its position among the rules sent, or -1. */
 export class TransformError extends Error {
@@ -55,8 +55,8 @@ class Transformer {
   }
 
   /** Notifies the worker that no rules are active, so that it frees its memory. */
-  rest(): void {
-    this.worker?.postMessage("rest" satisfies Rest);
+  release(): void {
+    this.worker?.postMessage("release" satisfies Release);
   }
 
   private send(): void {

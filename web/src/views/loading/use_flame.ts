@@ -275,7 +275,7 @@ export function useTransformed(
   const [attempt, setAttempt] = useState(0);
   const isPlain = active.length === 0 && around === "";
   useEffect(() => {
-    if (isPlain) return transformer.rest();
+    if (isPlain) return transformer.release();
     if (!source) return;
     let isLeft = false;
     transformer.request({ flame: source, rules: active, around }).then(
