@@ -93,7 +93,7 @@ def test_an_unusable_bucket_is_reported_at_start(start, change, message):
 
 def test_a_wrong_clock_is_reported_at_start(start):
     with proxy_to_bucket() as proxy:
-        proxy.plan(always="skew")
+        proxy.plan(later_fault="skew")
         server = start("data", bucket(new_prefix(), endpoint=proxy.endpoint), wait=False)
         assert "set this machine's clock (NTP)" in refused(server)
 
@@ -596,7 +596,7 @@ def test_failing_and_stalled_s3_requests_lose_no_batches(start, external_databas
             wait_for_progress(senders, 20)
             proxy.share = 0
             for lasting in ("503", "hang", "reset-after"):
-                proxy.plan(always=lasting)
+                proxy.plan(later_fault=lasting)
                 wait_for_refusals(senders, 5)
                 # The server still responds to other requests: not all workers wait for the bucket.
                 assert server.api(token).get("/api/v1/session").status == 200
@@ -704,7 +704,7 @@ def test_a_query_that_waits_for_the_bucket_ends_at_its_time_limit(
     with proxy_to_bucket() as proxy:
         two = start("two", bucket(prefix, endpoint=proxy.endpoint), *flags)
         for fault in ("hang", "stall", "503"):
-            proxy.plan(always=fault, wanted="GET")
+            proxy.plan(later_fault=fault, matching="GET")
             response = two.api(token).get("/api/v1/query", query=query)
             assert (
                 response.status == 422 and "query_time_s is 2" in response.json()["detail"]

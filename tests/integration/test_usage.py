@@ -144,6 +144,7 @@ def test_usage_of_a_window_lists_its_days(server):
     assert get() == [str(days[2])]
     assert get(start="now-365d") == [str(day) for day in days]
     assert get(start="now-365d", end="now-40d") == [str(day) for day in days[:2]]
+    # times of a day are ignored
     assert get(start=f"{days[1]}T23:59:59Z", end=f"{days[1]}T00:00:00Z") == [str(days[1])]
     for query, word in (
         ({"start": "x"}, "start"),

@@ -233,29 +233,32 @@ class Profile:
     # ---- frames that `go tool pprof` removes when it loads a file ----
 
     def pruned_stacks(self):
-        """For each sample a list of frames, leaf first; a frame is the (name, file) of one line."""
+        """For each sample the list of its function names, leaf first, after drop_frames and
+        keep_frames."""
         lines = {i: list(location["line"]) for i, location in self.locations.items()}
-        whole, beneath = set(), set()
+        # Locations with a line that is dropped; those of them whose outermost line is dropped, so
+        # that nothing of the location stays.
+        has_dropped_line, is_all_dropped = set(), set()
         if self.drop_frames:
             drop = re.compile("^(?:" + self.drop_frames + ")$")
             keep = re.compile("^(?:" + self.keep_frames + ")$") if self.keep_frames else None
             for i in lines:
                 for at in range(len(lines[i]) - 1, -1, -1):
                     name = self.functions[lines[i][at]["function_id"]]["name"]
-                    if name and goes(name, drop, keep):
-                        beneath.add(i)
+                    if name and is_dropped(name, drop, keep):
+                        has_dropped_line.add(i)
                         if at == len(lines[i]) - 1:
-                            whole.add(i)
+                            is_all_dropped.add(i)
                         else:
                             lines[i] = lines[i][at + 1 :]
                         break
         for sample in self.samples:
             stack, has_user = sample.stack, False
             for at in range(len(stack) - 1, -1, -1):
-                if stack[at] not in beneath:
+                if stack[at] not in has_dropped_line:
                     has_user = True
                 elif has_user:
-                    stack = stack[at + 1 :] if stack[at] in whole else stack[at:]
+                    stack = stack[at + 1 :] if stack[at] in is_all_dropped else stack[at:]
                     break
             yield [frame for i in stack for frame in self.frames_of(i, lines[i])]
 
@@ -299,9 +302,9 @@ class Profile:
         return sum(sample.values[index] for sample in self.samples)
 
 
-def goes(name, drop, keep):
-    """Removes the argument list and a leading dot, as pprof does before it compares function
-    names."""
+def is_dropped(name, drop, keep):
+    """Whether drop_frames removes a function of this name. pprof compares the name without its
+    argument list and a leading dot."""
     name = name[1:] if name.startswith(".") else name
     found = [
         m for m in re.finditer(r"\(anonymous namespace\)|operator\(\)|\(", name) if m.group() == "("

@@ -1,4 +1,16 @@
-"""An HTTP proxy in front of an S3 server that corrupts selected requests."""
+"""An HTTP proxy in front of an S3 server that lets selected requests fail.
+
+A fault is None, "reset" or "hang" (no response), a name in CANNED (a response in place of the
+server's), or one of those in Handler.forward, which damage the request or the server's response:
+
+    damage        the last byte of the request's body is changed
+    reset-after   the server handles the request, then the connection is reset
+    cut           half of the body, then the end of the connection; cut-chunks: a chunked body;
+                  cut-unknown: a body without a length
+    stall         half of the body, then nothing
+    other-range   a Content-Range that was not requested
+    whole         status 200 with what the server sent, as if it ignored the range
+"""
 
 import http.client
 import socket
@@ -137,17 +149,17 @@ class FaultProxy(socketserver.ThreadingTCPServer):
         self.connections = 0
         self.seen = []
         self.lock = threading.Condition()
-        self.faults, self.always, self.wanted = [], None, ""
+        self.faults, self.later_fault, self.matching = [], None, ""
         self.port = self.server_address[1]
         self.endpoint = f"http{'s' if certificate else ''}://127.0.0.1:{self.port}"
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,))
         self.thread.start()
 
-    def plan(self, *faults, always=None, wanted=""):
-        """Corrupts the next requests whose "METHOD target" contains wanted, or all of them if
-        always."""
+    def plan(self, *faults, later_fault=None, matching=""):
+        """Each of the next len(faults) requests whose "METHOD target" contains matching gets one of
+        the faults, in this order; all later ones get later_fault."""
         with self.lock:
-            self.faults, self.always, self.wanted = list(faults), always, wanted
+            self.faults, self.later_fault, self.matching = list(faults), later_fault, matching
             self.seen = []
 
     def next_fault(self, method, target):
@@ -155,9 +167,9 @@ class FaultProxy(socketserver.ThreadingTCPServer):
             request = f"{method} {target}"
             self.seen.append(request)
             self.lock.notify_all()
-            if self.wanted not in request:
+            if self.matching not in request:
                 return None
-            return self.faults.pop(0) if self.faults else self.always
+            return self.faults.pop(0) if self.faults else self.later_fault
 
     def has_seen(self, text):
         return any(text in request for request in self.seen)

@@ -154,7 +154,7 @@ def test_s3_passes_the_unit_tests_of_the_object_store(radosgw, style):
 
 @pytest.mark.parametrize("fault", TRANSIENT + ["damage"])
 def test_a_put_is_complete_after_transient_faults(tool, proxy, small, tmp_path, fault):
-    proxy.plan(fault, fault, wanted="PUT")
+    proxy.plan(fault, fault, matching="PUT")
     tool.run("put", "a/b", small)
     assert len(proxy.seen) == 3
     tool.run("get", "a/b", tmp_path / "got")
@@ -168,7 +168,7 @@ def test_a_read_is_complete_after_transient_faults(tool, proxy, small, tmp_path,
     faults = (
         [fault] if fault == "stall" else [fault, fault]
     )  # libcurl detects a stall only after some seconds
-    proxy.plan(*faults, wanted="GET")
+    proxy.plan(*faults, matching="GET")
     span = (5, 50_000) if command == "range" else ()
     tool.run(command, "a/b", *span, tmp_path / "got")
     expected = small.read_bytes()[5:50_005] if span else small.read_bytes()
@@ -180,7 +180,7 @@ def test_a_read_is_complete_after_transient_faults(tool, proxy, small, tmp_path,
 def test_a_wrong_range_is_refused(settings, proxy, small, tmp_path, fault):
     tool = Tool(settings, retry_s="1")
     tool.run("put", "a/b", small)
-    proxy.plan(always=fault, wanted="GET")
+    proxy.plan(later_fault=fault, matching="GET")
     with pytest.raises(Failed) as failed:
         tool.run("range", "a/b", 5, 500, tmp_path / "got")
     assert failed.value.code in ("busy", "damaged")
@@ -192,12 +192,12 @@ def test_a_wrong_range_is_refused(settings, proxy, small, tmp_path, fault):
 def test_listing_and_deleting_succeed_after_a_transient_fault(tool, proxy, small, fault):
     for i in range(4):
         tool.run("put", f"a/{i}", small)
-    proxy.plan(fault, wanted="GET")
+    proxy.plan(fault, matching="GET")
     assert tool.run("count", "a/") == 4
-    proxy.plan(fault, wanted="POST")
+    proxy.plan(fault, matching="POST")
     tool.run("delete", "a/0", "a/1", "a/9")
     if fault not in BODY:  # the response to a single deletion has no body
-        proxy.plan(fault, wanted="DELETE")
+        proxy.plan(fault, matching="DELETE")
     tool.run("delete", "a/2")
     proxy.plan()
     assert tool.run("count") == 1
@@ -206,7 +206,7 @@ def test_listing_and_deleting_succeed_after_a_transient_fault(tool, proxy, small
 def test_objects_are_deleted_one_by_one_without_multi_object_delete(tool, proxy, small):
     for i in range(3):
         tool.run("put", f"a/{i}", small)
-    proxy.plan("501", wanted="POST")
+    proxy.plan("501", matching="POST")
     tool.run("delete", "a/0", "a/1", "a/2")
     assert sum(request.startswith("DELETE") for request in proxy.seen) == 3
     assert tool.run("count") == 0
@@ -216,14 +216,14 @@ def test_objects_are_deleted_one_by_one_without_multi_object_delete(tool, proxy,
 def test_a_persistent_fault_is_an_error_and_writes_no_file(settings, proxy, small, tmp_path, fault):
     tool = Tool(settings, retry_s="1")
     tool.run("put", "a/b", small)
-    proxy.plan(always=fault, wanted="GET")
+    proxy.plan(later_fault=fault, matching="GET")
     for words in (("get", "a/b"), ("fd", "a/b"), ("range", "a/b", 1, 5000)):
         with pytest.raises(Failed, match="after . tries") as failed:
             tool.run(*words, tmp_path / "got")
         assert failed.value.code == "busy"
         assert not (tmp_path / "got").exists()
     if not fault.startswith("cut"):
-        proxy.plan(always=fault, wanted="PUT")
+        proxy.plan(later_fault=fault, matching="PUT")
         with pytest.raises(Failed, match="after . tries") as failed:
             tool.run("put", "a/c", small)
         assert failed.value.code == "busy"
@@ -238,7 +238,7 @@ def test_every_request_of_an_upload_in_parts_may_fail_once(tool, proxy, large, t
     for number, wanted in enumerate(
         ["?uploads=", "partNumber=1&", "partNumber=3&", "POST /perfolio-test/faults"]
     ):
-        proxy.plan(fault, wanted=wanted)
+        proxy.plan(fault, matching=wanted)
         tool.run("write", f"large/{number}", large)
         tool.run("get", f"large/{number}", tmp_path / "got")
         assert (tmp_path / "got").read_bytes() == large.read_bytes()
@@ -246,7 +246,7 @@ def test_every_request_of_an_upload_in_parts_may_fail_once(tool, proxy, large, t
 
 @pytest.mark.parametrize("fault", ["reset-after", "200-error", "cut"])
 def test_an_upload_whose_last_response_fails_is_complete(tool, proxy, large, tmp_path, fault):
-    proxy.plan(None, fault, wanted="POST")
+    proxy.plan(None, fault, matching="POST")
     tool.run("write", "large", large)
     assert sum(request.startswith("POST") and "uploadId" in request for request in proxy.seen) >= 2
     tool.run("get", "large", tmp_path / "got")
@@ -255,7 +255,7 @@ def test_an_upload_whose_last_response_fails_is_complete(tool, proxy, large, tmp
 
 def test_an_upload_that_cannot_continue_is_aborted(settings, proxy, large, tmp_path):
     tool = Tool(settings, retry_s="1")
-    proxy.plan(always="500", wanted="partNumber=2&")
+    proxy.plan(later_fault="500", matching="partNumber=2&")
     with pytest.raises(Failed, match="InternalError") as failed:
         tool.run("write", "large", large)
     assert failed.value.code == "busy"
@@ -268,7 +268,7 @@ def test_an_upload_that_cannot_continue_is_aborted(settings, proxy, large, tmp_p
 
 def test_old_uploads_of_a_killed_writer_are_swept(settings, proxy, large):
     dying = Tool(settings)
-    proxy.plan(always="hang", wanted="partNumber=2&")
+    proxy.plan(later_fault="hang", matching="partNumber=2&")
     dying.send("write", "large", large)
     proxy.wait_for("partNumber=2&")
     dying.process.send_signal(signal.SIGKILL)
@@ -308,7 +308,7 @@ def test_one_connection_serves_many_requests(tool, proxy, small, tmp_path):
     ],
 )
 def test_a_failure_to_open_the_store_suggests_what_to_do(settings, proxy, fault, text):
-    proxy.plan(always=fault)
+    proxy.plan(later_fault=fault)
     with pytest.raises(Failed, match=text):
         Tool(settings)
 
