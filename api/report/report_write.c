@@ -362,15 +362,15 @@ static struct span describe_zoom(struct arena *arena, const struct flame *flame,
                                   quantity_format_percent(percent, share)));
 }
 
-/* Describes the parts of the page's address that the picture does not show. */
+/* Describes the parts of the page's address that the picture leaves out, for its foot. */
 static struct span describe_left_out(const struct report *report, struct arena *arena,
                                      bool lacks_zoom)
 {
     uint32_t count = report->left_out_count;
-    const char *zoom = lacks_zoom ? "the frame zoomed into is not here" : "";
+    const char *zoom = lacks_zoom ? "the zoomed frame is not in this profile" : "";
     if (count == 0)
         return span_text(zoom);
-    return span_text(arena_printf(arena, "%" PRIu32 " %s not shown%s%s", count,
+    return span_text(arena_printf(arena, "%" PRIu32 " %s not applied%s%s", count,
                                   count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "", zoom));
 }
 

@@ -306,11 +306,11 @@ static void warn_of_page(struct request *request, struct response *response,
         return;
     const char *rules = "";
     if (count)
-        rules = arena_printf(request->arena, "%" PRIu32 " %s of x not obeyed%s", count,
+        rules = arena_printf(request->arena, "%" PRIu32 " %s of x not applied%s", count,
                              count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "");
-    response_add(
-        request, response, "perfolio-warning",
-        arena_printf(request->arena, "%s%s", rules, lacks_zoom ? "z changes nothing here" : ""));
+    response_add(request, response, "perfolio-warning",
+                 arena_printf(request->arena, "%s%s", rules,
+                              lacks_zoom ? "z does not apply to this format" : ""));
 }
 
 enum err_code share_report_respond(struct request *request, struct response *response,

@@ -61,15 +61,16 @@ def titles(nodes):
 
 
 @pytest.fixture(scope="module")
-def made(server):
+def share_id(server):
     body = "".join(f"{';'.join(stack)} {value}\n" for stack, value in STACKS.items())
     response = server.anonymous().post("/api/v1/shares", body, query={"title": "pictures"})
     assert response.status == 201, response
     return response.json()["id"]
 
 
-def svg(api, made, **query):
-    response = api.get(f"/p/{made}.svg", query=query)
+def svg(api, share_id, **query):
+    """The tooltips of the boxes, the heading and the line at the foot of the share's picture."""
+    response = api.get(f"/p/{share_id}.svg", query=query)
     assert response.status == 200, response
     found = [html.unescape(title) for title in re.findall("<title>([^<]*)</title>", response.text)]
     boxes = sorted(title for title in found if not title.startswith("all ("))
@@ -82,10 +83,10 @@ def test_the_path_hash_equals_that_of_the_page():
     assert path_hash("a", "b", "a") == "58cdc962eccc1057"
 
 
-def test_a_picture_without_parameters_shows_all_frames(anonymous, made):
-    boxes, _, foot = svg(anonymous, made)
+def test_a_picture_without_parameters_shows_all_frames(anonymous, share_id):
+    boxes, _, foot = svg(anonymous, share_id)
     assert boxes == titles(tree(STACKS))
-    assert "not shown" not in foot
+    assert "not applied" not in foot
 
 
 @pytest.mark.parametrize(
@@ -98,8 +99,8 @@ def test_a_picture_without_parameters_shows_all_frames(anonymous, made):
         ("main", "serve", "render", "alloc"),
     ],
 )
-def test_a_zoom_shows_the_ancestors_and_the_subtree(anonymous, made, path):
-    boxes, heading, foot = svg(anonymous, made, sv=2, z=path_hash(*path))
+def test_a_zoom_shows_the_ancestors_and_the_subtree(anonymous, share_id, path):
+    boxes, heading, foot = svg(anonymous, share_id, sv=2, z=path_hash(*path))
     nodes = tree(STACKS)
     wanted = {p: v for p, v in nodes.items() if p == path[: len(p)] or p[: len(path)] == path}
     assert boxes == titles(wanted)
@@ -108,8 +109,10 @@ def test_a_zoom_shows_the_ancestors_and_the_subtree(anonymous, made, path):
     assert foot.startswith(f"{len(wanted)} frames, ")
 
 
-def test_a_zoomed_box_is_as_wide_as_the_picture(anonymous, made):
-    text = anonymous.get(f"/p/{made}.svg", query={"z": path_hash("main", "serve", "parse")}).text
+def test_a_zoomed_box_is_as_wide_as_the_picture(anonymous, share_id):
+    text = anonymous.get(
+        f"/p/{share_id}.svg", query={"z": path_hash("main", "serve", "parse")}
+    ).text
     widths = dict(re.findall(r"<title>(\w+) [^<]*</title><rect[^>]* width=\"([\d.]+)\"", text))
     assert widths["all"] == widths["main"] == widths["serve"] == widths["parse"]
     assert float(widths["alloc"]) == pytest.approx(float(widths["parse"]) * 10 / 15, abs=1)
@@ -147,10 +150,10 @@ def without(names):
         ("only:", STACKS),
     ],
 )
-def test_a_picture_applies_the_rules(anonymous, made, chain, wanted):
-    boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
+def test_a_picture_applies_the_rules(anonymous, share_id, chain, wanted):
+    boxes, _, foot = svg(anonymous, share_id, sv=2, x=chain)
     assert boxes == titles(tree(wanted))
-    assert "not shown" not in foot
+    assert "not applied" not in foot
 
 
 @pytest.mark.parametrize(
@@ -164,10 +167,10 @@ def test_a_picture_applies_the_rules(anonymous, made, chain, wanted):
         ("hide:serve~later:a~focus:serve", 1, {}),
     ],
 )
-def test_a_picture_reports_rules_that_it_does_not_apply(anonymous, made, chain, count, wanted):
-    boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
+def test_a_picture_reports_rules_that_it_does_not_apply(anonymous, share_id, chain, count, wanted):
+    boxes, _, foot = svg(anonymous, share_id, sv=2, x=chain)
     assert boxes == titles(tree(wanted))
-    assert foot.startswith(f"{count} rule{'s' if count > 1 else ''} not shown; ")
+    assert foot.startswith(f"{count} rule{'s' if count > 1 else ''} not applied; ")
 
 
 CALLS = {
@@ -259,23 +262,23 @@ def test_files_show_the_stacks_that_a_random_chain_leaves(anonymous, recursive):
         ), query
 
 
-def test_a_picture_of_a_chain_has_its_boxes_and_its_total(anonymous, made):
-    boxes, heading, foot = svg(anonymous, made, sv=2, x="hide:serve~focus:^parse$~merge:parse")
+def test_a_picture_of_a_chain_has_its_boxes_and_its_total(anonymous, share_id):
+    boxes, heading, foot = svg(anonymous, share_id, sv=2, x="hide:serve~focus:^parse$~merge:parse")
     assert boxes == titles(tree({("main", "parse"): 15}))
-    assert "shown: 15 (15.0 %)" in " ".join((heading, foot)) and "not shown" not in foot
-    plain, same = (
-        anonymous.get(f"/p/{made}.svg", query={"sv": 2, "x": x})
+    assert "shown: 15 (15.0 %)" in " ".join((heading, foot)) and "not applied" not in foot
+    hidden, collapsed = (
+        anonymous.get(f"/p/{share_id}.svg", query={"sv": 2, "x": x})
         for x in ("hide:serve", "hide:serve~recursion:")
     )
-    assert plain.headers["etag"] != same.headers["etag"]
+    assert hidden.headers["etag"] != collapsed.headers["etag"]
 
 
-def test_a_comparison_applies_the_whole_chain(anonymous, made):
+def test_a_comparison_applies_the_whole_chain(anonymous, share_id):
     other = anonymous.post("/api/v1/shares", "main;serve;parse 200\nmain;idle;parse 3\n").json()[
         "id"
     ]
     response = anonymous.get(
-        f"/d/{made}..{other}.json", query={"sv": 2, "x": "hide:serve~focus:parse~merge:parse"}
+        f"/d/{share_id}..{other}.json", query={"sv": 2, "x": "hide:serve~focus:parse~merge:parse"}
     )
     assert json_nodes(response) == {
         ("main",): 203,
@@ -291,73 +294,75 @@ def test_a_tilde_in_a_rule_is_doubled(anonymous):
     assert boxes == ["~Thing (3, 42.86 %)"]
 
 
-def test_rules_match_the_shown_frames(anonymous, made):
-    """Like on the page: if binaries are shown, rules match them; a rule that matches no binary
-    applies to functions."""
-    boxes, _, foot = svg(anonymous, made, sv=2, g="binary", x="focus:parse")
-    assert boxes == ["<unknown> (15, 15.00 %)"] and "not shown" not in foot
-    boxes, _, _ = svg(anonymous, made, sv=2, g="binary", x="focus:nobody")
+def test_rules_match_the_shown_frames(anonymous, share_id):
+    """As on the page: with g=binary a rule is compared with binaries first, and with functions only
+    if it matches no binary."""
+    boxes, _, foot = svg(anonymous, share_id, sv=2, g="binary", x="focus:parse")
+    assert boxes == ["<unknown> (15, 15.00 %)"] and "not applied" not in foot
+    boxes, _, _ = svg(anonymous, share_id, sv=2, g="binary", x="focus:nobody")
     assert boxes == []
-    whole, _, _ = svg(anonymous, made, sv=2, g="binary")
-    boxes, _, foot = svg(anonymous, made, sv=2, g="binary", x="focus:unknown~hide:gc")
-    assert boxes == whole and "not shown" not in foot
+    whole, _, _ = svg(anonymous, share_id, sv=2, g="binary")
+    boxes, _, foot = svg(anonymous, share_id, sv=2, g="binary", x="focus:unknown~hide:gc")
+    assert boxes == whole and "not applied" not in foot
 
 
-def test_a_zoom_into_a_missing_frame_shows_all_frames_and_a_note(anonymous, made):
-    boxes, _, foot = svg(anonymous, made, sv=2, z="0123456789abcdef")
+def test_a_zoom_into_a_missing_frame_shows_all_frames_and_a_note(anonymous, share_id):
+    boxes, _, foot = svg(anonymous, share_id, sv=2, z="0123456789abcdef")
     assert boxes == titles(tree(STACKS))
-    assert foot.startswith("the frame zoomed into is not here; ")
-    _, _, foot = svg(anonymous, made, sv=2, z=path_hash("main"), x="focus:gc~later:x")
-    assert foot.startswith("1 rule not shown; the frame zoomed into is not here; ")
+    assert foot.startswith("the zoomed frame is not in this profile; ")
+    _, _, foot = svg(anonymous, share_id, sv=2, z=path_hash("main"), x="focus:gc~later:x")
+    assert foot.startswith("1 rule not applied; the zoomed frame is not in this profile; ")
     for malformed in ("", "xyz", "0" * 15, "0" * 17, "0" * 16):
-        assert svg(anonymous, made, sv=2, z=malformed)[0] == titles(tree(STACKS))
+        assert svg(anonymous, share_id, sv=2, z=malformed)[0] == titles(tree(STACKS))
 
 
-def test_zoom_applies_after_the_rules(anonymous, made):
-    boxes, _, _ = svg(anonymous, made, sv=2, z=path_hash("main", "parse"), x="hide:serve")
+def test_zoom_applies_after_the_rules(anonymous, share_id):
+    boxes, _, _ = svg(anonymous, share_id, sv=2, z=path_hash("main", "parse"), x="hide:serve")
     assert boxes == titles({("main",): 85, ("main", "parse"): 15, ("main", "parse", "alloc"): 10})
 
 
-def test_page_parameters_are_accepted_and_mistyped_ones_refused(anonymous, made):
+def test_page_parameters_are_accepted_and_mistyped_ones_refused(anonymous, share_id):
     page = (
         "v=table&b=icicle&q=x&m=main&w=0.1-0.5&c=package&norm=1&p=filtered&s=-cum&g=function"
         "&st=samples"
     )
+    # With sv, the address is that of a page: unknown parameters and values are ignored. Without it,
+    # the request is one of the API: they are refused. A wrong st is refused even with sv.
     for ending in (".svg", ".png", "/og.png", ".json", ".folded", ".dot"):
-        assert anonymous.get(f"/p/{made}{ending}?{page}&sv=2").status == 200
-        assert anonymous.get(f"/p/{made}{ending}?{page}").status == 200
-        assert anonymous.get(f"/p/{made}{ending}?sv=3&later=1").status == 200
-        assert anonymous.get(f"/p/{made}{ending}?later=1").status == 400
-        assert anonymous.get(f"/p/{made}{ending}?sv=2&st=none").status == 400
-        assert anonymous.get(f"/p/{made}{ending}?sv=2&names=none").status == 200
-        assert anonymous.get(f"/p/{made}{ending}?sv=3&names=later").status == 200
-        assert anonymous.get(f"/p/{made}{ending}?names=later").status == 400
+        assert anonymous.get(f"/p/{share_id}{ending}?{page}&sv=2").status == 200
+        assert anonymous.get(f"/p/{share_id}{ending}?{page}").status == 200
+        assert anonymous.get(f"/p/{share_id}{ending}?sv=3&later=1").status == 200
+        assert anonymous.get(f"/p/{share_id}{ending}?later=1").status == 400
+        assert anonymous.get(f"/p/{share_id}{ending}?sv=2&st=none").status == 400
+        assert anonymous.get(f"/p/{share_id}{ending}?sv=2&names=none").status == 200
+        assert anonymous.get(f"/p/{share_id}{ending}?sv=3&names=later").status == 200
+        assert anonymous.get(f"/p/{share_id}{ending}?names=later").status == 400
 
 
-def test_every_file_of_a_share_shows_the_view_of_the_address(anonymous, made):
+def test_every_file_of_a_share_shows_the_view_of_the_address(anonymous, share_id):
     query = {"sv": 2, "x": "focus:serve~hide:main", "z": path_hash("serve", "parse")}
-    response = anonymous.get(f"/p/{made}.json", query=query)
+    response = anonymous.get(f"/p/{share_id}.json", query=query)
     assert json_nodes(response) == {
         ("serve",): 45,
         ("serve", "parse"): 15,
         ("serve", "parse", "alloc"): 10,
     }
     assert "perfolio-warning" not in response.headers
-    folded = anonymous.get(f"/p/{made}.folded", query=query)
+    folded = anonymous.get(f"/p/{share_id}.folded", query=query)
     assert sorted(folded.text.split("\n")[:-1]) == [
         "serve;parse 5",
         "serve;parse;alloc 10",
         "serve;render;alloc 30",
     ]
-    assert folded.headers["perfolio-warning"] == "z changes nothing here"
+    assert folded.headers["perfolio-warning"] == "z does not apply to this format"
     for ending in (".json", ".svg", ".png", ".folded", ".dot"):
         warned = anonymous.get(
-            f"/p/{made}{ending}", query={"sv": 2, "x": "later:serve~only:none~hide:main"}
+            f"/p/{share_id}{ending}", query={"sv": 2, "x": "later:serve~only:none~hide:main"}
         )
-        assert warned.headers["perfolio-warning"] == "2 rules of x not obeyed", ending
+        assert warned.headers["perfolio-warning"] == "2 rules of x not applied", ending
 
 
-def test_files_of_a_comparison_accept_page_parameters(anonymous, made):
+def test_files_of_a_comparison_accept_page_parameters(anonymous, share_id):
     other = anonymous.post("/api/v1/shares", "main;serve 200\n").json()["id"]
     for ending in (".json", ".svg", ".png"):
         for query, status in (
@@ -366,19 +371,19 @@ def test_files_of_a_comparison_accept_page_parameters(anonymous, made):
             ("mode=odd", 400),
             ("later=1", 400),
         ):
-            assert anonymous.get(f"/d/{made}..{other}{ending}?{query}").status == status, (
+            assert anonymous.get(f"/d/{share_id}..{other}{ending}?{query}").status == status, (
                 ending,
                 query,
             )
-    tree_of = lambda query: anonymous.get(f"/d/{made}..{other}.json?{query}").json()
+    tree_of = lambda query: anonymous.get(f"/d/{share_id}..{other}.json?{query}").json()
     assert tree_of("sv=2&norm=1")["normalised"] and tree_of("mode=normalised")["normalised"]
     assert not tree_of("sv=2&norm=1&mode=absolute")["normalised"]
     assert tree_of("sv=2&norm=1")["total"] == TOTAL and tree_of("sv=2")["total"] == 200
 
 
-def test_api_parameters_override_page_parameters(anonymous, made):
+def test_api_parameters_override_page_parameters(anonymous, share_id):
     boxes, _, _ = svg(
-        anonymous, made, sv=2, x="focus:serve", hide="main", st="none", sample_type="samples"
+        anonymous, share_id, sv=2, x="focus:serve", hide="main", st="none", sample_type="samples"
     )
     left = {
         tuple(n for n in stack if n != "main"): v
@@ -387,13 +392,13 @@ def test_api_parameters_override_page_parameters(anonymous, made):
     assert boxes == titles(tree(left))
 
 
-def test_a_picture_applies_any_number_of_rules(anonymous, made):
+def test_a_picture_applies_any_number_of_rules(anonymous, share_id):
     chain = "~".join(f"hide:none{n}" for n in range(40)) + "~hide:serve"
-    boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
-    assert boxes == titles(tree(without({"serve"}))) and "not shown" not in foot
+    boxes, _, foot = svg(anonymous, share_id, sv=2, x=chain)
+    assert boxes == titles(tree(without({"serve"}))) and "not applied" not in foot
 
 
-def test_the_preview_of_a_page_shows_the_view_of_its_address(server, anonymous, made):
+def test_the_preview_of_a_page_shows_the_view_of_its_address(server, anonymous, share_id):
     state = {
         "sv": "2",
         "v": "table",
@@ -402,26 +407,26 @@ def test_the_preview_of_a_page_shows_the_view_of_its_address(server, anonymous, 
         "z": path_hash("main"),
         "utm": "x",
     }
-    response = anonymous.get(f"/p/{made}", query=state)
+    response = anonymous.get(f"/p/{share_id}", query=state)
     image = meta(response, "og:image")
     start, _, query = image.partition("?")
-    assert start == f"{server.url}/p/{made}/og.png"
+    assert start == f"{server.url}/p/{share_id}/og.png"
     assert dict(urllib.parse.parse_qsl(query)) == {name: state[name] for name in ("st", "x", "z")}
     url, _, query = meta(response, "og:url").partition("?")
-    assert url == f"{server.url}/p/{made}" and dict(urllib.parse.parse_qsl(query)) == state
+    assert url == f"{server.url}/p/{share_id}" and dict(urllib.parse.parse_qsl(query)) == state
     shown = anonymous.get(image.removeprefix(server.url))
     assert shown.status == 200 and shown.body[:8] == b"\x89PNG\r\n\x1a\n"
-    assert shown.body != anonymous.get(f"/p/{made}/og.png").body
-    assert shown.headers["etag"] != anonymous.get(f"/p/{made}/og.png").headers["etag"]
+    assert shown.body != anonymous.get(f"/p/{share_id}/og.png").body
+    assert shown.headers["etag"] != anonymous.get(f"/p/{share_id}/og.png").headers["etag"]
 
 
-def test_a_hostile_address_is_escaped(anonymous, made):
+def test_a_hostile_address_is_escaped(anonymous, share_id):
     response = anonymous.get(
-        f"/p/{made}?x=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&st=%00%0d%0a&z=%27"
+        f"/p/{share_id}?x=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&st=%00%0d%0a&z=%27"
     )
     assert response.status == 200
     assert "<script>alert" not in response.text and "\r\n" not in meta(response, "og:image")
-    assert anonymous.get(f"/p/{made}?x=" + "~" * 20000).status in (200, 400, 414)
+    assert anonymous.get(f"/p/{share_id}?x=" + "~" * 20000).status in (200, 400, 414)
 
 
 def test_previews_of_restricted_shares_are_denied(admin, anonymous):
@@ -432,18 +437,18 @@ def test_previews_of_restricted_shares_are_denied(admin, anonymous):
         query={"visibility": "password"},
         headers={"X-Perfolio-Password": "sesame open"},
     ).json()["id"]
-    for made in (team, secret):
+    for share_id in (team, secret):
         for ending in (".svg", ".png", "/og.png", "/badge.svg"):
-            assert anonymous.get(f"/p/{made}{ending}?").status == 401
-            assert admin.get(f"/p/{made}{ending}").status == 200
-            assert "private" in admin.get(f"/p/{made}{ending}").headers["cache-control"]
-        page = anonymous.get(f"/p/{made}?sv=2&st=samples")
+            assert anonymous.get(f"/p/{share_id}{ending}?").status == 401
+            assert admin.get(f"/p/{share_id}{ending}").status == 200
+            assert "private" in admin.get(f"/p/{share_id}{ending}").headers["cache-control"]
+        page = anonymous.get(f"/p/{share_id}?sv=2&st=samples")
         assert "og.png" not in page.text and "oembed" not in page.text
 
 
-def places(api, made, **query):
+def places(api, share_id, **query):
     """{name: (left, top, width)} of the boxes of an SVG."""
-    text = api.get(f"/p/{made}.svg", query=query).text
+    text = api.get(f"/p/{share_id}.svg", query=query).text
     found = re.findall(
         r'<title>(\S+) [^<]*</title><rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', text
     )
@@ -451,42 +456,42 @@ def places(api, made, **query):
 
 
 def test_a_picture_has_the_direction_and_the_window_of_the_view(anonymous):
-    made = anonymous.post("/api/v1/shares", "main;first 70\nmain;second 30\n").json()["id"]
-    hanging = places(anonymous, made)
+    share_id = anonymous.post("/api/v1/shares", "main;first 70\nmain;second 30\n").json()["id"]
+    hanging = places(anonymous, share_id)
     assert hanging["all"][1] < hanging["main"][1] < hanging["first"][1]
     for query in ({"v": "flame"}, {"v": "table", "b": "flame"}, {"v": "flame", "b": "icicle"}):
-        standing = places(anonymous, made, sv=2, **query)
+        standing = places(anonymous, share_id, sv=2, **query)
         assert standing["all"][1] > standing["main"][1] > standing["first"][1], query
         assert {name: place[::2] for name, place in standing.items()} == {
             name: place[::2] for name, place in hanging.items()
         }
-    assert places(anonymous, made, sv=2, v="icicle", b="flame") == hanging
+    assert places(anonymous, share_id, sv=2, v="icicle", b="flame") == hanging
     left, _, width = hanging["all"]
-    seen = places(anonymous, made, sv=2, w="0.7-1")
+    seen = places(anonymous, share_id, sv=2, w="0.7-1")
     assert (
         "first" not in seen
         and seen["second"][0] == left
         and seen["second"][2] == width == seen["main"][2]
     )
-    seen = places(anonymous, made, sv=2, w="0.6-0.8")
+    seen = places(anonymous, share_id, sv=2, w="0.6-0.8")
     assert abs(seen["first"][2] - width / 2) < 1 and abs(seen["second"][0] - left - width / 2) < 1
     for broken in ("0.8-0.2", "0-2", "x-1", "0.1", "-", "0.1-0.2-0.3", "1e-3-1", "0.-1"):
-        assert places(anonymous, made, sv=2, w=broken) == hanging, broken
+        assert places(anonymous, share_id, sv=2, w=broken) == hanging, broken
     pictures = {
-        anonymous.get(f"/p/{made}/og.png", query={"sv": "2", **query}).body
+        anonymous.get(f"/p/{share_id}/og.png", query={"sv": "2", **query}).body
         for query in ({}, {"v": "flame"}, {"w": "0.6-0.8"}, {"v": "table"})
     }
-    assert len(pictures) == 3
-    image = meta(anonymous.get(f"/p/{made}?sv=2&v=flame&w=0.6-0.8"), "og:image")
+    assert len(pictures) == 3  # v=table has the picture of the icicle
+    image = meta(anonymous.get(f"/p/{share_id}?sv=2&v=flame&w=0.6-0.8"), "og:image")
     assert "v=flame" in image and "w=0.6-0.8" in image
 
 
 def test_a_preview_without_a_title_has_the_file_name(server, anonymous):
-    made = anonymous.post("/api/v1/shares", "main 1\n", query={"filename": "cpu.folded"}).json()[
-        "id"
-    ]
-    assert meta(anonymous.get(f"/p/{made}"), "og:title").startswith("cpu.folded")
+    share_id = anonymous.post(
+        "/api/v1/shares", "main 1\n", query={"filename": "cpu.folded"}
+    ).json()["id"]
+    assert meta(anonymous.get(f"/p/{share_id}"), "og:title").startswith("cpu.folded")
     assert (
-        anonymous.get("/oembed", query={"url": f"{server.url}/p/{made}"}).json()["title"]
+        anonymous.get("/oembed", query={"url": f"{server.url}/p/{share_id}"}).json()["title"]
         == "cpu.folded"
     )
