@@ -123,18 +123,18 @@ struct agent_counts {
     int loop_error; /* errno with which the kernel refused the program with bpf_loop; 0: none */
 };
 
-/* Handles: ERR_FORBIDDEN (the message names the rights to grant), ERR_UNSUPPORTED (the kernel lacks
+/* Errors: ERR_FORBIDDEN (the message names the rights to grant), ERR_UNSUPPORTED (the kernel lacks
  * a feature, or would hang), ERR_CONFLICT (/proc belongs to another PID namespace), ERR_IO. */
 enum err_code agent_open(const struct agent_options *options, struct agent **ret_agent,
                          struct err *err) MUST_USE;
 void agent_close(struct agent *agent); /* NULL is a no-op */
 
-/* Samples a process and its children; before agent_start or later. Handles: ERR_TOO_LARGE (too many
+/* Samples a process and its children; before agent_start or later. Errors: ERR_TOO_LARGE (too many
  * targets); without privileges the codes of perf_sideband_watch. */
 enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct err *err) MUST_USE;
 
 /* Publishes the running processes, which may take a while, and then starts sampling; the first
- * window begins then. Handles: as kernel_program_open (agent/kernel/kernel_program.h). */
+ * window begins then. Errors: as kernel_program_open (agent/kernel/kernel_program.h). */
 enum err_code agent_start(struct agent *agent, struct err *err) MUST_USE;
 /* Ends sampling and the window, and reads the samples that are left; agent_take then returns them.
  */
@@ -149,10 +149,10 @@ bool agent_is_settled(const struct agent *agent);
 /* Whether the window should be taken before its time. */
 bool agent_is_full(const struct agent *agent);
 /* Takes the window and begins the next one. The caller frees *ret_result with window_result_fini.
- * Handles: ERR_TOO_LARGE (the window exceeded a limit of profiles and is lost). */
+ * Errors: ERR_TOO_LARGE (the window exceeded a limit of profiles and is lost). */
 enum err_code agent_take(struct agent *agent, struct window_result *ret_result,
                          struct err *err) MUST_USE;
-/* Takes the live window, which is independent of agent_take's. Handles: ERR_TOO_LARGE. */
+/* Takes the live window, which is independent of agent_take's. Errors: ERR_TOO_LARGE. */
 enum err_code agent_take_live(struct agent *agent, struct window_result *ret_result,
                               struct err *err) MUST_USE;
 void agent_count(const struct agent *agent, struct agent_counts *ret_counts);

@@ -315,7 +315,7 @@ static enum err_code read_aggregate(const char *text, bool *ret_has_tallies, str
 }
 
 /* Options that need their own check, or whose value is not stored in one member of struct settings.
- * Handles: ERR_NOT_FOUND (there is no such option).
+ * Errors: ERR_NOT_FOUND (there is no such option).
  */
 static enum err_code apply_special(struct reader *reader, int key, const char *text,
                                    struct err *err)
@@ -346,7 +346,7 @@ static enum err_code apply_special(struct reader *reader, int key, const char *t
     }
 }
 
-/* text: NULL for a flag. Handles: ERR_INVALID, ERR_NOT_FOUND (there is no such option). */
+/* text: NULL for a flag. Errors: ERR_INVALID, ERR_NOT_FOUND (there is no such option). */
 static enum err_code apply_option(struct reader *reader, int key, const char *text, struct err *err)
 {
     for (size_t i = 0; i < sizeof(simple_options) / sizeof(*simple_options); i++) {

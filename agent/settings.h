@@ -56,7 +56,7 @@ struct settings {
 };
 
 /* Reads the file and the command line; ends the process with status 2 on an invalid command line.
- * Texts live in arena or argv. Handles: ERR_INVALID (an invalid value in the file, or neither
+ * Texts live in arena or argv. Errors: ERR_INVALID (an invalid value in the file, or neither
  * --server nor --offline-dir is given), ERR_IO. */
 enum err_code settings_read(int argc, char **argv, struct arena *arena,
                             struct settings *ret_settings, struct err *err) MUST_USE;

@@ -23,16 +23,16 @@ struct account {
     bool is_readable_by_others; /* the settings file contains a token and others can read it */
 };
 
-/* Reads the environment and the settings file. Texts are in arena. Handles: ERR_INVALID (the
+/* Reads the environment and the settings file. Texts are in arena. Errors: ERR_INVALID (the
  * settings file or the URL is malformed), ERR_IO. */
 enum err_code account_load(struct arena *arena, struct account *ret_account,
                            struct err *err) MUST_USE;
 
-/* Replaces the stored settings; NULL members are removed. Handles: ERR_INVALID, ERR_IO. */
+/* Replaces the stored settings; NULL members are removed. Errors: ERR_INVALID, ERR_IO. */
 enum err_code account_save(const struct account *account, struct err *err) MUST_USE;
 
 /* Returns http(s)://host[:port][/prefix] without trailing slashes, query, fragment and user
- * information. Handles: ERR_INVALID. */
+ * information. Errors: ERR_INVALID. */
 enum err_code account_clean_url(const char *url, struct arena *arena, const char **ret_url,
                                 struct err *err) MUST_USE;
 

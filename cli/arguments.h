@@ -26,7 +26,7 @@ extern const struct argp_child arguments_children[];
 
 /*
  * Checks that at most one of texts and secret_file (may be NULL) is "-", standard input.
- * Handles: ERR_INVALID as a usage error.
+ * Errors: ERR_INVALID as a usage error.
  */
 enum err_code arguments_check_stdin(struct cli *cli, const struct cli_texts *texts,
                                     const char *secret_file, struct err *err) MUST_USE;

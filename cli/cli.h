@@ -99,7 +99,7 @@ struct client;
 enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
                           struct err *err) MUST_USE;
 
-/* Flushes standard output. Handles: ERR_IO (disk full), ERR_CANCELLED (the reader closed it: main
+/* Flushes standard output. Errors: ERR_IO (disk full), ERR_CANCELLED (the reader closed it: main
  * then ends the process by SIGPIPE without a message). */
 enum err_code cli_flush(struct err *err) MUST_USE;
 /* After a failed write to fd: changes ERR_IO to ERR_CANCELLED if fd is standard output and its
@@ -107,7 +107,7 @@ enum err_code cli_flush(struct err *err) MUST_USE;
 enum err_code cli_check_reader(int fd, struct err *err) MUST_USE;
 
 /* Reads a secret: the first line of file, or of standard input if file is "-". *ret_secret is in
- * the process's arena. Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, of more than 4 KiB, or
+ * the process's arena. Errors: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, of more than 4 KiB, or
  * with a control character). */
 enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,
                               struct err *err) MUST_USE;

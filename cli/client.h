@@ -41,7 +41,7 @@ struct client_request {
 
 /*
  * Creates a client for the server base, or for the account's server if base is NULL. The client
- * sends the token only if base is the account's server (link_is_same_server). Handles: ERR_INVALID
+ * sends the token only if base is the account's server (link_is_same_server). Errors: ERR_INVALID
  * (no server is set, or the token would be sent unencrypted), ERR_NOT_FOUND, ERR_IO (CA file).
  */
 enum err_code client_create(const struct account *account, const char *base,
@@ -61,8 +61,8 @@ void client_request_add(struct client_request *request, const char *name, const 
 
 /*
  * Sends the request, with retries as described above. 2xx is success; other responses become errors
- * by the type of their problem document or by their status. A Perfolio-Warning is printed. Handles
- * the errors of http_client_send, and ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
+ * by the type of their problem document or by their status. A Perfolio-Warning is printed. Errors:
+ * those of http_client_send, ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
  * ERR_NOT_FOUND, ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE, ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. If
  * no connection could be made, the message names what to check.
  */

@@ -30,7 +30,7 @@ struct input {
  * Opens an input. argument is a path, "-" (standard input) or a URL. seconds > 0 replaces the
  * parameter "seconds" of a URL, the time for which a pprof endpoint measures. User name and
  * password of a URL are sent to its server only; name and filename do not contain them. The caller
- * closes *ret_input. Handles: ERR_NOT_FOUND, ERR_INVALID (a folder, empty, or the URL has no
+ * closes *ret_input. Errors: ERR_NOT_FOUND, ERR_INVALID (a folder, empty, or the URL has no
  * profile), ERR_TOO_LARGE, ERR_NETWORK, ERR_TIMEOUT, ERR_IO.
  */
 enum err_code input_open(const char *argument, int seconds, struct terminal *terminal,
@@ -38,18 +38,18 @@ enum err_code input_open(const char *argument, int seconds, struct terminal *ter
 /* Creates an empty temporary file; the caller fills it and then calls input_measure. */
 enum err_code input_temporary(const char *name, const char *filename, struct arena *arena,
                               struct input *ret_input, struct err *err) MUST_USE;
-/* Sets the size. Handles: ERR_INVALID (empty), ERR_TOO_LARGE, ERR_IO. */
+/* Sets the size. Errors: ERR_INVALID (empty), ERR_TOO_LARGE, ERR_IO. */
 enum err_code input_measure(struct input *input, struct err *err) MUST_USE;
 /* Makes an input of bytes, which are copied to a temporary file. */
 enum err_code input_from_bytes(struct span bytes, const char *filename, struct arena *arena,
                                struct input *ret_input, struct err *err) MUST_USE;
 void input_close(struct input *input); /* safe to repeat */
 
-/* Maps all bytes; they are valid until the input is closed. Handles: ERR_IO. */
+/* Maps all bytes; they are valid until the input is closed. Errors: ERR_IO. */
 enum err_code input_map(struct input *input, struct span *ret_bytes, struct err *err) MUST_USE;
 
 /* Decodes with the default limits; the caller destroys *ret_profile. ret_format may be NULL.
- * Handles the errors of format_decode. */
+ * Errors: those of format_decode. */
 enum err_code input_decode(struct input *input, const char **ret_format,
                            struct profile **ret_profile, struct err *err) MUST_USE;
 

@@ -45,7 +45,7 @@ struct report {
 /* Makes the report of a view, with at most limit rows; 0: all. */
 void report_from_view(const struct view *view, uint64_t limit, struct arena *arena,
                       struct report *ret_report);
-/* Reads a response of the API's /top or /diff/top. Handles: ERR_NETWORK (json is neither). */
+/* Reads a response of the API's /top or /diff/top. Errors: ERR_NETWORK (json is neither). */
 enum err_code report_from_json(const json_t *json, struct arena *arena, struct report *ret_report,
                                struct err *err) MUST_USE;
 

@@ -21,11 +21,11 @@ struct save {
     int fd;
     bool is_forced;
 };
-/* Creates the temporary file. The caller writes to ret_save->fd. Handles: ERR_CONFLICT (path exists
+/* Creates the temporary file. The caller writes to ret_save->fd. Errors: ERR_CONFLICT (path exists
  * and is_forced is false), ERR_IO. */
 enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
                         struct save *ret_save, struct err *err) MUST_USE;
-/* Syncs the temporary file and renames it to its path. Handles: ERR_CONFLICT (the path exists by
+/* Syncs the temporary file and renames it to its path. Errors: ERR_CONFLICT (the path exists by
  * now), ERR_IO. Call save_close in any case. If the process is interrupted before
  * (cli/interrupt.h), the temporary file is removed. */
 enum err_code save_commit(struct save *save, struct err *err) MUST_USE;

@@ -27,7 +27,7 @@ extern const struct argp settings_options_argp;
 
 /* Call it after parsing: sets the labels, and reads the password from its file or from the
  * terminal. profiles are the command's arguments; only one of them and the password may be standard
- * input. Handles: ERR_INVALID, ERR_IO, ERR_NOT_FOUND. */
+ * input. Errors: ERR_INVALID, ERR_IO, ERR_NOT_FOUND. */
 enum err_code settings_options_finish(struct settings_options *options,
                                       const struct cli_texts *profiles, struct err *err) MUST_USE;
 

@@ -19,7 +19,7 @@ struct upload_settings;
 enum share_output { SHARE_OUTPUT_URL, SHARE_OUTPUT_JSON, SHARE_OUTPUT_MARKDOWN };
 
 /* Prints the URL, the JSON on one line, or the Markdown, and flushes standard output. For the
- * Markdown it requests the top functions from the server. Handles: ERR_IO. */
+ * Markdown it requests the top functions from the server. Errors: ERR_IO. */
 enum err_code share_print_result(struct cli *cli, struct client *client, enum share_output output,
                                  const json_t *share, const struct upload_settings *settings,
                                  struct err *err) MUST_USE;

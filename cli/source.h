@@ -17,7 +17,7 @@ bool source_is_link(const char *text, struct cli *cli, struct link *ret_link);
 /*
  * Opens an argument. If text is a link or an id, downloads the original bytes of the share, whose
  * password is password or NULL; otherwise calls input_open with text and seconds. The caller closes
- * *ret_input. Handles: the codes of input_open and
+ * *ret_input. Errors: those of input_open and
  * client_send.
  */
 enum err_code source_open(struct cli *cli, const char *text, int seconds, const char *password,

@@ -22,24 +22,24 @@ void symbols_warn(struct cli *cli, const char *path, const struct symbol_builder
 /*
  * Builds the table of the file at path into output_fd, in a separate process (perfolio-symbolize,
  * in the folder of this program), and warns of data that it left out. alternate is dwz's shared
- * file; NULL: the path in the file is used, and missing names are a warning. Handles: ERR_NOT_FOUND
+ * file; NULL: the path in the file is used, and missing names are a warning. Errors: ERR_NOT_FOUND
  * (no such file, or it has no symbols), ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_TIMEOUT,
  * ERR_IO.
  */
 enum err_code symbols_build(struct cli *cli, const char *path, const char *alternate, int output_fd,
                             struct symbol_builder_report *ret_report, struct err *err) MUST_USE;
 
-/* Reads the build id of a file, also of one without symbols, as hexadecimal text. Handles: as
+/* Reads the build id of a file, also of one without symbols, as hexadecimal text. Errors: as
  * symbols_build; a file without a build id is ERR_INVALID. */
 enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
                               struct err *err) MUST_USE;
 
-/* Opens a file that is a table or a packed table. Handles: ERR_INVALID (it is neither), and the
+/* Opens a file that is a table or a packed table. Errors: ERR_INVALID (it is neither), and the
  * errors of symbol_table_open_fd and symbol_unpack_fd. */
 enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct err *err) MUST_USE;
 
 /*
- * Opens and verifies the file at path if it is a table, else builds its table. Handles: as
+ * Opens and verifies the file at path if it is a table, else builds its table. Errors: as
  * symbols_build, and ERR_CORRUPT.
  */
 enum err_code symbols_open(struct cli *cli, const char *path, const char *alternate,
@@ -58,7 +58,7 @@ void symbols_print_facts(const char *path, const struct symbol_table *table);
  * Prints an address and its frames, leaf first, in the form of addr2line -fip:
  *   0x401136: inner at /src/a.c:3
  *    (inlined by) outer at /src/a.c:10
- * Handles: ERR_CORRUPT.
+ * Errors: ERR_CORRUPT.
  */
 enum err_code symbols_print_address(struct symbol_cursor *cursor, struct symbol_names *names,
                                     enum symbol_name_mode mode, uint64_t address,

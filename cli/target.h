@@ -15,7 +15,7 @@ struct target {
     const char *password;  /* of the share; NULL: none */
 };
 
-/* The caller closes *ret_target. Handles: ERR_INVALID as a usage error (not a link, a link of a
+/* The caller closes *ret_target. Errors: ERR_INVALID as a usage error (not a link, a link of a
  * diff, no server), and the errors of client_create. */
 enum err_code target_open(struct cli *cli, const char *text, struct target *ret_target,
                           struct err *err) MUST_USE;
@@ -24,7 +24,7 @@ void target_close(struct target *target); /* safe to repeat */
 /*
  * Downloads path of the target's server to fd, with the password of the share if there is one. name
  * is shown in the progress bar. If fd is a terminal, text is printed without control characters;
- * otherwise the bytes are unchanged. Handles: the codes of client_send, ERR_TOO_LARGE (more than
+ * otherwise the bytes are unchanged. Errors: those of client_send, ERR_TOO_LARGE (more than
  * max_bytes), ERR_INVALID (fd is a terminal, and the response is not text).
  */
 enum err_code target_download(const struct target *target, const char *path, const char *name,

@@ -70,7 +70,7 @@ int terminal_width(struct span text);
 /* Writes text, cleaned, padded with blanks to columns, or truncated with "…" if it is wider. */
 void terminal_print_cell(FILE *file, struct span text, int columns);
 
-/* Reads a password or token from the terminal, without echo. Handles: ERR_IO (no terminal). */
+/* Reads a password or token from the terminal, without echo. Errors: ERR_IO (no terminal). */
 enum err_code terminal_prompt_secret(const char *prompt, struct buf *typed,
                                      struct err *err) MUST_USE;
 

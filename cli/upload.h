@@ -40,7 +40,7 @@ struct upload_settings {
 /*
  * Uploads input and creates a share. The caller owns *ret_share, the response of the server
  * including delete_token; its id is a valid id of a share, and its url is an ASCII web address.
- * Handles: the codes of client_send, ERR_IO.
+ * Errors: those of client_send, ERR_IO.
  */
 enum err_code upload_share(struct client *client, struct terminal *terminal,
                            const struct input *input, const struct upload_settings *settings,
@@ -48,7 +48,7 @@ enum err_code upload_share(struct client *client, struct terminal *terminal,
 
 /*
  * Sends input to path, which begins with /api/v1/debuginfo/, in parts if it is large; file is its
- * name on the server. The caller owns *ret_response. Handles: as upload_share.
+ * name on the server. The caller owns *ret_response. Errors: as upload_share.
  */
 enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
                                const struct input *input, const char *path, const char *file,

@@ -21,10 +21,10 @@ struct upload_state {
 };
 
 /* Finds the stored state of an upload of input to the server base. Reads all of input once. Texts
- * are in arena. Handles: ERR_IO, ERR_INVALID (no home folder). */
+ * are in arena. Errors: ERR_IO, ERR_INVALID (no home folder). */
 enum err_code upload_state_find(const char *base, const struct input *input, struct arena *arena,
                                 struct upload_state *ret_state, struct err *err) MUST_USE;
-/* Stores the state under state->path. Handles: ERR_IO, ERR_INVALID. */
+/* Stores the state under state->path. Errors: ERR_IO, ERR_INVALID. */
 enum err_code upload_state_save(const struct upload_state *state, struct err *err) MUST_USE;
 void upload_state_forget(const struct upload_state *state);
 

@@ -37,7 +37,7 @@ extern const struct argp view_options_argp;
 
 /* Appends "?sample_type=…&focus=…&limit=…" for the API. */
 void view_options_append_query(struct buf *text, const struct view_options_input *input);
-/* Makes the options for view_create; they are in the process's arena. Handles: ERR_INVALID (an
+/* Makes the options for view_create; they are in the process's arena. Errors: ERR_INVALID (an
  * expression is malformed). */
 enum err_code view_options_make(const struct view_options_input *input,
                                 struct view_options *ret_options, struct err *err) MUST_USE;

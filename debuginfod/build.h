@@ -46,7 +46,7 @@ struct build_report {
 };
 
 /*
- * Appends the table to output. Handles: ERR_INVALID (not an ELF file, damaged, or with DWARF that
+ * Appends the table to output. Errors: ERR_INVALID (not an ELF file, damaged, or with DWARF that
  * cannot be read at all), ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_NOT_FOUND (the file contains no
  * names).
  */

@@ -152,7 +152,7 @@ struct dwarf_value {
     struct span text;
 };
 
-/* Reads the sections and the headers of all units. Handles: the errors of elf_input_read. */
+/* Reads the sections and the headers of all units. Errors: those of elf_input_read. */
 enum err_code dwarf_file_open(struct arena *arena, struct elf_input *elf, bool is_split,
                               struct dwarf_file **ret_file, struct err *err) MUST_USE;
 void dwarf_file_close(struct dwarf_file *file); /* NULL is a no-op */

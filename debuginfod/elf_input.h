@@ -86,7 +86,7 @@ struct elf_input {
 
 /*
  * Reads headers and id. Sections are inflated later, one by one. elf_input_close frees everything
- * that is not in the arena. Handles: ERR_INVALID (not an ELF file, or inconsistent),
+ * that is not in the arena. Errors: ERR_INVALID (not an ELF file, or inconsistent),
  * ERR_UNSUPPORTED (big-endian), ERR_TOO_LARGE.
  */
 enum err_code elf_input_open(struct arena *arena, struct span file, bool is_mapped,
@@ -101,7 +101,7 @@ const struct elf_section *elf_input_named(const struct elf_input *elf, const cha
 /* The bytes that the program has at an address, up to the end of the section, or of the segment
  * if there are no sections; empty when they are not in the file. */
 struct span elf_input_at(const struct elf_input *elf, uint64_t address);
-/* The bytes of a section, inflated if necessary, valid until elf_input_forget. Handles:
+/* The bytes of a section, inflated if necessary, valid until elf_input_forget. Errors:
  * ERR_INVALID, ERR_UNSUPPORTED (unknown compression). */
 enum err_code elf_input_read(struct elf_input *elf, struct elf_section *section,
                              struct span *ret_bytes, struct err *err) MUST_USE;

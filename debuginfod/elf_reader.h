@@ -44,7 +44,7 @@ struct elf_packed {
 };
 
 /*
- * Fills in header, sections and program headers of elf, whose arena and file are set. Handles:
+ * Fills in header, sections and program headers of elf, whose arena and file are set. Errors:
  * ERR_INVALID, ERR_UNSUPPORTED (big-endian), ERR_TOO_LARGE. Call elf_reader_close after any result.
  */
 enum err_code elf_reader_open(struct elf_input *elf, struct err *err) MUST_USE;
@@ -61,7 +61,7 @@ struct elf_entries {
     bool has_addends;
 };
 
-/* Empty when the section has no such entries. Handles: ERR_UNSUPPORTED: the table is compressed,
+/* Empty when the section has no such entries. Errors: ERR_UNSUPPORTED: the table is compressed,
  * which no tool does. */
 enum err_code elf_reader_entries(const struct elf_input *elf, const struct elf_section *section,
                                  struct elf_entries *ret_entries, struct err *err) MUST_USE;

@@ -15,7 +15,7 @@
 struct elf_input;
 
 /* Modifies copies of the debug sections; does nothing for a file that is not relocatable.
- * Handles: ERR_UNSUPPORTED (another machine or kind of relocation), ERR_INVALID, the errors of
+ * Errors: ERR_UNSUPPORTED (another machine or kind of relocation), ERR_INVALID, the errors of
  * elf_input_read. */
 enum err_code elf_relocate(struct elf_input *elf, struct err *err) MUST_USE;
 

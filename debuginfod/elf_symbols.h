@@ -22,7 +22,7 @@ enum { ELF_SYMBOLS_MAX_COUNT = 1 << 24 };
 /*
  * Adds the functions of the section (".symtab" or ".dynsym") to the writer, which borrows their
  * names until it has finished: the section's bytes must stay valid. A missing section has no
- * functions. Handles: the errors of elf_input_read, ERR_TOO_LARGE.
+ * functions. Errors: those of elf_input_read, ERR_TOO_LARGE.
  */
 enum err_code elf_symbols_add(struct elf_input *elf, const char *section_name,
                               const struct code_map *code, struct symbol_table_writer *writer,

@@ -44,7 +44,7 @@ struct go_function {
     bool has_inline_tree;
 };
 
-/* Reads the header of a table. Handles: ERR_INVALID, ERR_UNSUPPORTED. */
+/* Reads the header of a table. Errors: ERR_INVALID, ERR_UNSUPPORTED. */
 enum err_code go_header_read(struct span table, struct go_header *ret_header,
                              struct err *err) MUST_USE;
 /* Reads a function; number is less than function_count. Returns false when it is damaged. */

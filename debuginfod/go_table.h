@@ -28,7 +28,7 @@ struct go_result {
     bool has_unknown_calls; /* the table refers to inlined calls that are not in the file */
 };
 
-/* Adds everything that can be read to the writer. Handles: the errors of elf_input_read,
+/* Adds everything that can be read to the writer. Errors: those of elf_input_read,
  * ERR_INVALID (an inconsistent table), ERR_UNSUPPORTED (unknown magic number). */
 enum err_code go_table_add(struct elf_input *elf, struct symbol_table_writer *writer,
                            struct go_result *ret_result, struct err *err) MUST_USE;

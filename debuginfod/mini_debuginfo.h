@@ -11,7 +11,7 @@
 
 enum { MINI_DEBUGINFO_MAX_BYTES = 256 << 20 };
 
-/* Expands bytes into output, up to its maximum size. Handles: ERR_INVALID, ERR_TOO_LARGE. */
+/* Expands bytes into output, up to its maximum size. Errors: ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code mini_debuginfo_expand(struct span bytes, struct buf *output,
                                     struct err *err) MUST_USE;
 

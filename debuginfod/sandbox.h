@@ -21,7 +21,7 @@ struct sandbox_limits {
 };
 
 /*
- * Enters the sandbox. *ret_warning is a text when the kernel lacks Landlock, else NULL. Handles:
+ * Enters the sandbox. *ret_warning is a text when the kernel lacks Landlock, else NULL. Errors:
  * ERR_UNSUPPORTED: the kernel has no seccomp filters; no file may be read then.
  */
 enum err_code sandbox_enter(const struct sandbox_limits *limits, const char **ret_warning,

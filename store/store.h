@@ -56,7 +56,7 @@ struct frame_resolver {
      * have the same names. NULL: always 0. */
     uint64_t (*generation)(void *context, int64_t tenant_id);
     /* Called with all binaries of a query before the first `resolve`, when there are several, so
-     * that a resolver can fetch what it needs at once. May be NULL. Handles: as resolve. */
+     * that a resolver can fetch what it needs at once. May be NULL. Errors: as resolve. */
     enum err_code (*prepare)(void *context, int64_t tenant_id,
                              const struct symbolize_binary *binaries, uint32_t count,
                              struct err *err);
@@ -138,7 +138,7 @@ struct store_receipt {
 /*
  * Adds a batch to a tenant's profiles. When this returns ERR_NONE the batch is durable, and every
  * query that begins afterwards sees it. A batch with a batch_id that was stored before is not added
- * again; NULL: no id. Handles: ERR_BUSY (too much waits already), ERR_TOO_LARGE, ERR_NOT_FOUND (no
+ * again; NULL: no id. Errors: ERR_BUSY (too much waits already), ERR_TOO_LARGE, ERR_NOT_FOUND (no
  * such tenant), ERR_INVALID (all of it is older than the tenant's retention), ERR_IO, ERR_DATABASE.
  */
 enum err_code store_append(struct store *store, int64_t tenant_id, const struct batch *batch,
@@ -152,12 +152,12 @@ struct store_addition;
 struct store_addition *store_addition_create(struct store *store, int64_t tenant_id);
 /* Discards what was not committed. NULL is a no-op. */
 void store_addition_destroy(struct store_addition *addition);
-/* batch_id as in store_append; it is copied. Handles: ERR_TOO_LARGE. */
+/* batch_id as in store_append; it is copied. Errors: ERR_TOO_LARGE. */
 enum err_code store_addition_put(struct store_addition *addition, const struct batch *batch,
                                  const uint8_t *batch_id, struct err *err) MUST_USE;
 /* Called at most once. Does not wait for the database after deadline_ns of clock_monotonic_ns (0:
  * 15 s from now). receipt->is_duplicate is set when there is at least one batch and all had been
- * stored before. Handles: as store_append. */
+ * stored before. Errors: as store_append. */
 enum err_code store_addition_commit(struct store_addition *addition, int64_t deadline_ns,
                                     struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 
@@ -166,7 +166,7 @@ enum err_code store_addition_commit(struct store_addition *addition, int64_t dea
  * runs in the caller's transaction, begun for that tenant as perfolio_server, which may do more in
  * it; row-level security keeps other tenants' profiles out of reach. From the commit on no query
  * reads these profiles; within minutes no object contains them. Profiles that arrive later are not
- * deleted, but the ids of deleted batches stay known. *ret_id is the deletion's id. Handles:
+ * deleted, but the ids of deleted batches stay known. *ret_id is the deletion's id. Errors:
  * ERR_INVALID (the selector; the message points at the position), ERR_NOT_FOUND (no such tenant),
  * ERR_RATE_LIMITED (100 deletions of the last hour are not done yet, or there were 1,000 in 24
  * hours).
@@ -178,7 +178,7 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
 /*
  * Checks a selector that is to be stored, such as a retention rule's. *ret_canonical is in arena;
  * selectors that differ only in the ways listed at selector_append_canonical
- * (store/block/selector.h) have the same text. Handles: ERR_INVALID (the message points at the
+ * (store/block/selector.h) have the same text. Errors: ERR_INVALID (the message points at the
  * position).
  */
 enum err_code store_check_selector(struct arena *arena, struct span selector,
@@ -360,7 +360,7 @@ struct store_result {
 /*
  * Merges everything that the selectors match into one profile. Its samples are the distinct stacks,
  * for each combination of the labels that the query names. Without any match it has no samples.
- * Unreadable data is left out and counted in the statistics. Handles: ERR_INVALID (the selector;
+ * Unreadable data is left out and counted in the statistics. Errors: ERR_INVALID (the selector;
  * the message points at the position), ERR_NOT_FOUND (the window has no profile type of that name;
  * the message lists those that it has), ERR_LIMIT (the query's limits), ERR_TOO_LARGE (the sum of
  * the values overflows), ERR_CANCELLED, what the query's memory returns.
@@ -386,14 +386,14 @@ struct store_series_list {
     struct store_statistics statistics;
 };
 
-/* Handles: as store_merge, but an unknown type gives an empty list. */
+/* Errors: as store_merge, but an unknown type gives an empty list. */
 enum err_code store_list_series(struct store *store, struct arena *arena,
                                 const struct store_query *query, struct store_series_list *ret_list,
                                 struct err *err) MUST_USE;
 
 /* Explains an empty result: finds a label that the query's first selector requires and that neither
  * a series with a profile in the window, of any type, nor a sample has. *ret_name is empty when
- * there is none; it lives in the arena. Handles: as store_list_series. */
+ * there is none; it lives in the arena. Errors: as store_list_series. */
 enum err_code store_find_absent_label(struct store *store, struct arena *arena,
                                       const struct store_query *query, struct span *ret_name,
                                       struct err *err) MUST_USE;
@@ -474,7 +474,7 @@ struct store_range {
     struct store_statistics statistics;
 };
 
-/* Computes values over time. All in arena. Handles: as store_merge; ERR_TOO_LARGE also for more
+/* Computes values over time. All in arena. Errors: as store_merge; ERR_TOO_LARGE also for more
  * than STORE_RANGE_STEPS_MAX steps. */
 enum err_code store_range(struct store *store, struct arena *arena,
                           const struct store_range_query *query, struct store_range *ret_range,
@@ -507,7 +507,7 @@ struct store_profile_list {
     struct store_statistics statistics;
 };
 
-/* Lists single profiles. The selectors may match several types. Handles: as store_list_series. */
+/* Lists single profiles. The selectors may match several types. Errors: as store_list_series. */
 enum err_code store_list_profiles(struct store *store, struct arena *arena,
                                   const struct store_profile_query *query,
                                   struct store_profile_list *ret_list, struct err *err) MUST_USE;
@@ -530,7 +530,7 @@ enum { STORE_EXPORT_LABELS_MAX = 256 };
  * (lib/io/parquet.h). store/query/export.h describes the columns. All members of the query that
  * select profiles and rows apply as in store_merge, and so do its limits; the members that concern
  * the form of a merge's result are ignored. Values are exported as they were sent, not aggregated.
- * Handles: as store_merge; ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names of labels), the
+ * Errors: as store_merge; ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names of labels), the
  * codes of the sink.
  */
 enum err_code store_export(struct store *store, struct arena *arena,
@@ -576,7 +576,7 @@ struct store_check_result {
  * Reads every byte that the catalogue names, verifies all checksums and compares the contents with
  * the catalogue. Objects that are merged or deleted meanwhile are no problem. A marked part that is
  * intact now loses its mark, so that merges take it. Problems are reported to check->found and are
- * no errors. Handles: what the object store and the database return.
+ * no errors. Errors: what the object store and the database return.
  */
 enum err_code store_verify(const struct store_check *check, struct store_check_result *ret_result,
                            struct err *err) MUST_USE;

@@ -12,10 +12,10 @@
 
 struct arena;
 
-/* The numbers, in arena, ascending. Handles: ERR_IO, ERR_INVALID (not in that format). */
+/* The numbers, in arena, ascending. Errors: ERR_IO, ERR_INVALID (not in that format). */
 enum err_code cpu_list_online(struct arena *arena, uint32_t **ret_cpus, uint32_t *ret_count,
                               struct err *err) MUST_USE;
-/* Parses a list. Handles: ERR_INVALID. */
+/* Parses a list. Errors: ERR_INVALID. */
 enum err_code cpu_list_parse(struct span text, struct arena *arena, uint32_t **ret_cpus,
                              uint32_t *ret_count, struct err *err) MUST_USE;
 

@@ -23,7 +23,7 @@ struct kernel_features {
 
 void kernel_features_find(struct kernel_features *ret_features);
 
-/* Handles: ERR_UNSUPPORTED (neither form of our program can run; the message names the missing
+/* Errors: ERR_UNSUPPORTED (neither form of our program can run; the message names the missing
  * feature). */
 enum err_code kernel_features_check(const struct kernel_features *features,
                                     struct err *err) MUST_USE;

@@ -40,17 +40,17 @@ struct kernel_program_options {
 };
 
 /*
- * Loads the programs; nothing is sampled yet. Handles: ERR_FORBIDDEN (the message names the missing
+ * Loads the programs; nothing is sampled yet. Errors: ERR_FORBIDDEN (the message names the missing
  * capabilities), ERR_UNSUPPORTED (the message names what the kernel lacks), ERR_INTERNAL.
  */
 enum err_code kernel_program_open(const struct kernel_program_options *options,
                                   struct kernel_program **ret_program, struct err *err) MUST_USE;
 void kernel_program_close(struct kernel_program *program); /* NULL is a no-op */
 
-/* Starts sampling on the CPUs that were online at kernel_program_open. Handles: as
+/* Starts sampling on the CPUs that were online at kernel_program_open. Errors: as
  * kernel_program_open. */
 enum err_code kernel_program_start(struct kernel_program *program, struct err *err) MUST_USE;
-/* Starts sampling on a CPU that came online later, or again on one that has returned. Handles:
+/* Starts sampling on a CPU that came online later, or again on one that has returned. Errors:
  * ERR_NOT_FOUND (it is offline), and as kernel_program_open. */
 enum err_code kernel_program_start_cpu(struct kernel_program *program, uint32_t cpu,
                                        struct err *err) MUST_USE;
@@ -61,7 +61,7 @@ bool kernel_program_samples_cpu(const struct kernel_program *program, uint32_t c
 void kernel_program_stop(struct kernel_program *program);
 
 /* Samples a process until its last thread ends. *ret_is_new: false if it was a target before.
- * Handles: ERR_TOO_LARGE (more than SAMPLE_TARGETS_MAX; before Linux 6.1 more than 16,384), ERR_IO.
+ * Errors: ERR_TOO_LARGE (more than SAMPLE_TARGETS_MAX; before Linux 6.1 more than 16,384), ERR_IO.
  */
 enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t process_id,
                                         bool *ret_is_new, struct err *err) MUST_USE;

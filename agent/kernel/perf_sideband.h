@@ -39,14 +39,14 @@ struct perf_sideband_options {
     bool has_no_copies; /* no copies of stacks, at any frequency */
 };
 
-/* Starts recording on the CPUs that are online. Handles: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */
+/* Starts recording on the CPUs that are online. Errors: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */
 enum err_code perf_sideband_open(const struct perf_sideband_options *options,
                                  struct perf_sideband **ret_band, struct err *err) MUST_USE;
 void perf_sideband_close(struct perf_sideband *band); /* NULL is a no-op */
 
 /* Starts recording on a CPU that came online later, or again on one that has returned. The events
  * of an older ring of this CPU that are not read yet are lost, and the descriptors to poll change.
- * Handles: ERR_NOT_FOUND (the CPU is offline), and as perf_sideband_open. */
+ * Errors: ERR_NOT_FOUND (the CPU is offline), and as perf_sideband_open. */
 enum err_code perf_sideband_open_cpu(struct perf_sideband *band, uint32_t cpu,
                                      struct err *err) MUST_USE;
 /* False: events of the CPU are not recorded, because it came online later or was offline since. A
@@ -54,7 +54,7 @@ enum err_code perf_sideband_open_cpu(struct perf_sideband *band, uint32_t cpu,
 bool perf_sideband_records_cpu(const struct perf_sideband *band, uint32_t cpu);
 
 /* With on_sample only: records a process with its threads and future children, until
- * perf_sideband_stop. Handles: ERR_FORBIDDEN (it belongs to another user, or the kernel forbids it
+ * perf_sideband_stop. Errors: ERR_FORBIDDEN (it belongs to another user, or the kernel forbids it
  * to all), ERR_NOT_FOUND, ERR_UNSUPPORTED, ERR_IO. */
 enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_id,
                                   struct err *err) MUST_USE;

@@ -26,7 +26,7 @@ struct pod_list;
 struct pods;
 
 /* access->server is the complete address; http:// only to this machine. access is borrowed until
- * pods_stop. Handles:
+ * pods_stop. Errors:
  * ERR_INVALID (the address), ERR_NOT_FOUND, ERR_IO (ca_file). */
 enum err_code pods_start(const struct server_config *access, struct pods **ret_pods,
                          struct err *err) MUST_USE;
@@ -37,7 +37,7 @@ bool pods_find(struct pods *pods, struct span container_id, struct label_set *la
 /* Increases whenever a response differs from the previous one. */
 uint64_t pods_generation(struct pods *pods);
 
-/* Parses a response; the list lives in arena. Public for tests. Handles: ERR_INVALID (no PodList).
+/* Parses a response; the list lives in arena. Public for tests. Errors: ERR_INVALID (no PodList).
  */
 enum err_code pod_list_read(struct span json, struct arena *arena, struct pod_list **ret_list,
                             struct err *err) MUST_USE;

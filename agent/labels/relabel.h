@@ -25,7 +25,7 @@ struct relabel_rules;
 
 enum { RELABEL_TEXT_MAX_BYTES = 1 << 20, RELABEL_RULES_MAX = 1024, RELABEL_SOURCES_MAX = 32 };
 
-/* The rules live in arena. Handles: ERR_INVALID (the message names the line). */
+/* The rules live in arena. Errors: ERR_INVALID (the message names the line). */
 enum err_code relabel_read(struct span text, struct arena *arena, struct relabel_rules **ret_rules,
                            struct err *err) MUST_USE;
 

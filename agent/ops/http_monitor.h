@@ -17,7 +17,7 @@ struct http_monitor;
 
 /* address: "127.0.0.1:PORT", "[::1]:PORT" (port 0: any, which is logged) or "unix:/PATH". A socket
  * that an earlier agent left is replaced. http_monitor_check only checks the form of the address.
- * Handles: ERR_INVALID (an address of another form); http_monitor_start also ERR_IO. */
+ * Errors: ERR_INVALID (an address of another form); http_monitor_start also ERR_IO. */
 enum err_code http_monitor_check(const char *address, struct err *err) MUST_USE;
 enum err_code http_monitor_start(const char *address, struct http_monitor **ret_monitor,
                                  struct err *err) MUST_USE;

@@ -31,7 +31,7 @@ struct elf_file {
     bool is_go_id;           /* build_id is the text of Go's note; there is no GNU note */
 };
 
-/* fd is borrowed; name is for messages. Handles: ERR_INVALID (not an ELF file, or damaged),
+/* fd is borrowed; name is for messages. Errors: ERR_INVALID (not an ELF file, or damaged),
  * ERR_UNSUPPORTED (32-bit or big-endian), ERR_IO. */
 enum err_code elf_file_read(int fd, const char *name, struct elf_file *ret_file,
                             struct err *err) MUST_USE;

@@ -64,7 +64,7 @@ struct processes *processes_create(struct binaries *binaries,
 void processes_destroy(struct processes *processes); /* NULL is a no-op */
 
 /* Scans the whole of /proc. has_mappings false: reads the parents only; the mappings of a process
- * are read when a sample needs them. Handles: ERR_IO (/proc cannot be read). */
+ * are read when a sample needs them. Errors: ERR_IO (/proc cannot be read). */
 enum err_code processes_scan(struct processes *processes, bool has_mappings,
                              struct err *err) MUST_USE;
 /* Makes the process and its future children targets, and reads its mappings. */

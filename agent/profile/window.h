@@ -113,7 +113,7 @@ struct window_result {
 };
 
 /* Takes the content and starts the next window. For people, the first mapping is the program of the
- * process main, or the first one seen if main is NULL or has none. Handles: ERR_TOO_LARGE. */
+ * process main, or the first one seen if main is NULL or has none. Errors: ERR_TOO_LARGE. */
 enum err_code window_take(struct window *window, const struct process *main,
                           struct window_result *ret_result, struct err *err) MUST_USE;
 void window_result_fini(struct window_result *result);

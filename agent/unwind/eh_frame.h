@@ -42,7 +42,7 @@ struct eh_frame_sink {
     struct read_budget *budget; /* borrowed; NULL: no limit */
 };
 
-/* Handles: ERR_NOT_FOUND (there is no such section, or no function in it), ERR_TOO_LARGE. */
+/* Errors: ERR_NOT_FOUND (there is no such section, or no function in it), ERR_TOO_LARGE. */
 enum err_code eh_frame_read(const struct elf_frames *frames, const struct eh_frame_sink *sink,
                             struct eh_frame_facts *ret_facts, struct err *err) MUST_USE;
 

@@ -40,7 +40,7 @@ struct elf_frames {
 
 /*
  * Reads the headers of the file behind fd.
- * Handles: ERR_INVALID (no ELF file, or headers that contradict each other), ERR_UNSUPPORTED (not
+ * Errors: ERR_INVALID (no ELF file, or headers that contradict each other), ERR_UNSUPPORTED (not
  * 64 bits, little-endian, x86-64 or arm64, or a file that cannot be run), ERR_IO.
  */
 enum err_code elf_frames_open(int fd, const char *path, struct elf_frames *ret_frames,

@@ -187,7 +187,7 @@ static bool must_end(void *context)
 }
 
 /* Builds a planned table in its reserved chunks, so that all mapping lists that refer to them have
- * it. Handles: ERR_LIMIT (no space; the state and the file stay as they are). */
+ * it. Errors: ERR_LIMIT (no space; the state and the file stay as they are). */
 static enum err_code build_table(struct table_builder *builder, const char *path,
                                  struct table *table)
 {

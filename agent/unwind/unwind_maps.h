@@ -40,7 +40,7 @@ struct unwind_table_ref {
 /*
  * Reserves the chunks of a table with that start and number of chunks (unwind_table_plan). Until
  * they are filled, the code of the table is unwound by frame pointers; mapping lists that refer to
- * them use the table from then on. The rows will count against the owner. Handles: ERR_LIMIT (no
+ * them use the table from then on. The rows will count against the owner. Errors: ERR_LIMIT (no
  * space; counted as refused).
  */
 enum err_code unwind_maps_reserve(struct unwind_maps *maps, uint64_t owner, uint64_t start,
@@ -50,7 +50,7 @@ enum err_code unwind_maps_reserve(struct unwind_maps *maps, uint64_t owner, uint
  * Copies a table to its reserved chunks; `table` stays with the caller. On failure the chunks are
  * unchanged. Rows whose rules had no space end a stack with UNWIND_STOP_RULES_FULL. Only if there
  * are such rows, the chunks may be filled once more. Mapping lists that refer to the chunks have to
- * be put again afterwards, because the unwinder remembers rules by mapping list. Handles: ERR_LIMIT
+ * be put again afterwards, because the unwinder remembers rules by mapping list. Errors: ERR_LIMIT
  * (no space for the rows, or above the owner's quota; counted as refused), ERR_INVALID (the table
  * differs from the plan).
  */
@@ -68,7 +68,7 @@ enum unwind_rules_state {
 enum unwind_rules_state unwind_maps_rules_state(const struct unwind_maps *maps,
                                                 const struct unwind_table_ref *ref);
 
-/* Reserves and fills, for owner 0. Handles: ERR_LIMIT. */
+/* Reserves and fills, for owner 0. Errors: ERR_LIMIT. */
 enum err_code unwind_maps_add_table(struct unwind_maps *maps, const struct unwind_table *table,
                                     struct unwind_table_ref *ret_ref, struct err *err) MUST_USE;
 /* No mapping list in use may refer to the table. */
@@ -80,7 +80,7 @@ bool unwind_maps_is_counted(const struct unwind_maps *maps);
 /*
  * Copies the executable mappings of a process: starts ascending, no overlap. dropped: the number of
  * mappings in the owner's list that the new list replaces; these do not count against the quota.
- * Handles: ERR_LIMIT (no space, or above the owner's quota), ERR_TOO_LARGE (more than
+ * Errors: ERR_LIMIT (no space, or above the owner's quota), ERR_TOO_LARGE (more than
  * UNWIND_MAPPINGS_MAX).
  */
 enum err_code unwind_maps_put_mappings(struct unwind_maps *maps, uint64_t owner, uint32_t dropped,

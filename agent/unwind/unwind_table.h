@@ -51,13 +51,13 @@ struct unwind_table {
 /*
  * Builds the table of the file behind fd; path is for messages only. The caller keeps fd and
  * destroys the table. Functions for which the budget (NULL: no limit) does not suffice are left
- * out; those of .eh_frame are counted as EH_FRAME_TOO_MUCH. Handles: ERR_NOT_FOUND (the file has
+ * out; those of .eh_frame are counted as EH_FRAME_TOO_MUCH. Errors: ERR_NOT_FOUND (the file has
  * none of these tables: frame pointers only), ERR_UNSUPPORTED, ERR_INVALID, ERR_TOO_LARGE, ERR_IO.
  */
 enum err_code unwind_table_build(int fd, const char *path, struct read_budget *budget,
                                  struct unwind_table **ret_table, struct err *err) MUST_USE;
 /* The start and the number of chunks that the table of a file will have, from its headers only.
- * Handles: as above. */
+ * Errors: as above. */
 enum err_code unwind_table_plan(int fd, const char *path, uint64_t *ret_start,
                                 uint32_t *ret_chunk_count, struct err *err) MUST_USE;
 void unwind_table_destroy(struct unwind_table *table); /* NULL is a no-op */

@@ -19,14 +19,14 @@ struct server_config {
 };
 
 /* Checks an address to which paths are appended: https, or http to this machine only, because a
- * token must not be sent unencrypted. Handles: ERR_INVALID (also: no host, a query, a user name or
+ * token must not be sent unencrypted. Errors: ERR_INVALID (also: no host, a query, a user name or
  * a password). */
 enum err_code server_config_check(const char *server, struct err *err) MUST_USE;
 /* The same for a complete address, which may have a query. */
 enum err_code server_config_check_url(const char *url, struct err *err) MUST_USE;
 
 /* Appends the value of the Authorization field, with a NUL; nothing without a token file. The file
- * is read on each call, so it may be replaced. Handles: ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_IO,
+ * is read on each call, so it may be replaced. Errors: ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_IO,
  * ERR_INVALID (it is empty or not a token: lib/base/secret.h), ERR_TOO_LARGE. */
 enum err_code server_config_token(const struct server_config *access, struct buf *field,
                                   struct err *err) MUST_USE;

@@ -40,7 +40,7 @@ struct spool_counts {
     uint64_t dropped_batches;
 };
 
-/* Creates the folder with mode 0700 if it does not exist. Handles: ERR_CONFLICT (another process
+/* Creates the folder with mode 0700 if it does not exist. Errors: ERR_CONFLICT (another process
  * uses it), ERR_IO. */
 enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **ret_spool,
                          struct err *err) MUST_USE;
@@ -50,7 +50,7 @@ void spool_close(struct spool *spool); /* NULL is a no-op */
  */
 void spool_abandon(struct spool *spool); /* NULL is a no-op */
 
-/* Adds a batch under a new id. Handles: ERR_TOO_LARGE, ERR_IO. */
+/* Adds a batch under a new id. Errors: ERR_TOO_LARGE, ERR_IO. */
 enum err_code spool_put(struct spool *spool, struct span batch, struct err *err) MUST_USE;
 
 struct spool_batch {
@@ -58,7 +58,7 @@ struct spool_batch {
     char id[DIGEST_ID_BYTES];
 };
 
-/* Reads the oldest batch into bytes; it stays in the spool until spool_remove. Handles:
+/* Reads the oldest batch into bytes; it stays in the spool until spool_remove. Errors:
  * ERR_NOT_FOUND (the spool is empty), ERR_IO (a later attempt may succeed), ERR_CORRUPT (the batch
  * is missing or damaged and is skipped; a damaged file stays until the next start). */
 enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, struct buf *bytes,

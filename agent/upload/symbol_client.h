@@ -35,14 +35,14 @@ struct symbol_client_file {
     uint64_t bytes;
 };
 
-/* is_ending cancels a request when it becomes true; borrowed, as access is. Handles:
+/* is_ending cancels a request when it becomes true; borrowed, as access is. Errors:
  * ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (ca_file). */
 enum err_code symbol_client_create(const struct server_config *access, const atomic_bool *is_ending,
                                    struct symbol_client **ret_service, struct err *err) MUST_USE;
 void symbol_client_destroy(struct symbol_client *service); /* NULL is a no-op */
 
 /*
- * Handles, both: ERR_NETWORK (the certificate, too), ERR_TIMEOUT, ERR_BUSY (retry
+ * Errors of both: ERR_NETWORK (the certificate, too), ERR_TIMEOUT, ERR_BUSY (retry
  * later, after err->retry_after_s if not 0), ERR_FORBIDDEN, ERR_UNAUTHENTICATED (the token),
  * ERR_UNSUPPORTED (the server has no symbol tables), ERR_INVALID, ERR_TOO_LARGE (it refuses
  * this file), ERR_CANCELLED.

@@ -53,7 +53,7 @@ struct symbol_uploader_counts {
     uint32_t waiting;
 };
 
-/* Handles: ERR_INVALID, ERR_NOT_FOUND, ERR_IO (the server's address, files). */
+/* Errors: ERR_INVALID, ERR_NOT_FOUND, ERR_IO (the server's address, files). */
 enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
                                     struct symbol_uploader **ret_sender, struct err *err) MUST_USE;
 /* Cancels the current work. NULL is a no-op. */

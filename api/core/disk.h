@@ -33,13 +33,13 @@ void disk_destroy(struct disk *disk); /* NULL is a no-op */
  * 1 GiB; at most a quarter of a small one. */
 uint64_t disk_default_reserve(uint64_t total_bytes);
 
-/* Whether data may be stored now. Handles: ERR_BUSY with retry_after_s (the disk is full, cannot be
+/* Whether data may be stored now. Errors: ERR_BUSY with retry_after_s (the disk is full, cannot be
  * written or does not respond; the message states which). */
 enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 
 /* Allocates space for the first bytes of a file of the same file system, also beyond its end, which
  * is unchanged; space that the file already has does not count again. Used for temporary files of
- * requests that store nothing. Unlike disk_check, it reads the free space of the disk now. Handles:
+ * requests that store nothing. Unlike disk_check, it reads the free space of the disk now. Errors:
  * ERR_LIMIT (less than that many reserves would be free; nothing beyond the end is allocated). */
 enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, uint64_t reserve_count,
                             struct err *err) MUST_USE;

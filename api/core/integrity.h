@@ -63,21 +63,21 @@ void integrity_destroy(struct integrity *integrity); /* NULL is a no-op */
 
 /* Called after the store reported that an object does not exist. Checks whether the object is lost
  * or the whole store is unusable: an S3 server whose bucket is missing reports that for all
- * objects. Handles: ERR_BUSY (the store cannot be used). */
+ * objects. Errors: ERR_BUSY (the store cannot be used). */
 enum err_code integrity_check_store(struct object_store *objects, struct err *err) MUST_USE;
 
-/* Opens the object and compares its size with the row. The caller closes *ret_fd. Handles:
+/* Opens the object and compares its size with the row. The caller closes *ret_fd. Errors:
  * ERR_LOST, ERR_CORRUPT, ERR_NOT_FOUND (its row does not exist any more either), the codes of
  * object_open. */
 enum err_code integrity_open(struct server *server, const struct integrity_object *object,
                              int *ret_fd, struct err *err) MUST_USE;
-/* As integrity_open, with a deadline. Handles also: ERR_CANCELLED (wait_limit has ended). */
+/* As integrity_open, with a deadline. Errors also: ERR_CANCELLED (wait_limit has ended). */
 enum err_code integrity_open_within(struct server *server, const struct integrity_object *object,
                                     const struct wait_limit *wait_limit, int *ret_fd,
                                     struct err *err) MUST_USE;
 
 /* Appends a range of the object to buf. Meant for objects in a bucket, which integrity_open would
- * copy as a whole. Handles: ERR_LOST, ERR_CORRUPT (the object ends before the range does),
+ * copy as a whole. Errors: ERR_LOST, ERR_CORRUPT (the object ends before the range does),
  * ERR_NOT_FOUND (its row does not exist any more either), the codes of object_read_range. */
 enum err_code integrity_read_range(struct server *server, const struct integrity_object *object,
                                    uint64_t offset, size_t size, struct buf *buf,
@@ -86,10 +86,10 @@ enum err_code integrity_read_range(struct server *server, const struct integrity
 const struct integrity_object *integrity_copy(struct arena *arena,
                                               const struct integrity_object *object);
 
-/* Reads the whole file and compares its digest. Handles: ERR_CORRUPT, ERR_IO. */
+/* Reads the whole file and compares its digest. Errors: ERR_CORRUPT, ERR_IO. */
 enum err_code integrity_verify(struct server *server, const struct integrity_object *object, int fd,
                                struct err *err) MUST_USE;
-/* As integrity_verify for bytes in memory, such as a mapping. Handles: ERR_CORRUPT. */
+/* As integrity_verify for bytes in memory, such as a mapping. Errors: ERR_CORRUPT. */
 enum err_code integrity_verify_bytes(struct server *server, const struct integrity_object *object,
                                      struct span bytes, struct err *err) MUST_USE;
 
@@ -107,7 +107,7 @@ enum err_code integrity_verify_once(struct server *server, const struct integrit
 struct integrity_stream *integrity_stream_create(struct server *server, struct arena *arena,
                                                  const struct integrity_object *object);
 void integrity_stream_append(struct integrity_stream *stream, struct span bytes);
-/* Call it once, after the last byte. Handles: ERR_CORRUPT. */
+/* Call it once, after the last byte. Errors: ERR_CORRUPT. */
 enum err_code integrity_stream_finish(struct integrity_stream *stream, struct err *err) MUST_USE;
 
 /* Whether a row still names the object. The role of database must see the row. Not for segments and
@@ -118,7 +118,7 @@ enum err_code integrity_row_exists(struct pg_pool *database, const struct integr
  * wait, to slow down the reading. Returns false to abort it with ERR_CANCELLED. */
 typedef bool integrity_pace(void *context, uint64_t bytes);
 /* Reads the whole object and compares size and digest; logs and counts nothing. pace may be NULL;
- * context is its first argument. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable,
+ * context is its first argument. Errors: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable,
  * ERR_CANCELLED, the codes of object_open. */
 enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
                               integrity_pace *pace, void *context, struct err *err) MUST_USE;

@@ -59,7 +59,7 @@ struct memory_gate_slot {
 };
 
 /* As format_decode. The profile occupies ret_slot->held_bytes bytes of the budget, 0 for a light
- * one; return them with memory_gate_leave when it is destroyed. Handles: the codes of
+ * one; return them with memory_gate_leave when it is destroyed. Errors: those of
  * format_decode, ERR_BUSY (too many callers wait, or this one has waited too long). */
 enum err_code memory_gate_decode(struct memory_gate *gate, int64_t client, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
@@ -67,7 +67,7 @@ enum err_code memory_gate_decode(struct memory_gate *gate, int64_t client, struc
                                  struct err *err) MUST_USE;
 
 /* Takes bytes of the budget; return them with memory_gate_leave. what names the work in the text of
- * an error, such as "this report". Handles: ERR_BUSY, ERR_TOO_LARGE (more than the whole budget).
+ * an error, such as "this report". Errors: ERR_BUSY, ERR_TOO_LARGE (more than the whole budget).
  */
 enum err_code memory_gate_enter(struct memory_gate *gate, int64_t client, uint64_t bytes,
                                 const char *what, struct err *err) MUST_USE;

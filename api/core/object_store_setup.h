@@ -29,7 +29,7 @@ bool object_store_setup_are_in_s3(const struct settings *settings);
 
 /* Called once per start, in the process that a person started and before its children: checks
  * settings that depend on each other, makes their paths absolute and puts the keys into the
- * environment. Sends nothing. Handles: ERR_INVALID (the message names the setting), ERR_IO. */
+ * environment. Sends nothing. Errors: ERR_INVALID (the message names the setting), ERR_IO. */
 enum err_code object_store_setup_prepare(struct settings *settings, struct err *err) MUST_USE;
 
 /* Opens the store. A bucket is tested, and the error states what is wrong with it
@@ -38,7 +38,7 @@ enum err_code object_store_setup_open(const struct settings *settings,
                                       struct object_store **ret_objects, struct err *err) MUST_USE;
 
 /* Opens the store only for reading, beside a server that may run as another user: a folder has to
- * exist, nothing is created in it, and objects are read with the permissions of server. Handles:
+ * exist, nothing is created in it, and objects are read with the permissions of server. Errors:
  * ERR_NOT_FOUND (the folder does not exist). */
 enum err_code object_store_setup_open_to_read(const struct settings *settings,
                                               const struct os_user *server,

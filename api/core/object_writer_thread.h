@@ -35,7 +35,7 @@ void object_writer_thread_start(struct object_writer_thread *task, struct worker
                                 struct object_store *objects, const char *key, struct span bytes);
 
 /* Waits until the object is written. On success it is durable; task->sha256 is set in any case.
- * Handles: the codes of object_put. */
+ * Errors: those of object_put. */
 enum err_code object_writer_thread_finish(struct object_writer_thread *task,
                                           struct err *err) MUST_USE;
 

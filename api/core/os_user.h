@@ -20,7 +20,7 @@ struct os_user {
     char name[OS_USER_NAME_BYTES];
 };
 
-/* Handles: ERR_NOT_FOUND, whose message states how to create the user. */
+/* Errors: ERR_NOT_FOUND, whose message states how to create the user. */
 enum err_code os_user_find(const char *name, struct os_user *ret_account, struct err *err) MUST_USE;
 enum err_code os_user_of_uid(uid_t uid, struct os_user *ret_account, struct err *err) MUST_USE;
 

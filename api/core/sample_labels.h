@@ -17,7 +17,7 @@
 enum { SAMPLE_LABELS_MAX = 16, SAMPLE_LABELS_BYTES = 512 };
 
 /* The list in its stored form, from one that a person wrote: distinct clean names, "" for none.
- * Handles: ERR_INVALID (the message names the label), ERR_TOO_LARGE. */
+ * Errors: ERR_INVALID (the message names the label), ERR_TOO_LARGE. */
 enum err_code sample_labels_read(const char *text, char ret_list[SAMPLE_LABELS_BYTES],
                                  struct err *err) MUST_USE;
 /* The names of a stored list, borrowed from it. Returns their number. */

@@ -23,7 +23,7 @@ void server_key_destroy(struct server_key *key);
 /* Reads the key of server->key from server->database. */
 enum err_code server_key_load(struct server *server, struct err *err) MUST_USE;
 
-/* HMAC-SHA-256 of message under the key of server->key, which is read if it is not loaded. Handles:
+/* HMAC-SHA-256 of message under the key of server->key, which is read if it is not loaded. Errors:
  * ERR_DATABASE, ERR_BUSY. */
 enum err_code server_key_sign(struct server *server, struct span message,
                               uint8_t ret_signature[DIGEST_BYTES], struct err *err) MUST_USE;

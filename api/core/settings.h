@@ -109,7 +109,7 @@ void settings_fini(struct settings *settings);
 /*
  * Reads arguments (without program and subcommand), environment and file into initialised settings
  * and checks them together. *ret_wants_help is set by --help or -h, and then nothing else is
- * checked. Handles: ERR_INVALID, whose message names the flag, variable or file and line.
+ * checked. Errors: ERR_INVALID, whose message names the flag, variable or file and line.
  */
 enum err_code settings_load(struct settings *settings, int argument_count, char *const *arguments,
                             bool *ret_wants_help, struct err *err) MUST_USE;

@@ -48,7 +48,7 @@ void worker_pool_stop(struct worker_pool *pool);
 /* Stops it first. No job may be released any more. NULL is a no-op. */
 void worker_pool_destroy(struct worker_pool *pool);
 
-/* Queues job. Handles: ERR_BUSY (a limit is reached; retry_after_s is set): the job still belongs
+/* Queues job. Errors: ERR_BUSY (a limit is reached; retry_after_s is set): the job still belongs
  * to the caller. */
 enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job,
                             struct err *err) MUST_USE;

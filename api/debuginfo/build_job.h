@@ -36,7 +36,7 @@ bool debuginfo_build_can_wait(enum err_code code);
 /*
  * Builds the table and ends the job: its row is deleted, and its file has a table (*ret_is_built)
  * or a reason. An executable of the build id is kept in either case. The files are those of the
- * job's team. Handles: ERR_CANCELLED (wait_limit has ended), ERR_CONFLICT (another server has the
+ * job's team. Errors: ERR_CANCELLED (wait_limit has ended), ERR_CONFLICT (another server has the
  * job by now): nothing was changed. Any other error is caused by the host, and the job should be
  * retried.
  */

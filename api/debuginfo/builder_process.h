@@ -56,7 +56,7 @@ struct debuginfo_reader {
  * complete table, or the reason why there is none, suffices. *ret_report is the report of
  * symbol_builder_run about the complete table; it contains the id also if the file has no symbols.
  * Each process waits until the others leave enough memory, in order of arrival (builder_queue.h).
- * Handles: the codes of symbol_builder_run and find_shared, and those of publish for the complete
+ * Errors: those of symbol_builder_run and find_shared, and those of publish for the complete
  * table.
  */
 enum err_code debuginfo_builder_run(struct server *server, int input,

@@ -21,12 +21,12 @@ struct debuginfo_lease {
 };
 
 /* Renews the lease for duration_s from now. *ret_is_ours is false if another server has the job by
- * now. Handles: the codes of pg_query. */
+ * now. Errors: those of pg_query. */
 enum err_code debuginfo_lease_renew(struct server *server, const struct debuginfo_lease *lease,
                                     int duration_s, bool *ret_is_ours, struct err *err) MUST_USE;
 
 /* Deletes the job's row, in the caller's transaction if there is one. tenant_id: the tenant of the
- * connection, or PG_NO_TENANT. Handles: ERR_CONFLICT (another server has the job by now), the codes
+ * connection, or PG_NO_TENANT. Errors: ERR_CONFLICT (another server has the job by now), the codes
  * of pg_query. */
 enum err_code debuginfo_lease_end(struct pg_connection *connection, int64_t tenant_id,
                                   const struct debuginfo_lease *lease, struct arena *arena,

@@ -32,17 +32,17 @@ const char *public_tables_take_uses(struct public_tables *tables, struct arena *
  * which there is no space are noted by the next result. */
 void public_tables_give_uses(struct public_tables *tables, const char *build_ids);
 
-/* Writes the noted uses; if that fails, they stay noted. Called often, by background work. Handles:
+/* Writes the noted uses; if that fails, they stay noted. Called often, by background work. Errors:
  * ERR_DATABASE. */
 enum err_code public_tables_write_uses(struct server *server, struct err *err) MUST_USE;
 
 /* Checks that a new table of that many bytes can stay: with the sixteenth that
- * public_tables_free_space keeps free, it fits the setting. Handles: ERR_TOO_LARGE. */
+ * public_tables_free_space keeps free, it fits the setting. Errors: ERR_TOO_LARGE. */
 enum err_code public_tables_check_size(const struct server *server, int64_t bytes,
                                        struct err *err) MUST_USE;
 
 /* Deletes tables if all together exceed the setting, until a sixteenth of it is free. In a
- * transaction of perfolio_jobs that stores a table, or on its own. Handles: ERR_DATABASE. */
+ * transaction of perfolio_jobs that stores a table, or on its own. Errors: ERR_DATABASE. */
 enum err_code public_tables_free_space(const struct server *server,
                                        struct pg_connection *connection, struct arena *arena,
                                        struct err *err) MUST_USE;

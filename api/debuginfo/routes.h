@@ -22,7 +22,7 @@
 
 extern const struct route_table debuginfo_routes;
 
-/* The build id of path parameter 0. Handles: ERR_INVALID. */
+/* The build id of path parameter 0. Errors: ERR_INVALID. */
 enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],
                                 struct err *err) MUST_USE;
 

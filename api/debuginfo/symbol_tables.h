@@ -72,15 +72,15 @@ struct symbol_tables_ref {
 
 /* Finds the table of a build id; the caller returns it with symbol_tables_unref. A missing table is
  * not an error. A table that is missing or not good is noted as a need (symbol_tables_need).
- * Handles: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and object_open). */
+ * Errors: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and object_open). */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
                                 struct symbol_tables_ref *ret_ref, struct err *err) MUST_USE;
-/* Whether there is a table; does not open it. A table that is not good is noted as a need. Handles:
+/* Whether there is a table; does not open it. A table that is not good is noted as a need. Errors:
  * ERR_DATABASE, ERR_BUSY. */
 enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct span build_id,
                                 bool *ret_has, struct err *err) MUST_USE;
 /* Looks up which of these binaries have tables, with one statement per SYMBOL_TABLES_PREPARE_MAX
- * binaries, so that symbol_tables_ref needs no statement for each. Handles: ERR_DATABASE, ERR_BUSY.
+ * binaries, so that symbol_tables_ref needs no statement for each. Errors: ERR_DATABASE, ERR_BUSY.
  */
 enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
                                     const struct symbol_tables_binary *binaries, uint32_t count,
@@ -132,7 +132,7 @@ struct symbol_tables_status {
 };
 
 /* The state of each of the binaries, at most SYMBOL_TABLES_STATUS_MAX (the others are left out);
- * ret_states has count entries and its texts live in arena. Handles: ERR_DATABASE, ERR_BUSY. */
+ * ret_states has count entries and its texts live in arena. Errors: ERR_DATABASE, ERR_BUSY. */
 enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
                                    const struct symbol_tables_binary *binaries, uint32_t count,
                                    struct arena *arena,

@@ -41,7 +41,7 @@ struct debuginfo_table {
 
 /*
  * Reads all of table->bytes and fills facts. For a large packed table it takes memory from the
- * memory gate, of which the caller must hold none. Handles: ERR_INVALID (not a valid table, or one
+ * memory gate, of which the caller must hold none. Errors: ERR_INVALID (not a valid table, or one
  * of another build id; the message is for people), ERR_UNSUPPORTED (of a newer version),
  * ERR_TOO_LARGE, ERR_BUSY.
  */
@@ -50,7 +50,7 @@ enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table
 
 /* Writes the object of the table; it has no row until debuginfo_table_store. The table is packed if
  * the memory gate grants the memory within MEMORY_GATE_WAIT_S. The caller must hold no memory of
- * the gate. Handles: the codes of object_put. */
+ * the gate. Errors: those of object_put. */
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err) MUST_USE;
 
@@ -60,7 +60,7 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
  * and the team is charged for its bytes, or other public tables are deleted to free space
  * (public_tables_free_space). *ret_is_stored is false if the present table is better. If
  * the table is not stored or the transaction fails, the caller deletes the object
- * (debuginfo_discard). Handles: the codes of pg_query and quota_charge_tenant, ERR_TOO_LARGE (a
+ * (debuginfo_discard). Errors: those of pg_query and quota_charge_tenant, ERR_TOO_LARGE (a
  * public table so large that no other would fit, public_tables_check_size).
  */
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
@@ -73,7 +73,7 @@ typedef enum err_code debuginfo_table_keep(void *context, const struct debuginfo
                                            bool *ret_is_stored, struct err *err);
 
 /* Publishes a built table: reads it, writes its object, calls keep, and deletes the object if keep
- * has not stored the table. Handles: the codes of debuginfo_table_read, object_put and keep. */
+ * has not stored the table. Errors: those of debuginfo_table_read, object_put and keep. */
 enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_table *table,
                                       debuginfo_table_keep *keep, void *context,
                                       struct err *err) MUST_USE;

@@ -26,7 +26,7 @@ struct settings;
 extern const struct route_table debuginfo_upstream_routes;
 
 /* Creates the client for the operator's settings; *ret_client is NULL if fetching is disabled.
- * Handles: ERR_INVALID (a setting). */
+ * Errors: ERR_INVALID (a setting). */
 enum err_code debuginfo_upstreams_open(const struct settings *settings,
                                        struct debuginfod_client **ret_client,
                                        struct err *err) MUST_USE;
@@ -38,7 +38,7 @@ struct debuginfo_upstreams {
     size_t count; /* 0: no server is contacted */
 };
 
-/* The servers of a team, on a connection of background work. Texts live in arena. Handles:
+/* The servers of a team, on a connection of background work. Texts live in arena. Errors:
  * ERR_DATABASE. */
 enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_connection *connection,
                                      int64_t tenant_id, struct arena *arena,

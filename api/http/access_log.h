@@ -10,13 +10,13 @@
 
 struct access_log;
 
-/* Appends to path, created with mode 0640; "-" is standard error. Handles: ERR_IO. */
+/* Appends to path, created with mode 0640; "-" is standard error. Errors: ERR_IO. */
 enum err_code access_log_create(const char *path, struct access_log **ret_log,
                                 struct err *err) MUST_USE;
 /* Writes the queued lines and ends. NULL is a no-op. */
 void access_log_destroy(struct access_log *log);
 /* Called after logrotate has renamed the file: later lines go to the new one. On failure the old
- * file stays open. Handles: ERR_IO. */
+ * file stays open. Errors: ERR_IO. */
 enum err_code access_log_reopen(struct access_log *log, struct err *err) MUST_USE;
 /* Queues one line, including its newline. While 4 MiB are queued, lines are dropped and counted. */
 void access_log_append(struct access_log *log, struct span line);

@@ -51,7 +51,7 @@ enum err_code json_response_send(struct json_response *writer, struct request *r
 /* Responds with 204. */
 enum err_code json_response_nothing(struct request *request, struct response *response);
 
-/* The whole number in path parameter n. Handles: ERR_NOT_FOUND if it is not a number. */
+/* The whole number in path parameter n. Errors: ERR_NOT_FOUND if it is not a number. */
 enum err_code json_response_path_id(const struct request *request, int n, int64_t *ret_id,
                                     struct err *err) MUST_USE;
 

@@ -9,14 +9,14 @@
 
 enum { LISTENER_HOST_BYTES = 256 };
 
-/* Splits "host:port" or "[::1]:port". Handles: ERR_INVALID. */
+/* Splits "host:port" or "[::1]:port". Errors: ERR_INVALID. */
 enum err_code listener_split(const char *address, char ret_host[LISTENER_HOST_BYTES], int *ret_port,
                              struct err *err) MUST_USE;
 
 /*
  * Binds every address of host ("localhost" is 127.0.0.1 and ::1, whatever /etc/hosts contains) and
  * appends the sockets to fds (close-on-exec, non-blocking). With port 0 the kernel chooses one;
- * *ret_port is the chosen port. Handles: ERR_CONFLICT (in use, by another program or by one of fds:
+ * *ret_port is the chosen port. Errors: ERR_CONFLICT (in use, by another program or by one of fds:
  * the message states which), ERR_INVALID (no such host or address here), ERR_FORBIDDEN (a port
  * below 1024 without the privilege).
  */

@@ -24,7 +24,7 @@ struct settings;
  */
 bool local_ca_is_used(const struct settings *settings);
 
-/* The handler of GET /ca.crt. Handles: ERR_NOT_FOUND if the local CA is not used. */
+/* The handler of GET /ca.crt. Errors: ERR_NOT_FOUND if the local CA is not used. */
 enum err_code local_ca_get(struct request *request, struct response *response,
                            struct err *err) MUST_USE;
 

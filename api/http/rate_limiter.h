@@ -63,7 +63,7 @@ struct rate_limiter *rate_limiter_create(uint32_t entry_count, int64_t (*now_ns)
 void rate_limiter_destroy(struct rate_limiter *rate_limiter); /* NULL is a no-op */
 
 /* A token bucket: takes one event, of which per_minute are allowed on average and burst at once.
- * Handles: ERR_RATE_LIMITED, with the seconds until the next one. */
+ * Errors: ERR_RATE_LIMITED, with the seconds until the next one. */
 enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double per_minute, double burst,
                                 struct err *err) MUST_USE;
@@ -86,7 +86,7 @@ void rate_limiter_give_back_amount(struct rate_limiter *rate_limiter, enum limit
  * becomes its /64, any other address stays as it is. */
 void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES]);
 
-/* Whether an attempt is allowed now. Handles: ERR_RATE_LIMITED while the back-off of earlier
+/* Whether an attempt is allowed now. Errors: ERR_RATE_LIMITED while the back-off of earlier
  * failures lasts. */
 enum err_code rate_limiter_check(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                  struct span key, struct err *err) MUST_USE;
@@ -103,7 +103,7 @@ void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kin
 void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 
 /* Takes an event of kind LIMIT_PASSWORD_ADDRESS or LIMIT_PASSWORD_DEVICES. The rate was set by
- * rate_limiter_set_passwords (default: 30 per minute); twice that number may come at once. Handles:
+ * rate_limiter_set_passwords (default: 30 per minute); twice that number may come at once. Errors:
  * ERR_RATE_LIMITED. */
 enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                          struct span key, struct err *err) MUST_USE;
@@ -114,7 +114,7 @@ void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minut
  * Takes one of the slots of a kind, after a short wait if none is free; rate_limiter_leave with the
  * same source returns it. A source has one slot at a time, and one request that waits for a slot,
  * so that one client cannot keep all slots. Waiting requests get slots in the order of their
- * arrival. source: the client's address, for SLOT_PASSWORD_DEVICE the account's e-mail. Handles:
+ * arrival. source: the client's address, for SLOT_PASSWORD_DEVICE the account's e-mail. Errors:
  * ERR_BUSY.
  */
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,

@@ -99,7 +99,7 @@ struct request {
 };
 
 /* Takes the request's slot of the limit, for key and for the request's client. If the request is
- * handled again, the first key counts; it must live as long as the request. Handles: ERR_BUSY with
+ * handled again, the first key counts; it must live as long as the request. Errors: ERR_BUSY with
  * retry_after_s and busy_message. */
 enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,
                                 const char *key, const char *busy_message,
@@ -110,20 +110,20 @@ enum err_code request_take_slot(struct request *request, struct concurrency_limi
 void request_note_slow(struct request *request);
 
 /* Takes one of the workers that the request's client may occupy at a time, of a limit created by
- * concurrency_limit_create_shares. Handles: ERR_BUSY with retry_after_s. */
+ * concurrency_limit_create_shares. Errors: ERR_BUSY with retry_after_s. */
 enum err_code request_take_worker(struct request *request, struct concurrency_limit *shares,
                                   struct err *err) MUST_USE;
 
 /* The header field's value, empty if absent; name in lower case. */
 struct span request_field(const struct request *request, const char *name);
-/* Checks the limits above; called before a request is handled. Handles: ERR_INVALID. */
+/* Checks the limits above; called before a request is handled. Errors: ERR_INVALID. */
 enum err_code request_check_query_size(const struct request *request, struct err *err) MUST_USE;
 /* Decoded value of the first query parameter of that name; false if absent. */
 bool request_query(const struct request *request, const char *name, struct span *ret_value);
 /* The n-th (from 0) of repeated parameters. */
 bool request_query_nth(const struct request *request, const char *name, size_t n,
                        struct span *ret_value);
-/* A whole number within [low, high], or fallback if the parameter is absent. Handles: ERR_INVALID
+/* A whole number within [low, high], or fallback if the parameter is absent. Errors: ERR_INVALID
  * (the message names the parameter). */
 enum err_code request_query_i64(const struct request *request, const char *name, int64_t low,
                                 int64_t high, int64_t fallback, int64_t *ret_number,
@@ -136,7 +136,7 @@ bool request_accepts_encoding(const struct request *request, const char *coding)
  * Checks the names and values of the query parameters. single and repeatable are NULL-terminated
  * lists of names. Refused are: a name that is in neither list, so that typing errors are noticed
  * (with repeatable NULL, other names are accepted); a name of single that occurs more than once; a
- * value with a "%" that two hexadecimal digits do not follow. Handles: ERR_INVALID (the message
+ * value with a "%" that two hexadecimal digits do not follow. Errors: ERR_INVALID (the message
  * names the parameter).
  */
 enum err_code request_check_parameters(const struct request *request, const char *const *single,
@@ -181,7 +181,7 @@ void response_add(struct request *request, struct response *response, const char
  */
 void response_bytes(struct response *response, int status, const char *content_type,
                     struct span bytes);
-/* Copies buf into the arena. Handles: ERR_TOO_LARGE if buf has failed. */
+/* Copies buf into the arena. Errors: ERR_TOO_LARGE if buf has failed. */
 enum err_code response_buf(struct request *request, struct response *response, int status,
                            const char *content_type, const struct buf *buf,
                            struct err *err) MUST_USE;

@@ -32,19 +32,19 @@ enum tls_files_change {
 /*
  * Creates the CA and the server's certificate for names (host names and addresses) unless folder
  * has suitable ones: right names, at least 30 days left. A CA that may not sign for a name is
- * replaced: clients trust its constraints, which cannot be widened for them. Handles: ERR_IO.
+ * replaced: clients trust its constraints, which cannot be widened for them. Errors: ERR_IO.
  */
 enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const char *const *names,
                                 size_t name_count, enum tls_files_change *ret_change,
                                 struct err *err) MUST_USE;
 
-/* The SHA-256 fingerprint of folder's ca.crt in the form of openssl-x509(1), "AB:CD:…". Handles:
+/* The SHA-256 fingerprint of folder's ca.crt in the form of openssl-x509(1), "AB:CD:…". Errors:
  * ERR_IO. */
 enum err_code tls_files_fingerprint(const char *folder, char ret_text[TLS_FINGERPRINT_BYTES],
                                     struct err *err) MUST_USE;
 
 /* Copies certificate chain and key to custom.crt and custom.key after checking that they belong
- * together. On failure the earlier copies are kept. Handles: ERR_INVALID, ERR_IO. */
+ * together. On failure the earlier copies are kept. Errors: ERR_INVALID, ERR_IO. */
 enum err_code tls_files_take_custom(const char *folder, gid_t reader_group, const char *certificate,
                                     const char *key, struct err *err) MUST_USE;
 

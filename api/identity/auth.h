@@ -31,7 +31,7 @@ void auth_forget_tenant(struct auth *auth, int64_t tenant_id);
 /* Whether the request has credentials that auth_identify would look up. They may be wrong. */
 bool auth_has_credentials(const struct request *request);
 
-/* Fills request->principal. A cookie whose session has ended is ignored. Handles:
+/* Fills request->principal. A cookie whose session has ended is ignored. Errors:
  * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_DATABASE. */
 enum err_code auth_identify(struct request *request, struct err *err) MUST_USE;
 
@@ -43,12 +43,12 @@ bool auth_recall(struct request *request);
 
 /*
  * Checks the requirements of request->route: access, scopes, and for unsafe methods with a cookie
- * the CSRF token (X-CSRF-Token) and the origin (Origin, Sec-Fetch-Site). Handles:
+ * the CSRF token (X-CSRF-Token) and the origin (Origin, Sec-Fetch-Site). Errors:
  * ERR_UNAUTHENTICATED (credentials are needed), ERR_FORBIDDEN (they do not suffice, or the request
  * comes from another site).
  */
 enum err_code auth_check_access(struct request *request, struct err *err) MUST_USE;
-/* Checks further scopes, for an action that needs more than the scopes of its route. Handles:
+/* Checks further scopes, for an action that needs more than the scopes of its route. Errors:
  * ERR_UNAUTHENTICATED, ERR_FORBIDDEN (the message names the scope). */
 enum err_code auth_check_scopes(const struct request *request, unsigned scopes,
                                 struct err *err) MUST_USE;

@@ -34,7 +34,7 @@ enum {
 };
 
 /* Called before the handler of any request, after auth_check_access. A request that is handled
- * again from the start counts once. Handles: ERR_RATE_LIMITED, with retry_after_s. */
+ * again from the start counts once. Errors: ERR_RATE_LIMITED, with retry_after_s. */
 enum err_code change_limit_take(struct request *request, struct err *err) MUST_USE;
 /* Called with the handler's result. Gives back what change_limit_take took if the request was
  * refused before it could change anything. */

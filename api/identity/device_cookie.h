@@ -20,13 +20,13 @@ struct response;
 #define DEVICE_COOKIE "__Host-perfolio_device"
 enum { DEVICE_COOKIE_LIFETIME_S = 180 * 86400 };
 
-/* Adds a new cookie for account, the e-mail as the database compares it. Handles: ERR_DATABASE,
+/* Adds a new cookie for account, the e-mail as the database compares it. Errors: ERR_DATABASE,
  * ERR_BUSY. */
 enum err_code device_cookie_add(struct request *request, struct response *response,
                                 const char *account, struct err *err) MUST_USE;
 
 /* The id in the request's cookie, borrowed from the request; empty if the cookie is missing, of
- * another account, forged or too old. Handles: ERR_DATABASE, ERR_BUSY. */
+ * another account, forged or too old. Errors: ERR_DATABASE, ERR_BUSY. */
 enum err_code device_cookie_find(struct request *request, const char *account, struct span *ret_id,
                                  struct err *err) MUST_USE;
 

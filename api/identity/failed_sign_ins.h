@@ -21,7 +21,7 @@ enum { FAILED_SIGN_INS_KEPT = 100, FAILED_SIGN_INS_DAYS = 30 };
  * response takes the same time, and no user sees it. */
 void failed_sign_ins_record(const struct request *request, int64_t tenant_id, int64_t user_id);
 
-/* The handler of the route. Handles: ERR_FORBIDDEN (the client is not a signed-in user). */
+/* The handler of the route. Errors: ERR_FORBIDDEN (the client is not a signed-in user). */
 enum err_code failed_sign_ins_get(struct request *request, struct response *response,
                                   struct err *err);
 

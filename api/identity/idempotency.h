@@ -32,7 +32,7 @@ struct idempotency {
     uint8_t request_hash[DIGEST_BYTES];
 };
 
-/* Looks up the request's key. Holds no connection afterwards. Handles: ERR_INVALID (the key is not
+/* Looks up the request's key. Holds no connection afterwards. Errors: ERR_INVALID (the key is not
  * usable), ERR_CONFLICT (the key came with another request). */
 enum err_code idempotency_find(struct request *request, struct idempotency *ret_idempotency,
                                struct err *err) MUST_USE;

@@ -18,18 +18,18 @@
 
 enum { PASSWORD_MIN_BYTES = 10, PASSWORD_MAX_BYTES = 256 };
 
-/* Checks the length of a user's password. Handles: ERR_INVALID. */
+/* Checks the length of a user's password. Errors: ERR_INVALID. */
 enum err_code password_check(struct span password, struct err *err) MUST_USE;
 
 /* Computes the text to store. slot: SLOT_PASSWORD or SLOT_PASSWORD_SHARE; address: the client's.
- * Handles: ERR_BUSY, ERR_RATE_LIMITED. */
+ * Errors: ERR_BUSY, ERR_RATE_LIMITED. */
 enum err_code password_hash(struct rate_limiter *rate_limiter, enum limit_slot slot,
                             struct span address, struct span password,
                             char ret_text[DIGEST_PASSWORD_BYTES], struct err *err) MUST_USE;
 
 /* Compares password with stored, a text of password_hash. NULL or "" takes the same time and never
  * matches, so the time does not reveal whether there is an account. slot and source: as for
- * rate_limiter_enter. Does not count the attempt; password_attempt_verify does. Handles: ERR_BUSY.
+ * rate_limiter_enter. Does not count the attempt; password_attempt_verify does. Errors: ERR_BUSY.
  */
 enum err_code password_verify(struct rate_limiter *rate_limiter, enum limit_slot slot,
                               struct span source, struct span password, const char *stored,

@@ -41,7 +41,7 @@ struct password_attempt {
 };
 
 /* Compares password with stored within the limits: with the cache, then by a hash
- * (password_verify). Handles: ERR_RATE_LIMITED (a limit is reached; nothing was compared), ERR_BUSY
+ * (password_verify). Errors: ERR_RATE_LIMITED (a limit is reached; nothing was compared), ERR_BUSY
  * (too many are being compared). */
 enum err_code password_attempt_verify(struct password_cache *cache,
                                       struct rate_limiter *rate_limiter,

@@ -43,17 +43,17 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
  * Call it before an upload of that size is accepted or stored. Counts one upload, for the tenant
  * and for anonymous clients also for the address, whose bytes of a day are counted, too. An upload
  * in parts calls it once, when it is announced with its size. Takes and returns a connection
- * itself, so the caller must hold none. Handles: ERR_TOO_LARGE (413: more than max_upload_bytes, or
+ * itself, so the caller must hold none. Errors: ERR_TOO_LARGE (413: more than max_upload_bytes, or
  * than may be stored in total), ERR_QUOTA (429: the tenant's storage is full), ERR_RATE_LIMITED
  * (429).
  */
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
 /* Checks only the limits on bytes of quota_take_upload, and counts the bytes: for an upload that
- * was counted before its size was known. Handles: ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED. */
+ * was counted before its size was known. Errors: ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED. */
 enum err_code quota_check_size(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
 
 /* Counts one upload. Call it before the parts of an upload are joined: a client can repeat that,
- * and each time all bytes are written. The size was checked when the upload was announced. Handles:
+ * and each time all bytes are written. The size was checked when the upload was announced. Errors:
  * ERR_RATE_LIMITED (429). */
 enum err_code quota_take_completion(struct request *request, struct err *err) MUST_USE;
 
@@ -90,7 +90,7 @@ void quota_count_row_bytes(struct request *request, uint64_t bytes);
  * Charges or gives back the difference that a request makes to texts in rows of a tenant, in the
  * caller's transaction, as quota_charge does. The tenant may be another one than the principal's.
  * The growth of anonymous texts counts in the bytes of a day of the address; the caller passes the
- * result of the transaction to quota_refuse. Handles: ERR_RATE_LIMITED (429).
+ * result of the transaction to quota_refuse. Errors: ERR_RATE_LIMITED (429).
  */
 enum err_code quota_change(struct request *request, struct pg_connection *connection,
                            int64_t tenant_id, int64_t delta, struct err *err) MUST_USE;
@@ -102,7 +102,7 @@ void quota_return_uncommitted(struct request *request);
 /* Called in the transaction that announces an anonymous upload of that many bytes. Limits the bytes
  * that one address has announced and not yet sent, because they reduce the space for all anonymous
  * clients. The caller stores *ret_subscriber (rate_limiter_subscriber) in the row of the upload.
- * Parallel announcements are counted correctly. Handles: ERR_QUOTA (429). */
+ * Parallel announcements are counted correctly. Errors: ERR_QUOTA (429). */
 enum err_code quota_check_announcement(struct request *request, struct pg_connection *connection,
                                        int64_t bytes, const char **ret_subscriber,
                                        struct err *err) MUST_USE;

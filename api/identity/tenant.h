@@ -24,12 +24,12 @@ struct json_body;
 struct pg_connection;
 
 /* Begins a transaction for a tenant (pg_begin) and locks the tenant's row. arena must live until
- * the next statement. Handles: the codes of pg_begin and pg_queue. */
+ * the next statement. Errors: those of pg_begin and pg_queue. */
 enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
                            struct err *err) MUST_USE;
 
 /* Reads the field "sample_labels" of the body. *ret_labels is the list in its stored form, in
- * arena; unchanged if the field is absent or null, so that the server's setting applies. Handles:
+ * arena; unchanged if the field is absent or null, so that the server's setting applies. Errors:
  * ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code tenant_read_labels(const struct json_body *body, struct arena *arena,
                                  const char **ret_labels, struct err *err) MUST_USE;

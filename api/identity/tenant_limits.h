@@ -40,7 +40,7 @@ struct tenant_limits {
 struct tenant_limits_memory *tenant_limits_create(const char *sample_labels);
 void tenant_limits_destroy(struct tenant_limits_memory *memory); /* NULL is a no-op */
 
-/* The limits of the request's tenant. Handles: ERR_DATABASE, ERR_BUSY (nothing is known yet). */
+/* The limits of the request's tenant. Errors: ERR_DATABASE, ERR_BUSY (nothing is known yet). */
 enum err_code tenant_limits_get(const struct request *request, struct tenant_limits *ret_limits,
                                 struct err *err) MUST_USE;
 const char *tenant_limits_default_labels(const struct tenant_limits_memory *memory);
@@ -55,7 +55,7 @@ void tenant_limits_describe(const struct tenant_limits *limits, enum tenant_limi
 /* ---- for operators ---- */
 
 /* Reads the limits in the body as a JSON object in the column's form: null removes one, so that the
- * setting applies. Handles: ERR_INVALID. */
+ * setting applies. Errors: ERR_INVALID. */
 enum err_code tenant_limits_read_input(const struct json_body *body, struct arena *arena,
                                        const char **ret_json, struct err *err) MUST_USE;
 /* Writes one member for each limit: the value that json, the text of the column tenant.limits,

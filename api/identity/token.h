@@ -26,7 +26,7 @@ enum err_code token_respond_list(struct request *request, struct response *respo
                                  struct pg_connection *connection, int64_t tenant_id,
                                  int64_t user_id, struct err *err) MUST_USE;
 /* Revokes any token of the tenant in the caller's transaction; after the commit the caller calls
- * auth_forget_token. Handles: ERR_NOT_FOUND. */
+ * auth_forget_token. Errors: ERR_NOT_FOUND. */
 enum err_code token_revoke(struct request *request, struct pg_connection *connection,
                            int64_t tenant_id, int64_t id, struct err *err) MUST_USE;
 
@@ -38,7 +38,7 @@ struct token_input {
 };
 extern const char *const token_fields[];
 
-/* Reads and checks the fields; scopes that are not in allowed_scopes are refused. Handles:
+/* Reads and checks the fields; scopes that are not in allowed_scopes are refused. Errors:
  * ERR_INVALID, ERR_FORBIDDEN. */
 enum err_code token_read_input(const struct json_body *body, unsigned allowed_scopes,
                                struct token_input *ret_input, struct err *err) MUST_USE;

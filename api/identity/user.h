@@ -20,19 +20,19 @@ enum err_code user_delete(struct request *request, struct response *response, st
 enum err_code user_respond_list(struct request *request, struct response *response,
                                 struct pg_connection *connection, int64_t tenant_id,
                                 struct err *err) MUST_USE;
-/* Removes a user with sessions and tokens in the caller's transaction. Handles: ERR_NOT_FOUND,
+/* Removes a user with sessions and tokens in the caller's transaction. Errors: ERR_NOT_FOUND,
  * ERR_CONFLICT (the tenant's last owner). */
 enum err_code user_remove(struct request *request, struct pg_connection *connection,
                           int64_t tenant_id, int64_t id, struct err *err) MUST_USE;
 
 /* Whether the text has the form of an e-mail address (something@something, no spaces or controls).
- * Handles: ERR_INVALID. */
+ * Errors: ERR_INVALID. */
 enum err_code user_check_email(const char *email, struct err *err) MUST_USE;
-/* Reads the field "role". Handles: ERR_INVALID, ERR_FORBIDDEN (it is higher than the caller's own).
+/* Reads the field "role". Errors: ERR_INVALID, ERR_FORBIDDEN (it is higher than the caller's own).
  */
 enum err_code user_read_role(const struct request *request, const struct json_body *body,
                              enum role *ret_role, struct err *err) MUST_USE;
-/* Adds a user in the caller's transaction; password_hash may be NULL. Handles: ERR_CONFLICT (the
+/* Adds a user in the caller's transaction; password_hash may be NULL. Errors: ERR_CONFLICT (the
  * e-mail has an account already). */
 enum err_code user_add(struct request *request, struct pg_connection *connection, int64_t tenant_id,
                        const char *email, const char *name, enum role role,

@@ -37,7 +37,7 @@ struct batch_id_source {
 };
 
 /* *ret_has_id is false if the batch has neither the field nor a time of its own: it cannot be
- * distinguished from another, equal batch. Handles: ERR_INVALID (the field is too long). */
+ * distinguished from another, equal batch. Errors: ERR_INVALID (the field is too long). */
 enum err_code batch_id_find(const struct request *request, const struct batch_id_source *source,
                             uint8_t ret_id[STORE_BATCH_ID_BYTES], bool *ret_has_id,
                             struct err *err) MUST_USE;

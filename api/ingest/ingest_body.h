@@ -28,7 +28,7 @@ enum {
 
 /* False for an unknown Content-Encoding. */
 bool ingest_body_knows_encoding(const struct request *request);
-/* Handles: ERR_UNSUPPORTED (an unknown Content-Encoding). */
+/* Errors: ERR_UNSUPPORTED (an unknown Content-Encoding). */
 enum err_code ingest_body_check_encoding(const struct request *request, struct err *err) MUST_USE;
 
 /* A callback that decodes the whole body, which is decompressed and borrowed for the call, and puts
@@ -39,7 +39,7 @@ typedef enum err_code (*ingest_body_reader)(struct request *request, void *conte
                                             struct err *err);
 
 /* Reads the body within the tenant's limit of a profile's size; error messages name that limit.
- * context is passed to read. Handles: the codes of read, ERR_UNSUPPORTED (the encoding),
+ * context is passed to read. Errors: those of read, ERR_UNSUPPORTED (the encoding),
  * ERR_INVALID (the body does not have that encoding), ERR_TOO_LARGE, ERR_BUSY (too many requests
  * decode large bodies). */
 enum err_code ingest_body_read(struct request *request, struct ingest_limits *ingest_limits,
@@ -57,7 +57,7 @@ struct ingest_body_profile {
 };
 
 /* Puts a profile into ingest_limits. Takes ownership of profile->source->profile, even on an error.
- * A profile without a time gets the time of source, or else the present time. Handles: ERR_INVALID,
+ * A profile without a time gets the time of source, or else the present time. Errors: ERR_INVALID,
  * ERR_TOO_LARGE. */
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
                               struct ingest_limits *ingest_limits, struct err *err) MUST_USE;

@@ -37,7 +37,7 @@ enum { INGEST_LIMITS_SERIES_S = 3600 };
 struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void));
 void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL is a no-op */
 
-/* Begins to add profiles of the request's tenant. The caller calls ingest_limits_close. Handles:
+/* Begins to add profiles of the request's tenant. The caller calls ingest_limits_close. Errors:
  * ERR_RATE_LIMITED (the rate is exceeded), ERR_QUOTA (the stored profiles exceed their limit),
  * ERR_DATABASE, ERR_BUSY. */
 enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_ingest_limits,
@@ -56,7 +56,7 @@ void ingest_limits_limit_profile(const struct ingest_limits *ingest_limits,
 enum err_code ingest_limits_explain(const struct ingest_limits *ingest_limits,
                                     const struct profile_limits *limits, enum err_code code,
                                     struct err *err) MUST_USE;
-/* Checks the labels of a series, as received. Handles: ERR_INVALID. */
+/* Checks the labels of a series, as received. Errors: ERR_INVALID. */
 enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limits,
                                          const struct batch_text_label *labels, size_t count,
                                          struct err *err) MUST_USE;
@@ -69,7 +69,7 @@ struct batch_limits ingest_limits_of_labels(const struct ingest_limits *ingest_l
 uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
                                      struct span ret_names[SAMPLE_LABELS_MAX]);
 
-/* Puts a batch; batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many
+/* Puts a batch; batch_id as in store_append. Errors: ERR_INVALID (a label), ERR_QUOTA (too many
  * series), ERR_TOO_LARGE (also profiles of more days than the setting max-request-days: the store
  * writes an object for each day, so a small request could cause work for minutes). */
 enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struct batch *batch,
@@ -80,7 +80,7 @@ enum err_code ingest_limits_put_allowed(struct ingest_limits *ingest_limits, str
                                         const uint8_t *batch_id, struct otlp_result *result,
                                         struct err *err) MUST_USE;
 
-/* Adds all batches to the store, or none; they are durable when this returns. Handles: the codes of
+/* Adds all batches to the store, or none; they are durable when this returns. Errors: those of
  * store_append, ERR_RATE_LIMITED, ERR_TOO_LARGE (more samples than are ever allowed at once). */
 enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
                                    struct store_receipt *ret_receipt, struct err *err) MUST_USE;

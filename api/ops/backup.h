@@ -34,7 +34,7 @@ struct backup_options {
  * Backs up the data folder in settings (whether its server runs or not) and the database, to the
  * new folder target. With verify_only, creates nothing: if target is NULL, it compares all objects
  * of the data folder with the database; otherwise target is the folder of a backup, and its files
- * are compared with its manifest. Handles: ERR_CORRUPT (an object or file is missing or damaged).
+ * are compared with its manifest. Errors: ERR_CORRUPT (an object or file is missing or damaged).
  */
 enum err_code backup_run(struct settings *settings, const char *target,
                          const struct backup_options *options, struct err *err) MUST_USE;

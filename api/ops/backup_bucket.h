@@ -31,7 +31,7 @@ enum err_code backup_take_objects(struct object_store *objects, const struct os_
 
 /* Puts all files of source_fd/objects into the bucket, which must contain no objects of a Perfolio
  * under the prefix. After a failure, the objects copied so far are deleted, as far as the bucket
- * allows. Handles: ERR_CONFLICT (the bucket contains objects of a Perfolio). */
+ * allows. Errors: ERR_CONFLICT (the bucket contains objects of a Perfolio). */
 enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
                                     uint64_t *ret_count, struct err *err) MUST_USE;
 /* Deletes all objects under the prefix. */

@@ -29,7 +29,7 @@ enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
                                  const struct os_user *owner, struct manifest *manifest,
                                  struct err *err) MUST_USE;
 
-/* Copies from_fd to the new file path in folder_fd, synced, and adds it. Handles: ERR_IO, with
+/* Copies from_fd to the new file path in folder_fd, synced, and adds it. Errors: ERR_IO, with
  * is_unreadable where from_fd cannot be read. */
 enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_fd, const char *path,
                             struct err *err) MUST_USE;
@@ -38,7 +38,7 @@ enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char 
                            struct err *err) MUST_USE;
 /* Writes manifest.txt with its last line, synced. */
 enum err_code manifest_write(struct manifest *manifest, int folder_fd, struct err *err) MUST_USE;
-/* Compares all files that manifest.txt names. Handles: ERR_CORRUPT (the message names the first
+/* Compares all files that manifest.txt names. Errors: ERR_CORRUPT (the message names the first
  * that differs), ERR_NOT_FOUND (there is no manifest). */
 enum err_code manifest_check(int folder_fd, uint64_t *ret_file_count, struct err *err) MUST_USE;
 

@@ -29,7 +29,7 @@ struct data_folder {
 /*
  * Creates D and its parents if missing, finds the users, and locks D, waiting shortly for processes
  * of a killed supervisor to end. If a cluster or objects exist already, their owners are the users.
- * Handles: ERR_CONFLICT (another perfoliod serves it; or its objects belong to another database
+ * Errors: ERR_CONFLICT (another perfoliod serves it; or its objects belong to another database
  * than has_cluster selects: its own, or an external one), ERR_INVALID (it is not empty and not a
  * data folder), ERR_NOT_FOUND (a user is missing).
  */

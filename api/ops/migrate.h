@@ -16,18 +16,18 @@
 
 struct pg_connection;
 
-/* On a connection of the schema's owner. Handles: ERR_CONFLICT (the database was created by a newer
+/* On a connection of the schema's owner. Errors: ERR_CONFLICT (the database was created by a newer
  * or a development version; the message states what to do), ERR_DATABASE. */
 enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_count,
                           struct err *err) MUST_USE;
 
 /* Compares the database, which has the table schema_migration, with this version and changes
- * nothing. *ret_is_current: false if migrations are missing. Handles: as migrate_run. */
+ * nothing. *ret_is_current: false if migrations are missing. Errors: as migrate_run. */
 enum err_code migrate_check(struct pg_connection *connection, bool *ret_is_current,
                             struct err *err) MUST_USE;
 
 /* As migrate_run, for an external database, on a connection of the user that --database-url names.
- * Handles also: ERR_FORBIDDEN (the user is a superuser or bypasses row-level security, or is not a
+ * Errors also: ERR_FORBIDDEN (the user is a superuser or bypasses row-level security, or is not a
  * member of the roles that it needs; the message states what to do). */
 enum err_code migrate_run_external(struct pg_connection *connection, int *ret_applied_count,
                                    struct err *err) MUST_USE;

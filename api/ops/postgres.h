@@ -35,7 +35,7 @@ struct postgres {
 
 /* Finds PostgreSQL's programs (for the cluster's version, if a cluster exists), creates the cluster
  * if needed, and writes its access rules. socket_dir must exist. A cluster appears under its name
- * only when it is complete. Handles: ERR_NOT_FOUND (PostgreSQL is not installed). */
+ * only when it is complete. Errors: ERR_NOT_FOUND (PostgreSQL is not installed). */
 enum err_code postgres_prepare(struct postgres *postgres, struct err *err) MUST_USE;
 
 /* Stops a server that a killed supervisor left running on this cluster, if there is one. */
@@ -52,9 +52,9 @@ void postgres_stop(struct postgres *postgres);
 enum err_code postgres_run_tool(const struct postgres *postgres, const char *name,
                                 const char **arguments, const char *const *environment,
                                 int stdin_fd, int stdout_fd, struct err *err) MUST_USE;
-/* Finds the newest programs, for an external database. Handles: ERR_NOT_FOUND. */
+/* Finds the newest programs, for an external database. Errors: ERR_NOT_FOUND. */
 enum err_code postgres_find_newest_programs(struct postgres *postgres, struct err *err) MUST_USE;
-/* Sets socket_dir from the server that runs on the cluster. Handles: ERR_NOT_FOUND. */
+/* Sets socket_dir from the server that runs on the cluster. Errors: ERR_NOT_FOUND. */
 enum err_code postgres_find_running(struct postgres *postgres, struct err *err) MUST_USE;
 
 /* libpq's connection text for a role. */

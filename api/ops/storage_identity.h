@@ -24,7 +24,7 @@
 struct pg_connection;
 struct settings;
 
-/* On a connection of the schema's owner, as the user who owns the objects. Handles: ERR_CONFLICT
+/* On a connection of the schema's owner, as the user who owns the objects. Errors: ERR_CONFLICT
  * (they do not belong together; the message states what to do), ERR_CORRUPT (the stored id is
  * malformed), ERR_IO, ERR_DATABASE, and for a bucket the codes of object_store_setup_open. */
 enum err_code storage_identity_check(struct pg_connection *connection,

@@ -30,7 +30,7 @@ enum err_code storage_identity_file_open(const struct settings *settings,
 void storage_identity_file_close(
     struct storage_identity_file *storage); /* safe after a failed open */
 
-/* ret_id becomes "" if there is none. Handles: ERR_CORRUPT (it is malformed). */
+/* ret_id becomes "" if there is none. Errors: ERR_CORRUPT (it is malformed). */
 enum err_code storage_identity_file_read_id(const struct storage_identity_file *storage,
                                             char ret_id[DIGEST_ID_BYTES], struct err *err) MUST_USE;
 /* The id is durable when this returns. */

@@ -13,7 +13,7 @@
 
 struct settings;
 
-/* verb: "verify" or "stats". Handles: ERR_INVALID (another verb), ERR_CORRUPT (verify found
+/* verb: "verify" or "stats". Errors: ERR_INVALID (another verb), ERR_CORRUPT (verify found
  * problems, and has printed them). */
 enum err_code store_admin_run(struct settings *settings, const char *verb, bool is_json,
                               struct err *err) MUST_USE;

@@ -29,11 +29,11 @@ struct export_file {
 
 /* Registers a file without bytes; set the first three members before. */
 void export_space_begin(struct export_file *file);
-/* Allocates the file up to `bytes`, beyond its end, which is unchanged. Handles: ERR_BUSY (other
+/* Allocates the file up to `bytes`, beyond its end, which is unchanged. Errors: ERR_BUSY (other
  * exports or other data take the space), ERR_TOO_LARGE (no export of that size fits). */
 enum err_code export_space_extend(struct export_file *file, uint64_t bytes,
                                   struct err *err) MUST_USE;
-/* Frees what was allocated beyond the end of the file. Handles: ERR_IO. */
+/* Frees what was allocated beyond the end of the file. Errors: ERR_IO. */
 enum err_code export_space_trim(struct export_file *file, uint64_t bytes, struct err *err) MUST_USE;
 /* The file is closed, or is about to be. */
 void export_space_end(struct export_file *file);

@@ -34,23 +34,23 @@ struct query_parameters {
 extern const struct query_parameters query_parameters; /* query, start and end */
 
 /* Sets the tenant, its limits and the window of the query. For a GET it takes a concurrency slot of
- * the tenant first. Handles: ERR_INVALID, ERR_BUSY (no slot is free: the server handles a GET
+ * the tenant first. Errors: ERR_INVALID, ERR_BUSY (no slot is free: the server handles a GET
  * again later). */
 enum err_code query_read_window(struct request *request, const struct query_parameters *names,
                                 struct store_query *ret_query, struct err *err) MUST_USE;
 /* Reads the selectors in the parameters match[]. The query finds the series that any of them
- * matches; without match[], all series. Handles: ERR_INVALID (too many selectors). */
+ * matches; without match[], all series. Errors: ERR_INVALID (too many selectors). */
 enum err_code query_read_matches(const struct request *request, struct store_query *query,
                                  struct err *err) MUST_USE;
 /* Reads a query of the request's tenant from the parameters in names. If the request has neither
  * names->start nor names->end, the window is that of others->start and others->end, unless others
- * is NULL. Does not check access. Handles: ERR_INVALID (the message names the parameter). */
+ * is NULL. Does not check access. Errors: ERR_INVALID (the message names the parameter). */
 enum err_code query_read(struct request *request, const struct query_parameters *names,
                          const struct query_parameters *others, struct store_query *ret_query,
                          struct err *err) MUST_USE;
 /* Reads the three parameters that select samples, each of which may be repeated: label
  * (lib/profile/report/label_filter.h), and the ids span_selector and trace_id_selector.
- * Handles: ERR_INVALID (the message names the parameter). */
+ * Errors: ERR_INVALID (the message names the parameter). */
 enum err_code query_read_labels(const struct request *request, struct store_query *query,
                                 struct err *err) MUST_USE;
 /* Adds what the report needs: the form of names, the labels that it groups by or counts, and its

@@ -26,7 +26,7 @@ struct report_request *report_request_create(struct request *request, const stru
 void report_request_watch(struct report_request *wanted, struct store_query *query);
 
 /* Responds with the cached report, or computes it from the result's profile; adds the fields that
- * describe the result. begin_ns: the start of the query, of the monotonic clock. Handles: the codes
+ * describe the result. begin_ns: the start of the query, of the monotonic clock. Errors: those
  * of report_write_profiles. */
 enum err_code report_request_respond(struct report_request *wanted, struct response *response,
                                      const struct store_result *result, int64_t begin_ns,

@@ -131,13 +131,13 @@ struct report_source_names {
 };
 
 /* Reads the parameters. The caller then finds the profiles, checks access, and sets sides,
- * side_count (1 before) and is_stored. source NULL: the source has no parameters. Handles:
+ * side_count (1 before) and is_stored. source NULL: the source has no parameters. Errors:
  * ERR_INVALID (a parameter). */
 enum err_code report_read(struct request *request, const struct report_kind *kind,
                           unsigned parameters, int64_t default_limit,
                           const struct report_source_names *source, struct report *ret_report,
                           struct err *err) MUST_USE;
-/* Reads the parameter mode of a comparison. Handles: ERR_INVALID. */
+/* Reads the parameter mode of a comparison. Errors: ERR_INVALID. */
 enum err_code report_read_mode(const struct request *request, struct report *report,
                                struct err *err) MUST_USE;
 
@@ -155,14 +155,14 @@ void report_hash_parameters(const struct report *report, char ret_hex[DIGEST_HEX
  * besides the profile and the body. */
 uint64_t report_memory(const struct report *report, const struct profile *profile);
 
-/* Computes the report of these profiles, two for a diff. Handles: ERR_INVALID (parameters that do
+/* Computes the report of these profiles, two for a diff. Errors: ERR_INVALID (parameters that do
  * not fit the profiles), ERR_TOO_LARGE. */
 enum err_code report_write_profiles(const struct report *report,
                                     const struct profile *const profiles[2], struct buf *body,
                                     struct err *err) MUST_USE;
 
 /* Takes a concurrency slot (api/http/concurrency_limit.h); call it before slow work. key is the id
- * of a share, or names a tenant. Handles: ERR_BUSY (a GET is handled again later). */
+ * of a share, or names a tenant. Errors: ERR_BUSY (a GET is handled again later). */
 enum err_code report_take_slot(struct request *request, const char *key, struct err *err) MUST_USE;
 
 #endif

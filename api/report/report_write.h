@@ -20,7 +20,7 @@ extern const struct report_kind report_svg;
 extern const struct report_kind report_png;
 
 /* "zoomed into main.work: 3.20 s (25.0 %) · search json: 12.3 %": the parts of the address that a
- * picture describes above its boxes, in arena; may be empty. Handles: the codes of the picture's
+ * picture describes above its boxes, in arena; may be empty. Errors: those of the picture's
  * write. */
 enum err_code report_write_seen(const struct report *report, struct arena *arena,
                                 const struct view *view, struct span *ret_text,

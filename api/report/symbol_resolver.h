@@ -45,7 +45,7 @@ const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolv
 /* Adds names to a tenant's profile: *ret_named has its new parts in arena and borrows the rest from
  * profile. Names with lines that came with the profile stay; names without lines are replaced.
  * *ret_is_incomplete: names were left out because the disk has no space for a table now.
- * Handles: ERR_DATABASE, ERR_BUSY, ERR_TOO_LARGE (more than max_bytes in arena and for a query). */
+ * Errors: ERR_DATABASE, ERR_BUSY, ERR_TOO_LARGE (more than max_bytes in arena and for a query). */
 enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                                       enum symbol_name_mode mode, const struct profile *profile,
                                       uint64_t max_bytes, struct arena *arena,
@@ -59,7 +59,7 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
                           const struct profile *profile);
 
 /* Finds whether these binaries have names. *ret_states is in arena and has at most
- * SYMBOL_TABLES_STATUS_MAX entries. Handles: ERR_DATABASE, ERR_BUSY. */
+ * SYMBOL_TABLES_STATUS_MAX entries. Errors: ERR_DATABASE, ERR_BUSY. */
 enum err_code symbol_resolver_find_states(struct server *server, int64_t tenant_id,
                                           const struct symbolize_binary *binaries, uint32_t count,
                                           struct arena *arena,

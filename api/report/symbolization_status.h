@@ -20,7 +20,7 @@ struct symbolization_status {
                                 profile was uploaded. A lower bound */
 };
 
-/* Adds the states of these binaries of a tenant. Handles: ERR_DATABASE, ERR_BUSY. */
+/* Adds the states of these binaries of a tenant. Errors: ERR_DATABASE, ERR_BUSY. */
 enum err_code symbolization_status_add(struct request *request, int64_t tenant_id,
                                        const struct symbolize_binary *binaries, uint32_t count,
                                        struct symbolization_status *status,

@@ -19,7 +19,7 @@ struct gauges *gauges_create(struct server *server);
 void gauges_destroy(struct gauges *gauges);
 
 /* Called after each round of background work: records the time, and once a minute counts the stored
- * data. Handles: ERR_DATABASE, ERR_BUSY. */
+ * data. Errors: ERR_DATABASE, ERR_BUSY. */
 enum err_code gauges_refresh(struct gauges *gauges, struct err *err) MUST_USE;
 
 #endif

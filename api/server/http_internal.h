@@ -188,7 +188,7 @@ struct http_server {
     struct metric *failed_reads;
 };
 
-/* tls.c: a context with the files of options. Handles: ERR_INVALID. */
+/* tls.c: a context with the files of options. Errors: ERR_INVALID. */
 enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tls,
                             struct err *err) MUST_USE;
 
@@ -233,7 +233,7 @@ void http_job_release(struct http_job *job);
  * response of a request that was on a worker or put aside comes to the loop as MESSAGE_RESPONSE. */
 /* The threads that handle the request, and read the file of its response. */
 struct worker_pool *http_job_pool(const struct http_server *http, const struct request *request);
-/* On the loop: passes the job to a worker. Handles: ERR_BUSY. */
+/* On the loop: passes the job to a worker. Errors: ERR_BUSY. */
 enum err_code http_job_submit(struct http_job *job, struct err *err) MUST_USE;
 /* Fills the response with the problem of err and logs it; status 0: problem_status of its code. */
 void http_job_fail(struct http_job *job, int status, const struct err *err);

@@ -103,7 +103,7 @@ struct http_options {
 };
 
 /* Reads the certificate and creates all parts; nothing is accepted yet. server and what it points
- * to must outlive the result; server->metrics must exist. Copies the texts in options. Handles:
+ * to must outlive the result; server->metrics must exist. Copies the texts in options. Errors:
  * ERR_INVALID (certificate or key unusable), ERR_IO (access log). */
 enum err_code http_server_create(struct server *server, const struct http_options *options,
                                  struct http_server **ret_http, struct err *err) MUST_USE;
@@ -112,7 +112,7 @@ enum err_code http_server_create(struct server *server, const struct http_option
 enum err_code http_server_start(struct http_server *http, struct err *err) MUST_USE;
 
 /* Loads the certificate again for new connections and reopens the access log. On failure the old
- * ones stay in use and the error states why. Handles: ERR_INVALID, ERR_IO. */
+ * ones stay in use and the error states why. Errors: ERR_INVALID, ERR_IO. */
 enum err_code http_server_reload(struct http_server *http, struct err *err) MUST_USE;
 
 /* Stops accepting, makes /readyz respond with 503, lets requests in flight finish for at most

@@ -33,7 +33,7 @@ struct response_bytes {
 };
 
 /* Counts the bytes for the client of the request. *ret_holder is passed to response_memory_give.
- * Handles: ERR_BUSY with retry_after_s (the message names the limit). */
+ * Errors: ERR_BUSY with retry_after_s (the message names the limit). */
 enum err_code response_memory_take(struct response_memory *memory, const struct request *request,
                                    const struct response_bytes *bytes,
                                    struct response_holder **ret_holder, struct err *err) MUST_USE;

@@ -13,7 +13,7 @@
 /* All tables, in the order of matching. */
 const struct route_table *const *routes_all(size_t *ret_table_count);
 
-/* The route for method and path, with the texts that {…} matched in ret_params. Handles:
+/* The route for method and path, with the texts that {…} matched in ret_params. Errors:
  * ERR_NOT_FOUND (no such path), ERR_UNSUPPORTED (the path exists with other methods). */
 enum err_code routes_match(enum http_method method, struct span path,
                            struct span ret_params[REQUEST_MAX_PATH_PARAMS],

@@ -327,7 +327,7 @@ struct stored_comment {
 };
 
 /* A comment on a share that was found, locked after the share, as a deletion of the share locks
- * both. Handles: ERR_NOT_FOUND, ERR_GONE. */
+ * both. Errors: ERR_NOT_FOUND, ERR_GONE. */
 static enum err_code lock_comment(struct request *request, struct pg_connection *connection,
                                   const struct share *share, int64_t n,
                                   struct stored_comment *ret_comment, struct err *err)

@@ -31,7 +31,7 @@ struct profile_cache *profile_cache_create(size_t max_bytes);
 void profile_cache_destroy(struct profile_cache *cache);
 
 /* The decoded profile of share; the caller returns *ret_entry with profile_cache_unref, and
- * profile_cache_get borrows from it. Handles: ERR_BUSY (waited too long), ERR_GONE (its bytes have
+ * profile_cache_get borrows from it. Errors: ERR_BUSY (waited too long), ERR_GONE (its bytes have
  * been deleted meanwhile), ERR_TOO_LARGE (the server's limits have been lowered since the upload).
  */
 enum err_code profile_cache_ref(struct server *server, const struct share *share,
@@ -39,7 +39,7 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
 /* As profile_cache_ref, with names for its addresses (api/report/symbol_resolver.h): made once per
  * version of the team's symbol tables. *ret_entry is NULL, without an error, if the names and
  * the frames of inlined calls that they add to reports need more than names_bytes. The number
- * is known only afterwards; use profile_cache_with_names. Handles also: ERR_DATABASE. */
+ * is known only afterwards; use profile_cache_with_names. Errors also: ERR_DATABASE. */
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
                                       enum symbol_name_mode mode, uint64_t names_bytes,
                                       struct flight_entry **ret_entry, struct err *err) MUST_USE;
@@ -66,7 +66,7 @@ typedef enum err_code profile_cache_work(void *context, struct profile_cache_mem
  * them are for the tables of the report; at least MEMORY_GATE_LIGHT_WORK is. The names of each of
  * the profile_count profiles may need MEMORY_GATE_LIGHT_WORK besides. If work needs more names, it
  * runs again with four times as much, up to all of the gate; if it needs larger tables, it gets
- * their memory at once, or runs again when that is available. Handles: the codes of work and of
+ * their memory at once, or runs again when that is available. Errors: those of work and of
  * memory_gate_enter.
  */
 enum err_code profile_cache_with_names(struct server *server, int64_t client, uint64_t bytes,

@@ -53,19 +53,19 @@ struct share {
     const char *reader_comments; /* their number, in digits; NULL if they were not counted */
 };
 
-/* The share of an id, without access checks. One round trip. Handles: ERR_NOT_FOUND (no such id, or
+/* The share of an id, without access checks. One round trip. Errors: ERR_NOT_FOUND (no such id, or
  * malformed), ERR_GONE (expired, deleted or taken down; the message states which). */
 enum err_code share_find(struct server *server, struct span id, struct arena *arena,
                          struct share *ret_share, struct err *err) MUST_USE;
 
 /* The stored object of a share, as its row describes it; borrows from share. */
 struct integrity_object share_stored_object(const struct share *share);
-/* Opens the object of a share and compares its size with the row. Handles: ERR_GONE (the share was
+/* Opens the object of a share and compares its size with the row. Errors: ERR_GONE (the share was
  * deleted meanwhile), otherwise as integrity_open. */
 enum err_code share_open_object(struct server *server, const struct share *share, int *ret_fd,
                                 struct err *err) MUST_USE;
 
-/* Appends a range of the object of a share to buf. Handles: ERR_GONE, otherwise as
+/* Appends a range of the object of a share to buf. Errors: ERR_GONE, otherwise as
  * integrity_read_range. */
 enum err_code share_read_range(struct server *server, const struct share *share, uint64_t offset,
                                size_t size, struct buf *buf, struct err *err) MUST_USE;
@@ -82,7 +82,7 @@ struct share_public_metadata {
     const char *format;      /* "pprof"; "" if not shown */
 };
 
-/* For team and password shares the texts are empty. Handles: ERR_NOT_FOUND, ERR_GONE. */
+/* For team and password shares the texts are empty. Errors: ERR_NOT_FOUND, ERR_GONE. */
 enum err_code share_find_public_metadata(struct server *server, struct span id, struct arena *arena,
                                          struct share_public_metadata *ret_metadata,
                                          struct err *err) MUST_USE;
@@ -104,7 +104,7 @@ const char *share_object_key(const char *id, char ret_key[SHARE_OBJECT_KEY_BYTES
 
 /*
  * Decodes and checks the bytes, stores them, commits the row with its quota charge and audit
- * record, and responds with 201, links and the delete token. Handles: ERR_INVALID, ERR_UNSUPPORTED,
+ * record, and responds with 201, links and the delete token. Errors: ERR_INVALID, ERR_UNSUPPORTED,
  * ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED, ERR_BUSY, ERR_CONFLICT (with an upload or an
  * idempotency key: another request came first).
  */
@@ -123,7 +123,7 @@ enum err_code share_create_once(struct request *request, const struct share_sett
 enum err_code share_handle_create(struct request *request, struct response *response,
                                   struct err *err) MUST_USE;
 
-/* Repeats the response of an earlier request, whose response was lost. Handles: ERR_GONE. */
+/* Repeats the response of an earlier request, whose response was lost. Errors: ERR_GONE. */
 enum err_code share_create_respond_again(struct request *request, const char *id,
                                          const char *delete_token, struct response *response,
                                          struct err *err) MUST_USE;

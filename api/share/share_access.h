@@ -19,13 +19,13 @@
 
 struct share;
 
-/* Whether the request may read the share. Handles: ERR_NOT_FOUND (a team share, the principal is of
+/* Whether the request may read the share. Errors: ERR_NOT_FOUND (a team share, the principal is of
  * another team), ERR_UNAUTHENTICATED (a team share, the client is anonymous; or the password is
  * missing or wrong), ERR_RATE_LIMITED (too many wrong passwords). */
 enum err_code share_access_check_read(struct request *request, const struct share *share,
                                       struct err *err) MUST_USE;
 
-/* share_find and share_access_check_read. id empty: request->path_params[0]. Handles: the codes of
+/* share_find and share_access_check_read. id empty: request->path_params[0]. Errors: those of
  * both. */
 enum err_code share_access_find(struct request *request, struct span id, struct share *ret_share,
                                 struct err *err) MUST_USE;
@@ -35,7 +35,7 @@ enum err_code share_access_find(struct request *request, struct span id, struct 
 bool share_access_is_editor(const struct request *request, const struct share *share);
 
 /* Whether the request may change or delete the share: editors, and clients that present the delete
- * token in X-Perfolio-Delete-Token. Handles: ERR_NOT_FOUND, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
+ * token in X-Perfolio-Delete-Token. Errors: ERR_NOT_FOUND, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
  * ERR_RATE_LIMITED. */
 enum err_code share_access_check_edit(struct request *request, const struct share *share,
                                       struct err *err) MUST_USE;

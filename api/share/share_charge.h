@@ -19,14 +19,14 @@ struct request;
 struct share;
 
 /* Locks the row of a share for share_charge_change, in the caller's transaction, before rows that
- * belong to the share: its deletion locks them in this order. Handles: ERR_GONE. */
+ * belong to the share: its deletion locks them in this order. Errors: ERR_GONE. */
 enum err_code share_charge_lock(struct request *request, struct pg_connection *connection,
                                 const struct share *share, struct err *err) MUST_USE;
 
 /*
  * Adds delta to row_bytes of a share and to the stored bytes of its tenant, in the caller's
  * transaction, which has locked the share's row while it was live. The statements are sent with the
- * next one or with the commit, whose code the caller passes to quota_refuse. Handles:
+ * next one or with the commit, whose code the caller passes to quota_refuse. Errors:
  * ERR_RATE_LIMITED.
  */
 enum err_code share_charge_change(struct request *request, struct pg_connection *connection,

@@ -25,12 +25,12 @@ struct share_report {
 
 /*
  * Reads the parameters and finds the shares, whose ids are the first share_count parameters of the
- * path. Handles: ERR_INVALID (a parameter), and the codes of share_access_find.
+ * path. Errors: ERR_INVALID (a parameter), and the codes of share_access_find.
  */
 enum err_code share_report_read(struct request *request, const struct report_kind *kind,
                                 unsigned parameters, int64_t default_limit, size_t share_count,
                                 struct share_report *ret_share_report, struct err *err) MUST_USE;
-/* Finds the share of one side and sets share_report->shares[side]. Handles: the codes of
+/* Finds the share of one side and sets share_report->shares[side]. Errors: those of
  * share_access_find. */
 enum err_code share_report_read_side(struct request *request, struct span id, size_t side,
                                      struct share_report *share_report, struct err *err) MUST_USE;

@@ -19,7 +19,7 @@ struct pg_result;
     "s.list_summary::text, s.views"
 enum { SHARE_ROW_COLUMN_COUNT = 21 };
 
-/* Reads a row. id is borrowed and must live as long as the result's arena. Handles: ERR_INVALID (a
+/* Reads a row. id is borrowed and must live as long as the result's arena. Errors: ERR_INVALID (a
  * row that this version cannot read). */
 enum err_code share_row_read(const struct pg_result *result, int row, const char *id,
                              struct share *ret_share, struct err *err) MUST_USE;

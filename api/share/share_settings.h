@@ -39,7 +39,7 @@ struct share_settings {
     int64_t idle_expiry_s; /* 0, or as in struct share */
 };
 
-/* Reads the request's query and headers; other query parameters are refused. Handles: ERR_INVALID.
+/* Reads the request's query and headers; other query parameters are refused. Errors: ERR_INVALID.
  */
 enum err_code share_settings_read(struct request *request, struct share_settings *ret_settings,
                                   struct err *err) MUST_USE;

@@ -53,7 +53,7 @@ enum {
 };
 
 /* Appends the object to buf, created with SHARE_SUMMARY_BYTES; decode_bytes is the memory that
- * decoding the profile took. Handles: ERR_TOO_LARGE. */
+ * decoding the profile took. Errors: ERR_TOO_LARGE. */
 enum err_code share_summary_append(const struct profile *profile, uint64_t decode_bytes,
                                    struct buf *buf, struct err *err) MUST_USE;
 
@@ -72,7 +72,7 @@ struct share_total {
     struct span type;
     struct span unit;
 };
-/* wanted is a name or an index; empty: the default. Handles: ERR_INVALID (there is no such type),
+/* wanted is a name or an index; empty: the default. Errors: ERR_INVALID (there is no such type),
  * ERR_CORRUPT (not a summary). */
 enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
                                        struct share_total *ret_total, struct err *err) MUST_USE;

@@ -16,13 +16,13 @@ struct share;
  * when their names may have changed; 0 if no symbol table can matter. *ret_json is
  * {"complete","pending","missing"} of all shares together, in the request's arena; NULL: it would
  * be too long. lacks_names: some were left out of the profiles (profile_cache_is_incomplete), so
- * "complete" is false. Handles: ERR_DATABASE, ERR_BUSY. */
+ * "complete" is false. Errors: ERR_DATABASE, ERR_BUSY. */
 enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
                                            size_t count, bool lacks_names, uint64_t *ret_generation,
                                            const char **ret_json, struct err *err) MUST_USE;
 
 /* As profile_cache_ref, for a request that needs the decoded profile and makes no report: takes a
- * concurrency slot and memory of the gate first, as a report does. Handles: ERR_BUSY, ERR_GONE,
+ * concurrency slot and memory of the gate first, as a report does. Errors: ERR_BUSY, ERR_GONE,
  * ERR_TOO_LARGE. */
 enum err_code share_symbolization_ref_profile(struct request *request, const struct share *share,
                                               struct flight_entry **ret_entry,

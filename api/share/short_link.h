@@ -28,7 +28,7 @@ enum {
 extern const struct route_table short_link_routes;
 
 /* The path of a short link, in the request's arena. ret_is_public may be NULL; *ret_is_public is
- * true if search engines may follow the link. Handles: ERR_NOT_FOUND (also for shares that have
+ * true if search engines may follow the link. Errors: ERR_NOT_FOUND (also for shares that have
  * ended). */
 enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
                               bool *ret_is_public, struct err *err) MUST_USE;

@@ -33,13 +33,13 @@ struct source_link_matcher *source_link_matcher_create(struct arena *arena,
                                                        const atomic_bool *is_cancelled);
 
 /* Whether samples have labels[i], of the form key=value, for each i. One pass over the profile's
- * labels, however many are looked for. Handles: ERR_TOO_LARGE (max_steps), ERR_CANCELLED. */
+ * labels, however many are looked for. Errors: ERR_TOO_LARGE (max_steps), ERR_CANCELLED. */
 enum err_code source_link_matcher_find_labels(struct source_link_matcher *matcher,
                                               const struct span *labels, uint32_t count,
                                               bool *ret_has, struct err *err) MUST_USE;
 
 /* Selects the files of the binaries whose build id matches pattern: the text in the profile, or the
- * key of its symbol table. Handles: ERR_TOO_LARGE (max_steps), ERR_CANCELLED. */
+ * key of its symbol table. Errors: ERR_TOO_LARGE (max_steps), ERR_CANCELLED. */
 enum err_code source_link_matcher_find_files(struct source_link_matcher *matcher,
                                              struct span pattern, bool *ret_has_any,
                                              struct err *err) MUST_USE;

@@ -31,7 +31,7 @@
 
 extern const struct route_table source_link_routes;
 
-/* Whether url is valid in a rule. Handles: ERR_INVALID, which states what is wrong. */
+/* Whether url is valid in a rule. Errors: ERR_INVALID, which states what is wrong. */
 enum err_code source_links_check_url(const char *url, struct err *err) MUST_USE;
 
 #endif

@@ -19,12 +19,12 @@ struct viewer_path {
     struct span query; /* without its "?"; may be empty */
 };
 
-/* The spans point into text. Handles: ERR_INVALID. */
+/* The spans point into text. Errors: ERR_INVALID. */
 enum err_code viewer_path_parse(struct span text, struct viewer_path *ret_path,
                                 struct err *err) MUST_USE;
 
 /* Checks that query, without its "?", has the form described above. name is the name of the field
- * in the text of an error. Handles: ERR_INVALID. */
+ * in the text of an error. Errors: ERR_INVALID. */
 enum err_code viewer_path_check_query(const char *name, struct span query,
                                       struct err *err) MUST_USE;
 

@@ -29,7 +29,7 @@ struct upload_parts {
     struct integrity_object *objects;
 };
 
-/* Finds the upload with that id, if the request's principal may continue it. Handles:
+/* Finds the upload with that id, if the request's principal may continue it. Errors:
  * ERR_NOT_FOUND. */
 enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
                                struct err *err) MUST_USE;
@@ -43,14 +43,14 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
  * deletes the upload's row or releases the claim (upload_unclaim). After a failure neither claim
  * nor object is left, and the parts are unchanged, except for stored parts that are damaged, lost
  * or unreadable: they are logged, counted and dropped, so that they are missing from then on and
- * the client sends them again. Handles: ERR_CONFLICT (parts are missing or were dropped, or another
+ * the client sends them again. Errors: ERR_CONFLICT (parts are missing or were dropped, or another
  * request completes it), ERR_INVALID (the SHA-256 differs).
  */
 enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
                           uint8_t ret_sha256[DIGEST_BYTES], struct err *err) MUST_USE;
 
 /* Opens the object that upload_join has just created. If it does not exist, that is ERR_BUSY: it is
- * not the client's fault, and the parts are still stored. Handles: as object_open. */
+ * not the client's fault, and the parts are still stored. Errors: as object_open. */
 enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
                                  uint64_t *ret_size, struct err *err) MUST_USE;
 void upload_unclaim(struct request *request, const struct upload *upload);

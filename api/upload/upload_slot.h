@@ -15,7 +15,7 @@
 struct request;
 
 /* Call it before anything is changed: without a slot the request is put aside and handled again
- * from the start. Handles: ERR_BUSY. */
+ * from the start. Errors: ERR_BUSY. */
 enum err_code upload_slot_take(struct request *request, struct err *err) MUST_USE;
 
 #endif

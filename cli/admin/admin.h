@@ -35,14 +35,14 @@ struct admin {
 /* All options of `perfolio admin`, for its argp and for the help of single calls. */
 extern const struct argp_option admin_options[];
 
-/* Looks the noun and verb up in the table and makes the call. Handles: ERR_INVALID as a usage
+/* Looks the noun and verb up in the table and makes the call. Errors: ERR_INVALID as a usage
  * error, the codes of client_send. */
 enum err_code admin_call(struct admin *admin, struct err *err) MUST_USE;
 /* Finds the call that noun and verb name, and removes the verb from the arguments; NULL: none. */
 const struct admin_call *admin_find_call(struct admin *admin);
 
 /* Explains the call that noun and verb name on standard output; a noun alone lists its calls, and
- * "help" alone all of them. Handles: ERR_INVALID as a usage error (no such call), ERR_IO. */
+ * "help" alone all of them. Errors: ERR_INVALID as a usage error (no such call), ERR_IO. */
 enum err_code admin_help(struct admin *admin, struct err *err) MUST_USE;
 
 /* Sets a usage error for a noun or verb that does not exist, and names the closest one that does.
@@ -53,7 +53,7 @@ enum err_code admin_refuse(struct admin *admin, struct err *err) MUST_USE;
 bool admin_is_program(const char *noun);
 
 /* Executes `perfoliod <subcommand> arguments…`, from the folder of this program or PATH; returns
- * only if that fails. Handles: ERR_NOT_FOUND. */
+ * only if that fails. Errors: ERR_NOT_FOUND. */
 enum err_code admin_exec(const char *subcommand, int argc, char **argv, struct err *err) MUST_USE;
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "cli/cli.h"
 
-/* Prints a line for each binary with a table or a file. Handles the errors of client_send. */
+/* Prints a line for each binary with a table or a file. Errors: those of client_send. */
 enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err) MUST_USE;
 
-/* Deletes table and files of each of these build ids, up to the first failure. Handles the errors
+/* Deletes table and files of each of these build ids, up to the first failure. Errors: those
  * of client_send. */
 enum err_code debuginfo_delete(struct cli *cli, const struct cli_texts *texts,
                                struct err *err) MUST_USE;

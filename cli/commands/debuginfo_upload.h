@@ -15,21 +15,21 @@ struct debuginfo_upload {
     bool is_json;
 };
 
-/* Uploads the file at path, or a symbol table built from it (raw_kind). Handles: the codes of
+/* Uploads the file at path, or a symbol table built from it (raw_kind). Errors: those of
  * symbols_open and client_send, ERR_INVALID (the file has no build id). */
 enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const char *path,
                                     struct err *err) MUST_USE;
 
 /* Whether text is a build id and not the name of a file. */
 bool debuginfo_upload_is_id(const char *text);
-/* Prints the status of a build id on the server. Handles the errors of client_send. */
+/* Prints the status of a build id on the server. Errors: those of client_send. */
 enum err_code debuginfo_upload_show(const struct debuginfo_upload *upload, const char *build_id,
                                     struct err *err) MUST_USE;
 
 /* Whether the file may be a profile, because it is neither ELF nor a table. */
 bool debuginfo_upload_may_be_profile(const char *path);
 /* Prints the status of each binary of a profile that has a build id, and the names of those
- * without. Handles the errors of input_decode and client_send. */
+ * without. Errors: those of input_decode and client_send. */
 enum err_code debuginfo_upload_show_profile(const struct debuginfo_upload *upload, const char *path,
                                             struct err *err) MUST_USE;
 

@@ -12,7 +12,7 @@ struct input;
 
 /*
  * Reads the inputs that arguments name and merges them. *ret_input, which the caller closes, is the
- * merged profile as pprof, compressed with gzip. seconds: as in source_open. Handles: the codes of
+ * merged profile as pprof, compressed with gzip. seconds: as in source_open. Errors: those of
  * source_open, input_decode and merge_profiles.
  */
 enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, int seconds,

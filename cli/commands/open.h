@@ -7,7 +7,7 @@
 #include "lib/base/err_code.h"
 
 /* Starts xdg-open (or $BROWSER if that is not installed) and does not wait for the browser.
- * Handles: ERR_NOT_FOUND (neither exists), ERR_IO. */
+ * Errors: ERR_NOT_FOUND (neither exists), ERR_IO. */
 enum err_code open_url(const char *url, struct err *err) MUST_USE;
 
 #endif

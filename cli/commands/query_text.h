@@ -43,12 +43,12 @@ struct query_text_labels {
  * @. */
 bool query_text_is(const char *text, struct cli *cli);
 
-/* Splits text into selector and window. Handles: ERR_INVALID (the window is invalid). */
+/* Splits text into selector and window. Errors: ERR_INVALID (the window is invalid). */
 enum err_code query_text_parse(const char *text, struct cli *cli, struct query_text *ret_query,
                                struct err *err) MUST_USE;
 
 /* The window that the server uses at time now_ns: the default end is now_ns, the default start one
- * hour before the end. Handles: ERR_INVALID. */
+ * hour before the end. Errors: ERR_INVALID. */
 enum err_code query_text_window(const struct query_text *query_text, int64_t now_ns,
                                 struct query_text_window *ret_window, struct err *err) MUST_USE;
 /* Prints a note on standard error: "before: 2026-11-26 18:34:05 to 19:34:05 UTC  SELECTOR", where
@@ -59,14 +59,14 @@ void query_text_print_window(struct cli *cli, const char *name, const struct que
 /* Appends "?query=…&start=…&end=…", or "&query=…" if path has parameters. */
 void query_text_append(struct buf *path, const struct query_text *query_text);
 
-/* Downloads the merged profile of the query as pprof; the caller closes *ret_input. Handles: the
+/* Downloads the merged profile of the query as pprof; the caller closes *ret_input. Errors: the
  * codes of client_send. */
 enum err_code query_text_download(struct cli *cli, struct client *client,
                                   const struct query_text *query_text, struct input *ret_input,
                                   struct err *err) MUST_USE;
 
 /* Stores the result as a new share, like upload_share. If settings has no visibility, it is set to
- * team. labels may be NULL: none are kept. Handles also ERR_INVALID (no sample). */
+ * team. labels may be NULL: none are kept. Errors also: ERR_INVALID (no sample). */
 enum err_code query_text_share(struct cli *cli, struct client *client,
                                const struct query_text *query_text,
                                const struct query_text_labels *labels,

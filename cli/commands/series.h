@@ -29,7 +29,7 @@ struct series_settings {
 };
 
 /* Sends input, prints the number of values that were added, and warns about data that the server
- * ignored. Handles: the codes of client_send, ERR_INVALID (neither a profile nor a batch),
+ * ignored. Errors: those of client_send, ERR_INVALID (neither a profile nor a batch),
  * ERR_TOO_LARGE, ERR_IO. */
 enum err_code series_push(struct cli *cli, struct client *client, struct input *input,
                           const struct series_settings *settings, struct err *err) MUST_USE;

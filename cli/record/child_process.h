@@ -18,10 +18,10 @@ struct child_process {
     int status; /* as of wait(2), once it has ended */
 };
 
-/* Forks the process, which waits. arguments: as for execvp(3). Handles: ERR_IO. */
+/* Forks the process, which waits. arguments: as for execvp(3). Errors: ERR_IO. */
 enum err_code child_process_prepare(char **arguments, struct child_process *ret_child,
                                     struct err *err) MUST_USE;
-/* Lets the process execute its command. name names the command in messages. Handles: ERR_NOT_FOUND,
+/* Lets the process execute its command. name names the command in messages. Errors: ERR_NOT_FOUND,
  * ERR_IO (the command cannot be executed). */
 enum err_code child_process_begin(struct child_process *launch, const char *name,
                                   struct err *err) MUST_USE;

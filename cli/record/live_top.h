@@ -19,7 +19,7 @@ struct mapped_files;
 struct live_top;
 struct window_result;
 
-/* Begins to show the table. files, an additional source of names, is borrowed; NULL: none. Handles:
+/* Begins to show the table. files, an additional source of names, is borrowed; NULL: none. Errors:
  * ERR_IO. */
 enum err_code live_top_start(const struct cli *cli, struct mapped_files *files,
                              struct live_top **ret_live, struct err *err) MUST_USE;

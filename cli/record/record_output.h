@@ -14,7 +14,7 @@
 struct arena;
 struct terminal;
 
-/* Checks that path can be written; creates nothing. Handles: ERR_NOT_FOUND (no such folder),
+/* Checks that path can be written; creates nothing. Errors: ERR_NOT_FOUND (no such folder),
  * ERR_IO. */
 enum err_code record_output_try(const char *path, struct arena *arena, struct err *err) MUST_USE;
 

@@ -36,7 +36,7 @@ const char *compress_name(enum compress_method method);
 
 /*
  * Expands bytes into output, which is cleared first. COMPRESS_NONE copies. On failure output is
- * empty. Handles: ERR_INVALID (malformed, truncated, wrong checksum, other bytes after the end),
+ * empty. Errors: ERR_INVALID (malformed, truncated, wrong checksum, other bytes after the end),
  * ERR_TOO_LARGE (would exceed output->max_size, or needs too large a window).
  */
 enum err_code compress_expand(enum compress_method method, struct span bytes, struct buf *output,
@@ -55,7 +55,7 @@ enum { COMPRESS_RATIO_FLOOR_BYTES = 8 << 20 };
 size_t compress_ratio_bytes(size_t compressed_bytes, uint32_t ratio);
 
 /* As compress_expand, but also limited by that ratio. setting is the name of the setting for the
- * error message, or NULL. Handles in addition: ERR_TOO_LARGE with err->is_final (the ratio is
+ * error message, or NULL. Errors also: ERR_TOO_LARGE with err->is_final (the ratio is
  * exceeded although output has space left). */
 enum err_code compress_expand_ratio(enum compress_method method, struct span bytes, uint32_t ratio,
                                     const char *setting, struct buf *output,
@@ -63,7 +63,7 @@ enum err_code compress_expand_ratio(enum compress_method method, struct span byt
 
 /*
  * Compress bytes and append the result to output. level is that of libdeflate (1 to 12) or zstd (1
- * to 19). The output is deterministic: the header contains no time and no name. Handles:
+ * to 19). The output is deterministic: the header contains no time and no name. Errors:
  * ERR_TOO_LARGE.
  */
 enum err_code compress_gzip(struct span bytes, int level, struct buf *output,

@@ -25,14 +25,14 @@ enum config_folder {
 
 /*
  * The path of name (which may contain slashes) in the program's directory: …/perfolio/<name>.
- * Relative XDG variables are ignored, as the specification requires. Creates nothing. Handles:
+ * Relative XDG variables are ignored, as the specification requires. Creates nothing. Errors:
  * ERR_INVALID (no home directory is known).
  */
 enum err_code config_path(enum config_folder folder, const char *name, struct arena *arena,
                           const char **ret_path, struct err *err) MUST_USE;
 
 /*
- * Reads the file at path; a missing file gives an empty config. The caller destroys it. Handles:
+ * Reads the file at path; a missing file gives an empty config. The caller destroys it. Errors:
  * ERR_INVALID (not an INI file; the message contains the line), ERR_IO (not readable).
  */
 enum err_code config_load(const char *path, struct config **ret_config, struct err *err) MUST_USE;
@@ -52,7 +52,7 @@ const char *config_key(const struct config *config, size_t n, const char **ret_s
 bool config_is_private(const struct config *config);
 
 /*
- * Replaces the file and creates its directories. Handles: ERR_INVALID (a name or value that would
+ * Replaces the file and creates its directories. Errors: ERR_INVALID (a name or value that would
  * not be read back unchanged: line breaks, " ;", too long), ERR_IO.
  */
 enum err_code config_save(struct config *config, struct err *err) MUST_USE;

@@ -72,13 +72,13 @@ bool digest_equal(struct span a, struct span b);
 /*
  * Hashes a password with scrypt and a new salt, as text that contains the parameters:
  * "$scrypt$ln=14,r=8,p=5$<salt>$<hash>", salt and hash in hexadecimal. Costs 16 MiB and about 0.2
- * CPU seconds; servers call it through api/identity/password.h. Handles: ERR_BUSY (not enough
+ * CPU seconds; servers call it through api/identity/password.h. Errors: ERR_BUSY (not enough
  * memory).
  */
 enum err_code digest_password_hash(struct span password, char ret_text[DIGEST_PASSWORD_BYTES],
                                    struct err *err) MUST_USE;
 /* Checks a password against a stored hash. *ret_matches is false also for hashes that are
- * malformed or whose parameters are out of bounds (more than 64 MiB). Handles: ERR_BUSY. */
+ * malformed or whose parameters are out of bounds (more than 64 MiB). Errors: ERR_BUSY. */
 enum err_code digest_password_verify(struct span password, const char *stored, bool *ret_matches,
                                      struct err *err) MUST_USE;
 

@@ -2,10 +2,10 @@
  * err: the error type of all modules. err_code.h lists the codes.
  *
  * A function that can fail returns an enum err_code and fills a struct err that its caller owns.
- * The caller handles the codes that the function's header lists and returns every other code
- * unchanged, at most with words added in front of the message (err_add). Messages are written for
- * the person who reads them: one sentence that states what is wrong and, where possible, what to
- * do. They contain no secrets.
+ * A function's header lists after "Errors:" the codes that the caller handles. The function may
+ * return other codes as well; the caller returns these unchanged, at most with words added in front
+ * of the message (err_add). Messages are written for the person who reads them: one sentence that
+ * states what is wrong and, where possible, what to do. They contain no secrets.
  *
  * Threads: a struct err belongs to the thread that uses it.
  */

@@ -42,7 +42,7 @@ typedef enum err_code flight_make(void *context, void **ret_value, size_t *ret_b
 
 /*
  * Returns a reference to the value of key, calling make(context) if it is absent. The caller drops
- * *ret_entry with flight_cache_unref; flight_cache_get borrows the value from it. Handles: the
+ * *ret_entry with flight_cache_unref; flight_cache_get borrows the value from it. Errors: the
  * errors of make, ERR_BUSY (waited longer than FLIGHT_WAIT_S).
  */
 enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flight_make *make,

@@ -24,11 +24,11 @@ struct mapped_file {
     struct mapped_region *region; /* NULL: closed */
 };
 
-/* Maps size > 0 bytes from the begin of the file; the caller may close fd afterwards. Handles:
+/* Maps size > 0 bytes from the begin of the file; the caller may close fd afterwards. Errors:
  * ERR_IO. */
 enum err_code mapped_file_open(int fd, size_t size, struct mapped_file *ret_file,
                                struct err *err) MUST_USE;
-/* Checks whether all pages that were accessed so far could be read. Handles: ERR_IO with
+/* Checks whether all pages that were accessed so far could be read. Errors: ERR_IO with
  * is_unreadable (a page could not be read, and its bytes were replaced by zeros). */
 enum err_code mapped_file_check(const struct mapped_file *file, struct err *err) MUST_USE;
 void mapped_file_close(struct mapped_file *file); /* a no-op for a closed or zeroed one */

@@ -45,7 +45,7 @@ enum {
 
 struct regex;
 
-/* The caller destroys *ret_regex. Handles: ERR_INVALID (syntax error or outside the subset; the
+/* The caller destroys *ret_regex. Errors: ERR_INVALID (syntax error or outside the subset; the
  * message contains the position, the reason and the pattern). */
 enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err) MUST_USE;
 void regex_destroy(struct regex *regex); /* NULL is a no-op */
@@ -58,7 +58,7 @@ void regex_destroy(struct regex *regex); /* NULL is a no-op */
 enum err_code regex_create_whole(struct span pattern, struct regex **ret_regex,
                                  struct err *err) MUST_USE;
 /* groups[0] is the subject, groups[n] the last match of the n-th group, empty where it did not
- * take part. *ret_count is 0 without a match, else the number of groups plus one. Handles: as
+ * take part. *ret_count is 0 without a match, else the number of groups plus one. Errors: as
  * regex_match. */
 enum err_code regex_match_groups(struct regex *regex, struct span subject,
                                  struct span groups[REGEX_GROUPS_MAX], uint32_t *ret_count,
@@ -73,7 +73,7 @@ void regex_use_dfa_fallback(struct regex *regex);
  * all positions. The bound depends on the subject's size only. */
 uint32_t regex_states(const struct regex *regex, size_t subject_bytes);
 
-/* Whether subject, which need not be UTF-8, contains a match. Handles: ERR_INVALID (a limit was
+/* Whether subject, which need not be UTF-8, contains a match. Errors: ERR_INVALID (a limit was
  * exceeded because of the pattern). */
 enum err_code regex_match(struct regex *regex, struct span subject, bool *ret_matches,
                           struct err *err) MUST_USE;

@@ -12,10 +12,10 @@
 #include "lib/base/err_code.h"
 
 /* Checks a token for "Authorization: Bearer …": visible ASCII characters only. source is the
- * origin of the token for the message, such as "PERFOLIO_TOKEN". Handles: ERR_INVALID. */
+ * origin of the token for the message, such as "PERFOLIO_TOKEN". Errors: ERR_INVALID. */
 enum err_code secret_check_token(struct span token, const char *source, struct err *err) MUST_USE;
 
-/* Checks any secret: all characters but control characters are allowed. Handles: ERR_INVALID. */
+/* Checks any secret: all characters but control characters are allowed. Errors: ERR_INVALID. */
 enum err_code secret_check(struct span secret, const char *source, struct err *err) MUST_USE;
 
 #endif

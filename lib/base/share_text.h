@@ -14,12 +14,12 @@ enum { SHARE_TITLE_CHARACTERS = 200, SHARE_DESCRIPTION_CHARACTERS = 20000 };
 
 /* Checks that text is UTF-8 of at most max_characters characters without control characters;
  * line breaks and tabs are allowed unless is_one_line. name is the name of the field, for the
- * message. Handles: ERR_INVALID. */
+ * message. Errors: ERR_INVALID. */
 enum err_code share_text_check(const char *name, struct span text, size_t max_characters,
                                bool is_one_line, struct err *err) MUST_USE;
 
 /* Parses "never" (0 seconds) or a number of hours, days or weeks ("12h", "30d", "8w") between an
- * hour and a hundred years. Handles: ERR_INVALID. */
+ * hour and a hundred years. Errors: ERR_INVALID. */
 enum err_code share_text_parse_expires(struct span text, int64_t *ret_seconds,
                                        struct err *err) MUST_USE;
 

@@ -23,7 +23,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
 
-/* Blanks around text are ignored. Handles: ERR_INVALID (the message quotes the invalid part and
+/* Blanks around text are ignored. Errors: ERR_INVALID (the message quotes the invalid part and
  * contains its position). */
 enum err_code time_parse(struct span text, int64_t now_ns, int64_t *ret_ns,
                          struct err *err) MUST_USE;

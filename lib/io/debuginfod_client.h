@@ -61,7 +61,7 @@ struct debuginfod_upstream {
     const char *auth; /* a header line, "Authorization: Bearer …"; NULL: none */
 };
 
-/* Checks the form of the URL and of the header line without looking up the address. Handles:
+/* Checks the form of the URL and of the header line without looking up the address. Errors:
  * ERR_INVALID (the message states what is wrong). */
 enum err_code debuginfod_check_upstream(const struct debuginfod_client *client,
                                         const struct debuginfod_upstream *upstream,
@@ -95,7 +95,7 @@ struct debuginfod_response {
 
 /*
  * Returns ERR_NONE for every outcome, including ABSENT. If a server refuses or does not respond,
- * the next one is tried. Handles: ERR_CANCELLED, ERR_INVALID (the request), ERR_IO (the temporary
+ * the next one is tried. Errors: ERR_CANCELLED, ERR_INVALID (the request), ERR_IO (the temporary
  * file).
  */
 enum err_code debuginfod_fetch(struct debuginfod_client *client,

@@ -32,11 +32,11 @@ struct debuginfod_try {
 /* Whether the operator allows the URL's host at any address and over http. */
 bool debuginfod_is_allowed(const struct debuginfod_client_settings *settings,
                            const struct http_url *url);
-/* Checks the scheme and a literal address. Handles: ERR_FORBIDDEN. */
+/* Checks the scheme and a literal address. Errors: ERR_FORBIDDEN. */
 enum err_code debuginfod_check_url(const struct debuginfod_client_settings *settings,
                                    const struct http_url *url, struct err *err) MUST_USE;
 
-/* Makes one attempt. Handles: ERR_CANCELLED, ERR_IO. */
+/* Makes one attempt. Errors: ERR_CANCELLED, ERR_IO. */
 enum err_code debuginfod_transfer_try(const struct debuginfod_transfer *transfer,
                                       struct arena *arena, struct debuginfod_try *ret_try,
                                       struct err *err) MUST_USE;

@@ -45,7 +45,7 @@ struct http_client_settings {
 /*
  * Concatenates both PEM files, for clients that trust them together. system_file may be NULL or
  * absent, because some systems have only a directory of CAs. The caller has initialised ret_cas.
- * Handles: ERR_NOT_FOUND, ERR_IO (ca_file cannot be read), ERR_TOO_LARGE.
+ * Errors: ERR_NOT_FOUND, ERR_IO (ca_file cannot be read), ERR_TOO_LARGE.
  */
 enum err_code http_client_join_cas(const char *system_file, const char *ca_file,
                                    struct buf *ret_cas, struct err *err) MUST_USE;
@@ -117,7 +117,7 @@ struct http_client_response {
 void http_client_request_init(struct http_client_request *request, const char *method,
                               const char *url);
 
-/* Copies ca_file, user_agent and proxy. Handles: ERR_NOT_FOUND or ERR_IO (ca_file is not
+/* Copies ca_file, user_agent and proxy. Errors: ERR_NOT_FOUND or ERR_IO (ca_file is not
  * readable). */
 enum err_code http_client_create(const struct http_client_settings *settings,
                                  struct http_client **ret_client, struct err *err) MUST_USE;
@@ -126,7 +126,7 @@ void http_client_destroy(struct http_client *client); /* NULL is a no-op */
 /*
  * Sends request and reads the response into *response, which the caller has initialised with
  * http_client_response_init and may reuse. After a failure only the members that are known, such as
- * was_sent, are set. Handles: ERR_NETWORK (unknown name, no connection, connection lost),
+ * was_sent, are set. Errors: ERR_NETWORK (unknown name, no connection, connection lost),
  * ERR_UNAUTHENTICATED (the peer's certificate is not trusted), ERR_TIMEOUT (connect, stall or
  * deadline), ERR_TOO_LARGE (the response or its header exceeds its limit), ERR_FORBIDDEN
  * (may_connect returned false), ERR_CANCELLED (by progress or head), ERR_INVALID (URL or field),

@@ -20,10 +20,10 @@ struct http_url {
     bool has_query;
 };
 
-/* The parts are in arena. Handles: ERR_INVALID (not such a URL, or with user information). */
+/* The parts are in arena. Errors: ERR_INVALID (not such a URL, or with user information). */
 enum err_code http_url_read(struct arena *arena, const char *text, struct http_url *ret_url,
                             struct err *err) MUST_USE;
-/* Resolves the Location of a response from base. Handles: ERR_INVALID. */
+/* Resolves the Location of a response from base. Errors: ERR_INVALID. */
 enum err_code http_url_follow(struct arena *arena, const struct http_url *base,
                               const char *location, struct http_url *ret_url,
                               struct err *err) MUST_USE;

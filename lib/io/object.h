@@ -45,7 +45,7 @@ typedef enum err_code object_visit(void *context, const char *key, uint64_t size
 enum err_code object_folder_open(const char *path, struct object_store **ret_store,
                                  struct err *err) MUST_USE;
 /* Opens an existing directory read-only: nothing is created, and every write fails with ERR_IO.
- * Handles: ERR_NOT_FOUND. */
+ * Errors: ERR_NOT_FOUND. */
 enum err_code object_folder_open_to_read(const char *path, struct object_store **ret_store,
                                          struct err *err) MUST_USE;
 /*
@@ -78,7 +78,7 @@ enum err_code object_writer_commit(struct object_writer *writer, struct err *err
 void object_writer_abort(struct object_writer *writer);
 
 /* Opens an object as a read-only file descriptor at offset 0, which the caller closes. On S3 it
- * is an unlinked temporary file with a copy of the object. Handles: ERR_NOT_FOUND, ERR_CORRUPT
+ * is an unlinked temporary file with a copy of the object. Errors: ERR_NOT_FOUND, ERR_CORRUPT
  * (directory: the name belongs to something other than a regular file), ERR_BUSY (also for an S3
  * object larger than the options allow, which no writer creates). */
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
@@ -94,12 +94,12 @@ enum err_code object_open_in_background(struct object_store *store, const char *
 /* Whether object_open makes a copy of the whole object (S3), so that a caller who needs the bytes
  * one after the other should read ranges instead. */
 bool object_store_makes_copies(const struct object_store *store);
-/* Appends the whole object to buf. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_TOO_LARGE (above
+/* Appends the whole object to buf. Errors: ERR_NOT_FOUND, ERR_CORRUPT, ERR_TOO_LARGE (above
  * buf's maximum). */
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err) MUST_USE;
 /* Appends exactly size bytes from offset to buf; after a failure buf is unchanged. Size 0 does
- * not access the object. Handles: ERR_NOT_FOUND, ERR_CORRUPT (also: the object ends before
+ * not access the object. Errors: ERR_NOT_FOUND, ERR_CORRUPT (also: the object ends before
  * offset + size), ERR_TOO_LARGE (above buf's maximum). */
 enum err_code object_read_range(struct object_store *store, const char *key, uint64_t offset,
                                 size_t size, struct buf *buf, struct err *err) MUST_USE;
@@ -107,13 +107,13 @@ enum err_code object_read_range(struct object_store *store, const char *key, uin
 enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
                                        size_t size, const struct wait_limit *wait_limit,
                                        struct buf *buf, struct err *err) MUST_USE;
-/* Reads a byte of the object from its storage, bypassing the page cache. Handles: ERR_NOT_FOUND,
+/* Reads a byte of the object from its storage, bypassing the page cache. Errors: ERR_NOT_FOUND,
  * ERR_CORRUPT, ERR_CANCELLED. */
 enum err_code object_probe(struct object_store *store, const char *key,
                            const struct wait_limit *wait_limit, struct err *err) MUST_USE;
 /* Checks whether the store can be used. S3: reads a byte of key, an existing object, and writes
  * an object if the last write failed; without a retry, within 2 s, or up to 10 s if the server
- * is known to be slow. Directory: does nothing. Handles: any failure; err->public_text is what
+ * is known to be slow. Directory: does nothing. Errors: any failure; err->public_text is what
  * clients may see. */
 enum err_code object_store_check(struct object_store *store, const char *key,
                                  struct err *err) MUST_USE;

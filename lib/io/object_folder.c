@@ -97,7 +97,7 @@ static enum err_code open_durable_folder(struct folder_store *store, int directo
 }
 
 /*
- * Opens the directory that contains the last part of key, and returns that part. Handles:
+ * Opens the directory that contains the last part of key, and returns that part. Errors:
  * ERR_NOT_FOUND unless create.
  */
 static enum err_code open_parent(struct folder_store *store, const char *key, bool create,

@@ -40,7 +40,7 @@ struct object_s3_options {
 
 /*
  * Opens a store and tests it: lists, puts, reads and deletes an object with a random name. The
- * options are copied. Error messages state what to do and contain no secrets. Handles: ERR_INVALID
+ * options are copied. Error messages state what to do and contain no secrets. Errors: ERR_INVALID
  * (an option is malformed, no such bucket, another region), ERR_UNAUTHENTICATED (keys, clock, the
  * server's certificate), ERR_FORBIDDEN (the key lacks a permission), ERR_NETWORK, ERR_TIMEOUT and
  * ERR_BUSY (unreachable), ERR_IO (any other response of the server).

@@ -102,7 +102,7 @@ uint32_t parquet_add(struct parquet_writer *writer, uint32_t column,
 /* Sets the entries of a column in the current row; call it once for every column, in any order. */
 void parquet_append(struct parquet_writer *writer, uint32_t column, const uint32_t *entries,
                     uint32_t count);
-/* Ends the row, and writes the row group if it is full. Handles: the errors of the sink,
+/* Ends the row, and writes the row group if it is full. Errors: those of the sink,
  * ERR_TOO_LARGE. */
 enum err_code parquet_end_row(struct parquet_writer *writer, struct err *err) MUST_USE;
 
@@ -111,7 +111,7 @@ struct parquet_note {
     struct span text;
 };
 
-/* Writes the rest of the file, with notes as key-value metadata. Handles: as above. */
+/* Writes the rest of the file, with notes as key-value metadata. Errors: as above. */
 enum err_code parquet_finish(struct parquet_writer *writer, const struct parquet_note *notes,
                              uint32_t note_count, struct err *err) MUST_USE;
 

@@ -43,7 +43,7 @@ struct parquet_chunk {
     struct parquet_value largest;
 };
 
-/* Writes the pages one by one to the sink; the first is at offset in the file. Handles:
+/* Writes the pages one by one to the sink; the first is at offset in the file. Errors:
  * ERR_TOO_LARGE, the errors of the sink. */
 enum err_code parquet_page_write(const struct parquet_leaf *leaf,
                                  const struct parquet_limits *limits, uint64_t offset,

@@ -118,7 +118,7 @@ struct pg_pool_counts {
 };
 struct pg_pool_counts pg_pool_counts(struct pg_pool *pool);
 
-/* Takes a working connection for this thread; return it with pg_give. Handles: ERR_BUSY (all are
+/* Takes a working connection for this thread; return it with pg_give. Errors: ERR_BUSY (all are
  * in use for too long), ERR_DATABASE (cannot connect). */
 enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection,
                       struct err *err) MUST_USE;
@@ -146,7 +146,7 @@ static inline void pg_cleanup(struct pg_connection **connection)
 /*
  * Runs one statement for a tenant (or PG_NO_TENANT); the result is in arena. In a transaction,
  * tenant_id must be the one given to pg_begin; if that was PG_NO_TENANT, any tenant_id is accepted
- * and none is set (operators and background work). Handles: ERR_CONFLICT (unique or foreign key
+ * and none is set (operators and background work). Errors: ERR_CONFLICT (unique or foreign key
  * violation), ERR_BUSY (a deadlock or a serialisation failure: err->is_rolled_back is set, and the
  * transaction may be retried at once; a lock or a statement that took too long; too many
  * connections), ERR_INVALID (a value that PostgreSQL refuses), ERR_FORBIDDEN (row-level security),
@@ -182,7 +182,7 @@ enum err_code pg_queue(struct pg_connection *connection, int64_t tenant_id, cons
 enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id,
                        struct err *err) MUST_USE;
 /*
- * Commits the transaction. Handles the errors of pg_query, also of queued statements. After
+ * Commits the transaction. Errors: those of pg_query, also of queued statements. After
  * ERR_DATABASE it is unknown whether the transaction was committed (the connection broke, or the
  * server stopped); after any other error it was not.
  */
@@ -191,7 +191,7 @@ void pg_rollback(struct pg_connection *connection);
 
 /*
  * Splits conninfo (a URL or keywords) into keywords without the password, and the password ("" for
- * none), for the arguments of programs, which every user of the machine can read. Handles:
+ * none), for the arguments of programs, which every user of the machine can read. Errors:
  * ERR_INVALID.
  */
 enum err_code pg_split_password(const char *conninfo, struct arena *arena,

@@ -132,7 +132,7 @@ struct pg_wait {
 
 /* duration_ms 0: no deadline. */
 struct pg_wait pg_wait_begin(int64_t duration_ms);
-/* The next result, or NULL after the last one. Handles: ERR_DATABASE (no reply in time: the
+/* The next result, or NULL after the last one. Errors: ERR_DATABASE (no reply in time: the
  * connection must be closed). */
 enum err_code pg_wait_for_result(struct pg_connection *connection, struct pg_wait *wait,
                                  PGresult **ret_result, struct err *err) MUST_USE;

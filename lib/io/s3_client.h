@@ -45,7 +45,7 @@ struct s3_request {
     const struct wait_limit *wait_limit; /* limit of the caller's wait; NULL: none */
 };
 
-/* Creates a client without sending anything. Handles: ERR_INVALID (an option). */
+/* Creates a client without sending anything. Errors: ERR_INVALID (an option). */
 enum err_code s3_client_create(const struct object_s3_options *options,
                                struct s3_client **ret_client, struct err *err) MUST_USE;
 void s3_client_destroy(struct s3_client *client); /* NULL is a no-op */
@@ -75,7 +75,7 @@ void s3_request_init(struct s3_request *request, const char *action, const char 
  * Sends a request, with retries, and fills *response, which the caller has initialised. A request
  * whose body or response has begun and then moves too slowly ends with ERR_BUSY. So does one whose
  * response is larger than allowed (response->was_too_large), before its body is read if
- * Content-Length states the size. Handles: ERR_NOT_FOUND (no object with that key), ERR_CORRUPT
+ * Content-Length states the size. Errors: ERR_NOT_FOUND (no object with that key), ERR_CORRUPT
  * (the range is not in the object), ERR_GONE (no such upload), ERR_UNSUPPORTED (the server responds
  * with 501: some lack multi-delete; object_s3_delete.c then deletes one by one), ERR_NETWORK,
  * ERR_TIMEOUT and ERR_BUSY (after all retries), ERR_CANCELLED (the request's wait_limit is over),

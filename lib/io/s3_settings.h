@@ -22,7 +22,7 @@ struct s3_settings {
     int read_timeout_s;
 };
 
-/* Handles: ERR_INVALID. Call s3_settings_fini also after a failure. */
+/* Errors: ERR_INVALID. Call s3_settings_fini also after a failure. */
 enum err_code s3_settings_init(struct s3_settings *settings,
                                const struct object_s3_options *options, struct err *err) MUST_USE;
 void s3_settings_fini(struct s3_settings *settings);

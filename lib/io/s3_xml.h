@@ -24,7 +24,7 @@ enum { S3_XML_MAX_DEPTH = 16, S3_XML_MAX_PATH_BYTES = 256, S3_XML_MAX_TEXT_BYTES
 typedef enum err_code s3_xml_visit(void *context, const char *path, struct span text,
                                    struct err *err);
 
-/* Handles: ERR_INVALID (not well-formed, or with parts that no response has), ERR_TOO_LARGE.
+/* Errors: ERR_INVALID (not well-formed, or with parts that no response has), ERR_TOO_LARGE.
  * Other codes come from visit and end the parsing. */
 enum err_code s3_xml_read(struct span xml, s3_xml_visit *visit, void *context,
                           struct err *err) MUST_USE;

@@ -19,7 +19,7 @@
 #include "lib/profile/profile.h"
 
 /*
- * The caller destroys *ret_profile. limits may be NULL for the defaults. Handles: ERR_INVALID (no
+ * The caller destroys *ret_profile. limits may be NULL for the defaults. Errors: ERR_INVALID (no
  * profile, their types differ, or a value does not fit an int64 in the finest unit; the message
  * names the profile, counted from 1), ERR_TOO_LARGE (limits).
  */

@@ -160,7 +160,7 @@ static inline struct span profile_string(const struct profile *profile, uint32_t
 /*
  * Finds the value type that text names: the first whose type equals it, else the one with that
  * decimal index. Empty text means the default (default_sample_type, else the last one, as in
- * pprof). Handles: ERR_INVALID; the message lists the types of the profile.
+ * pprof). Errors: ERR_INVALID; the message lists the types of the profile.
  */
 enum err_code profile_find_value_type(const struct profile *profile, struct span text,
                                       uint32_t *ret_index, struct err *err) MUST_USE;

@@ -124,7 +124,7 @@ struct profile *profile_builder_fields(struct profile_builder *builder);
 
 /*
  * Finishes the profile. The caller destroys *ret_profile, and also the builder, which accepts no
- * more input. Handles: ERR_TOO_LARGE (the limit that was exceeded), ERR_INVALID (no value type).
+ * more input. Errors: ERR_TOO_LARGE (the limit that was exceeded), ERR_INVALID (no value type).
  */
 enum err_code profile_builder_take(struct profile_builder *builder, struct profile **ret_profile,
                                    struct err *err) MUST_USE;

@@ -65,7 +65,7 @@ struct symbol_builder_report {
 };
 
 /*
- * Builds a table. Handles: ERR_INVALID (the file is damaged or not an ELF file; or the builder
+ * Builds a table. Errors: ERR_INVALID (the file is damaged or not an ELF file; or the builder
  * crashed on it), ERR_UNSUPPORTED, ERR_TOO_LARGE (a limit, also of memory and CPU time),
  * ERR_TIMEOUT (wall-clock time), ERR_CANCELLED (wait_limit is over), ERR_NOT_FOUND (no names: a
  * stripped file). After a failure the content of output_fd is unusable; the report then contains
@@ -75,7 +75,7 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report,
                                  struct err *err) MUST_USE;
 
-/* Checks that the builder (options.program) can be run. Handles: ERR_NOT_FOUND. */
+/* Checks that the builder (options.program) can be run. Errors: ERR_NOT_FOUND. */
 enum err_code symbol_builder_check(const char *program, struct err *err) MUST_USE;
 
 #endif

@@ -25,13 +25,13 @@ struct symbol_names *symbol_names_create(const struct symbol_table *table);
 void symbol_names_destroy(struct symbol_names *names); /* NULL is a no-op */
 
 /* The name is borrowed until the next call with names. The bytes are those of the binary and
- * need not be UTF-8. Handles: ERR_NOT_FOUND (no such number), ERR_CORRUPT. */
+ * need not be UTF-8. Errors: ERR_NOT_FOUND (no such number), ERR_CORRUPT. */
 enum err_code symbol_names_function(struct symbol_names *names, uint32_t function,
                                     struct symbol_name *ret_name, struct err *err) MUST_USE;
 enum err_code symbol_names_file(struct symbol_names *names, uint32_t file, struct span *ret_path,
                                 struct err *err) MUST_USE;
 
-/* Expands every frame once and checks the limits of all names. Handles: ERR_CORRUPT. */
+/* Expands every frame once and checks the limits of all names. Errors: ERR_CORRUPT. */
 enum err_code symbol_names_verify(const struct symbol_table *table, struct err *err) MUST_USE;
 
 #endif

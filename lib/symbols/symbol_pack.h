@@ -31,7 +31,7 @@ bool symbol_pack_is(struct span bytes);
 
 /*
  * Appends the packed table to output. The table must be valid (symbol_table_verify). Takes 0.4 CPU
- * seconds for a million records. Handles: ERR_TOO_LARGE (a limit above, or output's; such a table
+ * seconds for a million records. Errors: ERR_TOO_LARGE (a limit above, or output's; such a table
  * is stored unpacked), ERR_CORRUPT (not valid).
  */
 enum err_code symbol_pack(const struct symbol_table *table, struct buf *output,
@@ -42,7 +42,7 @@ enum err_code symbol_pack(const struct symbol_table *table, struct buf *output,
 enum err_code symbol_pack_fd(int table_fd, int packed_fd, struct err *err) MUST_USE;
 
 /*
- * Unpacks a table and appends it to output. Takes 0.1 CPU seconds for a million records. Handles:
+ * Unpacks a table and appends it to output. Takes 0.1 CPU seconds for a million records. Errors:
  * ERR_INVALID (not a packed table), ERR_UNSUPPORTED (newer version), ERR_CORRUPT, ERR_TOO_LARGE
  * (output's limit, or those above).
  */

@@ -135,7 +135,7 @@ void symbol_pack_model_add(struct symbol_pack_model *model,
 /* Starts the records, after all nodes were added. */
 void symbol_pack_model_begin_records(struct symbol_pack_model *model);
 
-/* Replaces the content of a file with bytes. Handles: ERR_IO. */
+/* Replaces the content of a file with bytes. Errors: ERR_IO. */
 enum err_code symbol_pack_write(int fd, struct span bytes, struct err *err) MUST_USE;
 
 #endif

@@ -30,7 +30,7 @@ struct symbol_table;
 
 /*
  * Opens the table in bytes, which are borrowed and must outlive it, or in the file fd, which is
- * mapped; the caller may close fd. Handles: ERR_INVALID (not a symbol table), ERR_UNSUPPORTED
+ * mapped; the caller may close fd. Errors: ERR_INVALID (not a symbol table), ERR_UNSUPPORTED
  * (newer version), ERR_CORRUPT (damaged, truncated), ERR_IO.
  */
 enum err_code symbol_table_open(struct span bytes, struct symbol_table **ret_table,
@@ -39,13 +39,13 @@ enum err_code symbol_table_open_fd(int fd, struct symbol_table **ret_table,
                                    struct err *err) MUST_USE;
 void symbol_table_close(struct symbol_table *table); /* NULL is a no-op */
 /* Checks whether all pages of a mapped table that were accessed so far could be read; call it after
- * lookups. Handles: ERR_IO with is_unreadable: results may be wrong, and the table has to be opened
+ * lookups. Errors: ERR_IO with is_unreadable: results may be wrong, and the table has to be opened
  * again. */
 enum err_code symbol_table_check(const struct symbol_table *table, struct err *err) MUST_USE;
 
 /*
  * Verifies all checksums and that all numbers are in bounds and in order. Reads the whole table and
- * expands all names once: 0.2 CPU seconds for a million ranges. Handles: ERR_CORRUPT.
+ * expands all names once: 0.2 CPU seconds for a million ranges. Errors: ERR_CORRUPT.
  */
 enum err_code symbol_table_verify(const struct symbol_table *table, struct err *err) MUST_USE;
 

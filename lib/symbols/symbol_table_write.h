@@ -107,7 +107,7 @@ struct symbol_table_writer_counts
 symbol_table_writer_counts(const struct symbol_table_writer *writer);
 
 /*
- * Appends the table to output. Afterwards only counts and destroy may be called. Handles:
+ * Appends the table to output. Afterwards only counts and destroy may be called. Errors:
  * ERR_TOO_LARGE (a limit, or output's maximum).
  */
 enum err_code symbol_table_writer_finish(struct symbol_table_writer *writer,

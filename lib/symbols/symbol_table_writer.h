@@ -117,7 +117,7 @@ void symbol_encoder_append_record(struct symbol_encoder *encoder, uint64_t addre
                                   uint32_t file, uint32_t line);
 void symbol_encoder_append_gap(struct symbol_encoder *encoder, uint64_t address);
 void symbol_encoder_end(struct symbol_encoder *encoder, uint64_t end);
-/* Appends the table, with the names that the writer holds. Handles: ERR_TOO_LARGE. */
+/* Appends the table, with the names that the writer holds. Errors: ERR_TOO_LARGE. */
 enum err_code symbol_encoder_write(const struct symbol_encoder *encoder,
                                    const struct symbol_table_facts *facts, struct buf *output,
                                    struct err *err) MUST_USE;

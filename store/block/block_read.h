@@ -40,7 +40,7 @@ struct block_source block_source_memory(const struct span *bytes, const char *na
 /*
  * Opens a block whole, or for its series. Takes ownership of the source, also on failure;
  * block_close closes it. tenant_id must be the block's; seed is the seed of its stacks' hashes
- * (store/block/stack_hashes.h). Handles: ERR_CORRUPT (it is not a complete block of that tenant),
+ * (store/block/stack_hashes.h). Errors: ERR_CORRUPT (it is not a complete block of that tenant),
  * what reading returns.
  */
 enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t seed,
@@ -49,7 +49,7 @@ enum err_code block_open_series(struct block_source source, int64_t tenant_id, u
                                 struct block **ret_block, struct err *err) MUST_USE;
 /* Opens the stacks of a block that was opened for its series. The new block borrows everything else
  * from it, including granules and source; block_close calls release(context) when it no longer
- * needs it, and so does a failure at once. Handles: as block_open. */
+ * needs it, and so does a failure at once. Errors: as block_open. */
 enum err_code block_open_stacks(const struct block *series, void (*release)(void *context),
                                 void *context, struct block **ret_block, struct err *err) MUST_USE;
 void block_close(struct block *block); /* NULL is a no-op */
@@ -118,7 +118,7 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
                               struct block_cursor *cursor, bool wants_details,
                               struct block_rows *ret_rows, struct err *err) MUST_USE;
 
-/* Reads every byte and verifies all checksums and numbers. Handles: ERR_CORRUPT. */
+/* Reads every byte and verifies all checksums and numbers. Errors: ERR_CORRUPT. */
 enum err_code block_verify(const struct block *block, struct err *err) MUST_USE;
 /* Verifies that the series totals are the sums of the granules. Where they are not, no uploaded
  * data is lost. */

@@ -61,7 +61,7 @@ struct block_rows {
     bool are_totals;                  /* totals only (store/maintain/totals.h) */
 };
 
-/* Appends a granule; they come in order of series, then hour. Handles: what the sink returns. */
+/* Appends a granule; they come in order of series, then hour. Errors: what the sink returns. */
 enum err_code block_writer_append(struct block_writer *writer, const struct block_rows *rows,
                                   struct err *err) MUST_USE;
 
@@ -79,12 +79,12 @@ struct block_summary {
     uint32_t footer_crc;
 };
 
-/* Writes the dictionary and ends the block. Handles: ERR_TOO_LARGE (a section of more than
+/* Writes the dictionary and ends the block. Errors: ERR_TOO_LARGE (a section of more than
  * BLOCK_SECTION_MAX_BYTES), what the sink returns. */
 enum err_code block_writer_finish(struct block_writer *writer, const struct dictionary *dictionary,
                                   struct block_summary *ret_summary, struct err *err) MUST_USE;
 
-/* Writes a batch as one block to output, which is empty before. Handles: ERR_TOO_LARGE (output's
+/* Writes a batch as one block to output, which is empty before. Errors: ERR_TOO_LARGE (output's
  * maximum, or a limit of the dictionary). */
 enum err_code block_write_batch(const struct batch *batch, int64_t tenant_id, int level,
                                 struct buf *output, struct block_summary *ret_summary,

@@ -40,7 +40,7 @@ struct dictionary_of_batch {
     const uint32_t *series; /* per series of the batch */
 };
 
-/* Handles: ERR_TOO_LARGE (more than STACKS_NODES_MAX nodes). */
+/* Errors: ERR_TOO_LARGE (more than STACKS_NODES_MAX nodes). */
 enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch,
                                   struct dictionary_of_batch *ret_result, struct err *err) MUST_USE;
 

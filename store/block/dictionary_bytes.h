@@ -44,14 +44,14 @@ void dictionary_write_section(const struct dictionary *dictionary, enum block_se
  * Reads strings, label sets and series into arena, without tables and stacks. When the strings are
  * out of proportion to row_count (store/block/oversized.h), only those of series and label sets are
  * read (has_few_strings), and the others are empty. The sections' bytes are not borrowed. Every
- * number is checked. Handles: ERR_CORRUPT.
+ * number is checked. Errors: ERR_CORRUPT.
  */
 enum err_code dictionary_read_series(struct arena *arena,
                                      const struct span sections[BLOCK_SECTION_COUNT],
                                      uint64_t row_count, struct dictionary *ret_dictionary,
                                      struct err *err) MUST_USE;
 /* Adds tables and stacks to such a dictionary, and all strings where it has few; nothing else
- * moves. Handles: ERR_CORRUPT. */
+ * moves. Errors: ERR_CORRUPT. */
 enum err_code dictionary_read_stacks(struct arena *arena,
                                      const struct span sections[BLOCK_SECTION_COUNT],
                                      struct dictionary *dictionary, struct err *err) MUST_USE;

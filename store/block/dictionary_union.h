@@ -35,7 +35,7 @@ struct dictionary_use {
 
 /* Creates the union in arena; strings are borrowed from the blocks. uses[i] selects what is needed
  * of block i, and at least one block must be needed. The numbers of what is left out are undefined.
- * Handles: ERR_TOO_LARGE (more nodes than a block may have). */
+ * Errors: ERR_TOO_LARGE (more nodes than a block may have). */
 enum err_code dictionary_union_create(struct arena *arena, const struct block *const *blocks,
                                       uint32_t block_count, const struct dictionary_use *uses,
                                       struct dictionary_union *ret_union, struct err *err) MUST_USE;

@@ -42,7 +42,7 @@ enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64, SELECTOR_TYPE_PART
 #define SELECTOR_QUOTED_SIGNS "}[]()@\"'`" /* not allowed in an unquoted type */
 enum { SELECTOR_CANONICAL_MAX_BYTES = 5 * SELECTOR_MAX_BYTES }; /* a byte becomes four at most */
 
-/* Parses a selector into arena. Handles: ERR_INVALID (the message points at the position). */
+/* Parses a selector into arena. Errors: ERR_INVALID (the message points at the position). */
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
                              struct err *err) MUST_USE;
 
@@ -74,7 +74,7 @@ uint32_t selector_required_labels(const struct selector *selector,
 void selector_append_canonical(const struct selector *selector, struct buf *text);
 
 /* Checks a selector that is stored, such as a deletion's: it must be possible to match it against
- * any later data. Handles: ERR_INVALID (its expressions together repeat too often). */
+ * any later data. Errors: ERR_INVALID (its expressions together repeat too often). */
 enum err_code selector_check_bounded(const struct selector *selector, struct err *err) MUST_USE;
 
 /* Makes the matching functions call check, at least after each 100 ms that expressions may have
@@ -82,13 +82,13 @@ enum err_code selector_check_bounded(const struct selector *selector, struct err
 typedef enum err_code selector_check(void *context, struct err *err);
 void selector_set_check(struct selector *selector, selector_check *check, void *context);
 
-/* Matches a series by its type and labels. Results per value are cached. Handles: ERR_INVALID (an
+/* Matches a series by its type and labels. Results per value are cached. Errors: ERR_INVALID (an
  * expression that selector_check_bounded refuses takes too long). */
 enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
                                uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
 
 /* As selector_matches, but labels that the series lacks are ignored: its samples may have them.
- * Handles: the same. */
+ * Errors: the same. */
 enum err_code selector_matches_known(struct selector *selector, const struct dictionary *dictionary,
                                      uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
 
@@ -105,7 +105,7 @@ bool selector_may_match_samples(const struct selector *selector,
  * Matches samples by their own labels, of a series that selector_matches_known matches. Labels that
  * the series has are not compared again. A sample's label name is read as series have it. Of
  * several values of one label one must match for = and =~, none may for != and !~. A number is
- * compared as its digits and, where it has a unit, as "4096 bytes". Handles: as selector_matches.
+ * compared as its digits and, where it has a unit, as "4096 bytes". Errors: as selector_matches.
  */
 enum err_code selector_matches_samples(struct selector *selector,
                                        const struct dictionary *dictionary, uint32_t series,
@@ -113,7 +113,7 @@ enum err_code selector_matches_samples(struct selector *selector,
                                        bool *ret_matches, struct err *err) MUST_USE;
 
 /* Matches a type only; a selector without a type matches any. parts: SELECTOR_TYPE_PARTS texts.
- * Handles: as selector_matches. */
+ * Errors: as selector_matches. */
 enum err_code selector_matches_type(struct selector *selector, const struct span *parts,
                                     enum batch_kind kind, bool *ret_matches,
                                     struct err *err) MUST_USE;

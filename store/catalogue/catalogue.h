@@ -59,7 +59,7 @@ enum err_code catalogue_begin_flush(struct pg_connection *connection, struct are
                                     int64_t retention_s, struct catalogue_part *parts,
                                     uint32_t count, struct err *err) MUST_USE;
 
-/* Commits the segment, in which the new parts of one tenant are adjacent and in order. Handles:
+/* Commits the segment, in which the new parts of one tenant are adjacent and in order. Errors:
  * ERR_CONFLICT (this writer was ended because it had not been seen for too long), ERR_DATABASE
  * (with err->is_disconnect the outcome of the commit is unknown). */
 enum err_code catalogue_commit_flush(struct pg_connection *connection, struct arena *arena,
@@ -148,7 +148,7 @@ enum err_code catalogue_load_rules(struct pg_connection *connection, struct aren
 /*
  * Adds a deletion, in a transaction of the tenant, whose row-level security keeps other tenants'
  * rows out of reach. From the commit on no query reads the stored profiles that it matches, and a
- * merge of them has lost its lease. Sets deletion->id. Handles: ERR_NOT_FOUND (no such tenant),
+ * merge of them has lost its lease. Sets deletion->id. Errors: ERR_NOT_FOUND (no such tenant),
  * ERR_RATE_LIMITED (too many of the tenant's deletions are not done yet, or are of this day).
  */
 enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,
@@ -260,7 +260,7 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                               int64_t retention_s, const struct catalogue_claim_order *order,
                               struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
 
-/* Renews the writer's heartbeat and the lease of the claim. Handles: ERR_CONFLICT (one of both was
+/* Renews the writer's heartbeat and the lease of the claim. Errors: ERR_CONFLICT (one of both was
  * lost). */
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err) MUST_USE;
@@ -291,19 +291,19 @@ struct catalogue_block {
 };
 
 /* Replaces the claimed blocks by these, at `level`, and by the remainder (or NULL) of a claim of
- * one marked part of a segment, in one transaction. Handles: ERR_CONFLICT (the lease was lost, this
+ * one marked part of a segment, in one transaction. Errors: ERR_CONFLICT (the lease was lost, this
  * writer was ended, or the tenant is gone: no row names the objects that were written). */
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                              const struct catalogue_claim *claim, uint32_t level,
                              const struct catalogue_block *blocks, uint32_t count,
                              const struct catalogue_remainder *remainder, struct err *err) MUST_USE;
-/* Moves a claimed block that is alone in its window to `level` unchanged. Handles: as
+/* Moves a claimed block that is alone in its window to `level` unchanged. Errors: as
  * catalogue_swap. */
 enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                 const struct catalogue_claim *claim, uint32_t level,
                                 struct err *err) MUST_USE;
 /* Releases a claim with is_expiry of which no rule is due yet. The block is not changed and is
- * claimed again at due_ns. Handles: as catalogue_swap. */
+ * claimed again at due_ns. Errors: as catalogue_swap. */
 enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                  const struct catalogue_claim *claim, int64_t due_ns,
                                  struct err *err) MUST_USE;
@@ -320,7 +320,7 @@ enum err_code catalogue_list_others(struct pg_pool *database, struct arena *aren
                                     struct err *err) MUST_USE;
 /* Releases the rows of the claim that are still leased, and delays their next claim for a minute,
  * then twice as long each time, up to a day. A deletion that concerns a row ends its delay.
- * Handles: ERR_DATABASE. */
+ * Errors: ERR_DATABASE. */
 enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err) MUST_USE;
 /* Removes the mark of a claimed part that is readable again; merges then include it. */

@@ -50,7 +50,7 @@ bool deletion_set_has_only_totals(const struct deletion_set_windows *windows,
                                   const struct block_granule *granule);
 
 /* Creates a set in arena, with space for the windows of one series. The set keeps a pointer to
- * retention; NULL: nothing expires. Handles: ERR_INVALID (a selector). */
+ * retention; NULL: nothing expires. Errors: ERR_INVALID (a selector). */
 enum err_code deletion_set_create(struct arena *arena, const struct catalogue_deletion *deletions,
                                   uint32_t count, const struct retention *retention,
                                   struct deletion_set **ret_deleted, struct err *err) MUST_USE;
@@ -64,7 +64,7 @@ void deletion_set_set_budget(struct deletion_set *deleted, struct match_budget *
 bool deletion_set_can_have(const struct deletion_set *deleted, const struct deletion_set_ids *ids,
                            int64_t begin_ns);
 
-/* Finds the windows of one series; they are borrowed until the next call. Handles: what
+/* Finds the windows of one series; they are borrowed until the next call. Errors: what
  * selector_matches and match_budget_check return. */
 enum err_code deletion_set_find(struct deletion_set *deleted, const struct deletion_set_ids *ids,
                                 const struct dictionary *dictionary, uint32_t series,

@@ -34,7 +34,7 @@ struct match_budget {
  * is counted, and check before each selector. */
 void match_budget_begin(struct match_budget *budget);
 void match_budget_end(struct match_budget *budget);
-/* Handles: ERR_INVALID (the budget is spent), what renew returns. */
+/* Errors: ERR_INVALID (the budget is spent), what renew returns. */
 enum err_code match_budget_check(struct match_budget *budget, struct err *err) MUST_USE;
 
 #endif

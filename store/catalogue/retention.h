@@ -31,7 +31,7 @@ struct retention_times {
     int64_t totals_before_ns; /* hours that begin earlier have only totals; INT64_MIN: none */
 };
 
-/* Creates the object in arena; the rules' texts are not needed afterwards. Handles: ERR_INVALID (a
+/* Creates the object in arena; the rules' texts are not needed afterwards. Errors: ERR_INVALID (a
  * selector). */
 enum err_code retention_create(struct arena *arena, const struct catalogue_rules *rules,
                                struct retention **ret_retention, struct err *err) MUST_USE;
@@ -42,7 +42,7 @@ void retention_set_budget(struct retention *retention, struct match_budget *budg
 /* Profiles that begin at this time or later are kept whole under every rule; INT64_MIN: all are. */
 int64_t retention_latest_cutoff(const struct retention *retention);
 
-/* Finds the rule of a series. Handles: what selector_matches and match_budget_check return. */
+/* Finds the rule of a series. Errors: what selector_matches and match_budget_check return. */
 enum err_code retention_find(const struct retention *retention, const struct dictionary *dictionary,
                              uint32_t series, struct retention_times *ret_times,
                              struct err *err) MUST_USE;

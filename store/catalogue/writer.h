@@ -25,7 +25,7 @@ struct writer *writer_create(struct pg_pool *jobs_database, const char *name);
  * no-op. */
 void writer_destroy(struct writer *writer);
 
-/* Registers an id when there is none. Handles: ERR_DATABASE. */
+/* Registers an id when there is none. Errors: ERR_DATABASE. */
 enum err_code writer_get(struct writer *writer, int64_t *ret_id, struct err *err) MUST_USE;
 /* The id, or 0 when none is registered. */
 int64_t writer_peek(struct writer *writer);

@@ -33,7 +33,7 @@ struct block_merge_options {
     struct block_losses *losses;
 };
 
-/* When no rows are left, nothing is written and *ret_summary has no granules. Handles: ERR_CORRUPT
+/* When no rows are left, nothing is written and *ret_summary has no granules. Errors: ERR_CORRUPT
  * (names the input), ERR_TOO_LARGE, what the sink returns. */
 enum err_code block_merge(const struct block *const *blocks, uint32_t block_count,
                           const struct block_merge_options *options,

@@ -29,7 +29,7 @@ struct compact_plan {
     struct block_losses *losses;
 };
 
-/* Merges a claim and swaps it in one step. Handles: as compact_claim, and the errors that
+/* Merges a claim and swaps it in one step. Errors: as compact_claim, and the errors that
  * compact_claim handles itself: ERR_TOO_LARGE, ERR_CORRUPT (an input was marked) and others. */
 enum err_code compact_merge(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, const struct compact_plan *plan,
@@ -38,7 +38,7 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
 /*
  * Merges a claim and swaps it, or repairs a marked part (store/maintain/repair.h). A failure caused
  * by the claim's data, or by its team's rules and deletions, is reported and the claim is put off,
- * so that other claims go on. Handles: ERR_CONFLICT (the lease was lost: another server does the
+ * so that other claims go on. Errors: ERR_CONFLICT (the lease was lost: another server does the
  * work).
  */
 enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,

@@ -78,7 +78,7 @@ struct flush_item {
  * Adds the batches of an expected request and waits until they are durable and in the catalogue, or
  * known not to be; one transaction contains all of them. A flush that begins after deadline_ns
  * leaves them out, and the statements of the one that contains them end by then (0: 15 s from now).
- * Handles: as store_append.
+ * Errors: as store_append.
  */
 enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
                              uint32_t count, int64_t deadline_ns, struct err *err) MUST_USE;

@@ -15,7 +15,7 @@
 
 struct catalogue_claim;
 
-/* Repairs the one marked part of the claim. Handles: as compact_claim. */
+/* Repairs the one marked part of the claim. Errors: as compact_claim. */
 enum err_code repair_claim(const struct maintenance_options *options, int64_t writer_id,
                            const struct catalogue_claim *claim, struct err *err) MUST_USE;
 

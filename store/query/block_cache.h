@@ -36,7 +36,7 @@ void block_cache_destroy(struct block_cache *blocks); /* NULL is a no-op */
 /*
  * Opens the block at place for its series, or returns the cached one. The caller returns *ret_entry
  * with flight_cache_unref and reads it with block_cache_get. wait_limit (NULL: none) limits this
- * caller only: if a caller gives up, another one that waits opens the block. Handles: ERR_NOT_FOUND
+ * caller only: if a caller gives up, another one that waits opens the block. Errors: ERR_NOT_FOUND
  * (the object is gone: the catalogue has changed meanwhile), ERR_CORRUPT, ERR_IO with is_unreadable
  * (store/catalogue/reachability.h), ERR_CANCELLED (wait_limit).
  */
@@ -73,7 +73,7 @@ struct open_block {
     struct block *block;
     struct flight_entry *entry; /* NULL: the block is not cached */
 };
-/* The caller returns it with block_cache_return. Handles: as block_cache_ref. */
+/* The caller returns it with block_cache_return. Errors: as block_cache_ref. */
 enum err_code block_cache_borrow(struct block_cache *blocks, int64_t tenant_id,
                                  const struct catalogue_place *place, struct open_block *ret_opened,
                                  struct err *err) MUST_USE;

@@ -43,7 +43,7 @@ struct export_columns {
     uint32_t label_count;
 };
 
-/* Makes the columns in the scan's arena. Handles: ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX
+/* Makes the columns in the scan's arena. Errors: ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX
  * names). */
 enum err_code export_columns_make(const struct scan *scan, struct export_columns *ret_columns,
                                   struct err *err) MUST_USE;

@@ -54,7 +54,7 @@ static inline bool neighbours_is_unread(const struct scan_task *task)
  * Finds the next of the series' tasks (begin <= i < end) outside one side of the window that may
  * have neighbours, from the edge outwards, and sets its range to the needed profiles, which may be
  * empty. *ret_task NULL: there are enough, or no more. Called until then; the profiles that are
- * read in between are recorded with neighbours_note. Handles: as scan_note_read.
+ * read in between are recorded with neighbours_note. Errors: as scan_note_read.
  */
 enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *tasks,
                               uint32_t begin, uint32_t end, bool is_before,

@@ -27,7 +27,7 @@ size_t result_cache_bytes(struct result_cache *results);
 /* The identity of the scan's result; empty: it is not cacheable. */
 void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDENTITY_BYTES]);
 
-/* Returns the result of that identity, computed by make if it is not cached. Handles: what make
+/* Returns the result of that identity, computed by make if it is not cached. Errors: what make
  * returns, ERR_CANCELLED (the query's wait limit ended while another computes it; scan_explain_wait
  * has the reason). */
 enum err_code

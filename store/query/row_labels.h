@@ -67,7 +67,7 @@ const struct label_words *row_labels_get(const struct row_labels *labels, uint32
 bool row_labels_have_grown(struct row_labels *labels);
 size_t row_labels_memory(const struct row_labels *labels);
 /* Fails if a row could not be compared: then there is no result, and rows that came later were not
- * compared. Handles: as
+ * compared. Errors: as
  * selector_matches_samples. */
 enum err_code row_labels_check(const struct row_labels *labels, struct err *err) MUST_USE;
 

@@ -103,7 +103,7 @@ struct scan {
  * when an object is gone that was swapped after the catalogue was read, or when the memory of all
  * queries was used up. An object that is gone although the catalogue still names it is skipped as
  * damaged, and so is one that cannot be read while others can (store/catalogue/reachability.h).
- * Handles: ERR_INVALID (a selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the
+ * Errors: ERR_INVALID (a selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the
  * query's memory and `use` return.
  */
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
@@ -136,7 +136,7 @@ enum err_code scan_refuse_increases(const struct scan *scan);
 enum err_code scan_check_limits(const struct scan *scan, size_t bytes) MUST_USE;
 /* The same; `bytes` are all that the query holds. */
 enum err_code scan_check_total(const struct scan *scan, size_t bytes) MUST_USE;
-/* As block_read_rows and block_read_profiles, with the scan's cursor, whose memory counts. Handles:
+/* As block_read_rows and block_read_profiles, with the scan's cursor, whose memory counts. Errors:
  * also what scan_check_limits returns. */
 enum err_code scan_read_rows(const struct scan *scan, const struct scan_task *task,
                              bool wants_details, struct block_rows *ret_rows) MUST_USE;
@@ -148,7 +148,7 @@ enum err_code scan_read_profiles(const struct scan *scan, const struct block *bl
 enum err_code scan_explain_wait(const struct scan *scan, enum err_code code) MUST_USE;
 
 /* Opens the task's block with its stacks, which stay open as long as the scan; before, only its
- * profiles can be read. If that fails because of damage, the task is marked broken. Handles: what
+ * profiles can be read. If that fails because of damage, the task is marked broken. Errors: what
  * scan_run does. */
 enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task) MUST_USE;
 /* The same for all tasks, several blocks at once. Broken tasks are removed. wants_hashes: also

@@ -81,7 +81,7 @@ static inline int64_t scan_far_back(const struct store_query *query)
 }
 
 /* Adds the tasks of an open block, whose index is the scan's block_count. Damaged granules are
- * skipped. Handles: ERR_INVALID (a selector), what scan_check_limits returns. */
+ * skipped. Errors: ERR_INVALID (a selector), what scan_check_limits returns. */
 enum err_code scan_plan_block(struct scan *scan, const struct block *block,
                               const struct deletion_set_ids *deletions) MUST_USE;
 

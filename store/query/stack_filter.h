@@ -29,7 +29,7 @@ struct names_memory;
 struct wait_limit;
 struct store_symbolization;
 
-/* Sets *ret_keeps, a bool per stack in arena, and adds to names. Handles: ERR_INVALID (an
+/* Sets *ret_keeps, a bool per stack in arena, and adds to names. Errors: ERR_INVALID (an
  * expression is too costly), what frame_resolution_resolve returns. */
 enum err_code stack_filter_apply(const struct filter *filter, const struct frame_resolver *resolver,
                                  int64_t tenant_id, const struct names_memory *memory,
@@ -58,7 +58,7 @@ const char *stack_filter_key(struct arena *arena, const struct filter *filter);
 /*
  * As stack_filter_apply, cached. *ret_keeps, per stack of the block, is valid until the caller
  * returns *ret_entry with flight_cache_unref. names, whose generation is that of the query, is
- * added to. Handles: ERR_INVALID (an expression is too costly), what frame_resolution_resolve
+ * added to. Errors: ERR_INVALID (an expression is too costly), what frame_resolution_resolve
  * returns, ERR_BUSY (another query takes too long to compute it), ERR_CANCELLED (wait_limit).
  */
 enum err_code stack_filters_ref(struct stack_filters *filters,

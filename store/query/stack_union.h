@@ -62,7 +62,7 @@ struct stack_union_type {
 
 /* Makes a profile of one value type, with one sample per stack whose sum, or whose second number,
  * is not 0. Samples have the labels of their groups. The caller destroys *ret_profile. *ret_starts:
- * the second number of each sample, in the profile's arena; NULL: all are 0. Handles: ERR_TOO_LARGE
+ * the second number of each sample, in the profile's arena; NULL: all are 0. Errors: ERR_TOO_LARGE
  * (limits of lib/profile), what check_memory returns, which sets *err itself. */
 enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
                                   struct profile **ret_profile, const int64_t **ret_starts,

@@ -35,7 +35,7 @@ size_t tree_rounding_memory(const struct profile *profile);
 /* Replaces the values of a profile of one value type, which are scaled by 2^scale_bits, with whole
  * numbers, and drops samples that become 0. starts: per sample, the part that is subtracted, scaled
  * likewise; NULL: none. New arrays are in the profile's arena. The sums of all values and of all
- * starts are below 2^63. Handles: ERR_TOO_LARGE (cpu_deadline_ns, in parallel_cpu_ns; 0: none). */
+ * starts are below 2^63. Errors: ERR_TOO_LARGE (cpu_deadline_ns, in parallel_cpu_ns; 0: none). */
 enum err_code tree_rounding_apply(struct profile *profile, const int64_t *starts, int scale_bits,
                                   int64_t cpu_deadline_ns, struct err *err) MUST_USE;
 

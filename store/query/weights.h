@@ -40,7 +40,7 @@ struct weights {
 };
 
 /* Sorts the scan's tasks by series, reads the profiles of all and their neighbours, and computes
- * the weights, in the scan's arena. Handles: as scan_note_read. */
+ * the weights, in the scan's arena. Errors: as scan_note_read. */
 enum err_code weights_find(struct scan *scan, struct weights *ret_weights) MUST_USE;
 
 #endif

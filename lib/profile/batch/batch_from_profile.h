@@ -68,7 +68,7 @@ int64_t batch_own_time_ns(const struct profile *profile);
 
 /*
  * On success the batch owns source->profile: its arena becomes the batch's. On failure the caller
- * still owns it. The rest of source is needed only during the call. options may be NULL. Handles:
+ * still owns it. The rest of source is needed only during the call. options may be NULL. Errors:
  * ERR_INVALID (a label, the time, decimals that are too large), ERR_TOO_LARGE (limits); messages
  * name the label.
  */

@@ -61,7 +61,7 @@ bool batch_labels_is_service(struct span name);
 /*
  * Drops labels without a value, validates the others, normalizes their names (in arena, if they
  * differ) and sorts by name. limits are resolved. *notice, initially NULL, is set when a label is
- * dropped (in arena). Handles: ERR_INVALID (an invalid name or value, a sender's name given twice),
+ * dropped (in arena). Errors: ERR_INVALID (an invalid name or value, a sender's name given twice),
  * ERR_TOO_LARGE (limits); messages name the label.
  */
 enum err_code batch_labels_check(struct arena *arena, struct batch_text_label *labels,

@@ -26,7 +26,7 @@ struct batch_sample_labels {
 };
 
 /* Allocates the result in the profile's arena. has_snapshots: the whole sets are needed.
- * Handles: ERR_TOO_LARGE (more groups than group_limit). */
+ * Errors: ERR_TOO_LARGE (more groups than group_limit). */
 enum err_code batch_sample_labels_collect(const struct profile *profile, const struct span *names,
                                           uint32_t name_count, bool has_snapshots,
                                           uint32_t group_limit,

@@ -26,7 +26,7 @@ bool cpuprofile_detect(struct span text);
 
 /*
  * text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
- * Handles: ERR_INVALID (not JSON, or inconsistent; the message states where), ERR_TOO_LARGE (a
+ * Errors: ERR_INVALID (not JSON, or inconsistent; the message states where), ERR_TOO_LARGE (a
  * limit).
  */
 enum err_code cpuprofile_decode(struct span text, const struct profile_limits *limits,

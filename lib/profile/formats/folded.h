@@ -39,7 +39,7 @@ bool folded_detect(struct span text);
 
 /*
  * text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
- * Handles: ERR_INVALID (no line is a stack, or too many are not), ERR_UNSUPPORTED (two values),
+ * Errors: ERR_INVALID (no line is a stack, or too many are not), ERR_UNSUPPORTED (two values),
  * ERR_TOO_LARGE (a limit).
  */
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,

@@ -23,7 +23,7 @@ enum format { FORMAT_LIST(FORMAT_ENUMERATOR) FORMAT_COUNT };
 
 /*
  * Decodes bytes, which are needed only during the call. The caller destroys *ret_profile. limits
- * may be NULL for the defaults; ret_format may be NULL. Handles: ERR_INVALID (malformed; the
+ * may be NULL for the defaults; ret_format may be NULL. Errors: ERR_INVALID (malformed; the
  * message contains the position), ERR_UNSUPPORTED (no supported format; the message lists them),
  * ERR_TOO_LARGE (a limit; the message names it).
  */

@@ -24,7 +24,7 @@ uint64_t json_scan_find_members(struct span text, const char *const *names, size
 
 /*
  * Checks that the text has at most limit_bytes and that its tree would take at most
- * JSON_SCAN_TREE_RATIO times that. Handles: ERR_TOO_LARGE.
+ * JSON_SCAN_TREE_RATIO times that. Errors: ERR_TOO_LARGE.
  */
 enum { JSON_SCAN_TREE_RATIO = 10 };
 enum err_code json_scan_check(struct span text, size_t limit_bytes, struct err *err) MUST_USE;

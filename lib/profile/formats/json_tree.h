@@ -16,7 +16,7 @@ struct profile_limits;
 
 /*
  * The caller frees *ret_root with json_tree_free. limits may be NULL; format is put before the
- * error message. Handles: ERR_INVALID (not JSON; the message states where), ERR_TOO_LARGE (limits).
+ * error message. Errors: ERR_INVALID (not JSON; the message states where), ERR_TOO_LARGE (limits).
  */
 enum err_code json_tree_load(struct span text, const struct profile_limits *limits,
                              const char *format, json_t **ret_root, struct err *err) MUST_USE;

@@ -33,7 +33,7 @@ bool perf_script_detect(struct span text);
 
 /*
  * text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
- * Handles: ERR_INVALID (no event), ERR_TOO_LARGE (a limit, or more than PERF_SCRIPT_EVENTS_MAX
+ * Errors: ERR_INVALID (no event), ERR_TOO_LARGE (a limit, or more than PERF_SCRIPT_EVENTS_MAX
  * different events).
  */
 enum err_code perf_script_decode(struct span text, const struct profile_limits *limits,

@@ -11,7 +11,7 @@
 /*
  * *ret_text is bytes without a byte order mark or, for UTF-16 with a mark, the text converted into
  * storage (initialised by the caller; needs at most 1.5 times the bytes). Without a mark bytes are
- * returned unchanged. Handles: ERR_INVALID (an incomplete character), ERR_TOO_LARGE (storage).
+ * returned unchanged. Errors: ERR_INVALID (an incomplete character), ERR_TOO_LARGE (storage).
  */
 enum err_code text_input_read(struct span bytes, struct buf *storage, struct span *ret_text,
                               struct err *err) MUST_USE;

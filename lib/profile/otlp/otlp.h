@@ -82,7 +82,7 @@ struct otlp_result {
 /*
  * Decodes a request. raw is needed only during the call, unless is_raw_kept is set. options may be
  * NULL. The batch may be empty, if the request is or if all profiles were dropped. *ret_result is
- * set on success only. Handles: ERR_INVALID (not such a message), ERR_TOO_LARGE (limits; nothing
+ * set on success only. Errors: ERR_INVALID (not such a message), ERR_TOO_LARGE (limits; nothing
  * was accepted).
  */
 enum err_code otlp_decode(struct span raw, enum otlp_encoding encoding,

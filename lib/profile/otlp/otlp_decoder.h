@@ -231,7 +231,7 @@ struct otlp_decoder {
 
 /* ---- steps; each expects those before it ---- */
 
-/* Handles: ERR_INVALID, ERR_TOO_LARGE. */
+/* Errors: ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code otlp_count(struct otlp_decoder *decoder) MUST_USE;
 void otlp_fill_strings(struct otlp_decoder *decoder);
 void otlp_fill_attributes(struct otlp_decoder *decoder);
@@ -240,7 +240,7 @@ void otlp_fill_profiles(struct otlp_decoder *decoder);
 /* Moves the strings that were added during decoding to the batch. */
 void otlp_finish_strings(struct otlp_decoder *decoder);
 
-/* Converts JSON to protobuf of layout 1.11, appended to raw. Handles: ERR_INVALID,
+/* Converts JSON to protobuf of layout 1.11, appended to raw. Errors: ERR_INVALID,
  * ERR_TOO_LARGE. */
 enum err_code otlp_json_to_wire(struct span text, const struct profile_limits *limits,
                                 struct buf *raw, struct err *err) MUST_USE;

@@ -31,7 +31,7 @@ struct otlp_resource {
 
 /*
  * Appends the message. Samples without the label are left out, and so are resources without a
- * profile. Handles: ERR_TOO_LARGE (output's maximum), ERR_INVALID (a label is not the index of a
+ * profile. Errors: ERR_TOO_LARGE (output's maximum), ERR_INVALID (a label is not the index of a
  * resource).
  */
 enum err_code otlp_encode(const struct profile *profile, const struct otlp_resource *resources,

@@ -49,18 +49,18 @@ struct picture_options {
     uint32_t svg_depth;
 };
 
-/* Appends an SVG document. options may be NULL. Handles: ERR_TOO_LARGE. */
+/* Appends an SVG document. options may be NULL. Errors: ERR_TOO_LARGE. */
 enum err_code picture_svg(const struct flame *flame, const struct picture_options *options,
                           struct buf *output, struct err *err) MUST_USE;
 
 /*
  * Appends a PNG of 1200 x 630. options may be NULL. font is a TrueType file (DejaVu Sans is part of
- * the server). Handles: ERR_TOO_LARGE, ERR_INVALID (the font).
+ * the server). Errors: ERR_TOO_LARGE, ERR_INVALID (the font).
  */
 enum err_code picture_png(const struct flame *flame, const struct picture_options *options,
                           struct span font, struct buf *output, struct err *err) MUST_USE;
 
-/* The width of text in font at that size, in pixels, as in a browser: without hinting. Handles:
+/* The width of text in font at that size, in pixels, as in a browser: without hinting. Errors:
  * ERR_INVALID (the font). */
 enum err_code picture_text_width(struct span font, int size, struct span text, double *ret_pixels,
                                  struct err *err) MUST_USE;

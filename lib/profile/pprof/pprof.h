@@ -34,7 +34,7 @@ bool pprof_detect(struct span bytes);
 
 /*
  * Decodes raw, which is needed only during the call. limits may be NULL for the defaults. The
- * caller destroys *ret_profile. Handles: ERR_INVALID (malformed or inconsistent; the message states
+ * caller destroys *ret_profile. Errors: ERR_INVALID (malformed or inconsistent; the message states
  * what and where), ERR_TOO_LARGE (a limit; the message names it).
  */
 enum err_code pprof_decode(struct span raw, const struct profile_limits *limits,
@@ -42,7 +42,7 @@ enum err_code pprof_decode(struct span raw, const struct profile_limits *limits,
 
 /*
  * Appends the message to output, with packed numbers and ids from 1 in order. Decoding it yields
- * the same profile, and equal profiles yield equal bytes. Handles: ERR_TOO_LARGE (output's
+ * the same profile, and equal profiles yield equal bytes. Errors: ERR_TOO_LARGE (output's
  * maximum).
  */
 enum err_code pprof_encode(const struct profile *profile, struct buf *output,

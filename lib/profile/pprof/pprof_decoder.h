@@ -77,7 +77,7 @@ enum err_code pprof_wrong_string(struct decoder *decoder, const char *what, int6
 
 /* ---- steps; each expects those before it ---- */
 
-/* Counts, finds the ranges and reads the single numbers. Handles: ERR_TOO_LARGE (a limit). */
+/* Counts, finds the ranges and reads the single numbers. Errors: ERR_TOO_LARGE (a limit). */
 enum err_code pprof_count(struct decoder *decoder) MUST_USE;
 enum err_code pprof_fill_tables(struct decoder *decoder) MUST_USE;
 enum err_code pprof_fill_samples(struct decoder *decoder) MUST_USE;

@@ -37,12 +37,12 @@ struct multipart_part {
 /* Whether it is "multipart/form-data", ignoring parameters. */
 bool multipart_is_form(struct span content_type);
 
-/* Starts parsing; body is borrowed. Handles: ERR_INVALID (not a form, or no valid boundary). */
+/* Starts parsing; body is borrowed. Errors: ERR_INVALID (not a form, or no valid boundary). */
 enum err_code multipart_init(struct multipart *multipart, struct span content_type,
                              struct span body, struct err *err) MUST_USE;
 
 /*
- * Returns the next part, or sets *ret_is_end. Handles: ERR_INVALID (malformed; the message counts
+ * Returns the next part, or sets *ret_is_end. Errors: ERR_INVALID (malformed; the message counts
  * parts from 1), ERR_UNSUPPORTED (a transfer encoding), ERR_TOO_LARGE (limits above).
  */
 enum err_code multipart_next(struct multipart *multipart, struct multipart_part *ret_part,

@@ -71,7 +71,7 @@ struct pyroscope_ingest_query {
     struct span format;
 };
 
-/* Parses the query of an address, without "?". The result is in arena. Handles: ERR_INVALID (the
+/* Parses the query of an address, without "?". The result is in arena. Errors: ERR_INVALID (the
  * message names the parameter), ERR_TOO_LARGE (more or longer labels than any series may have). */
 enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text, int64_t now_ns,
                                            struct pyroscope_ingest_query *ret_query,
@@ -83,7 +83,7 @@ struct span pyroscope_ingest_service(const struct pyroscope_ingest_query *query)
 /*
  * Decodes the body for batch_from_profile. The caller owns ret_source->profile, which is NULL if
  * the profile is empty and ignored (not an error for Pyroscope's agents); the rest is in arena.
- * limits may be NULL. Handles: ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE.
+ * limits may be NULL. Errors: ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE.
  */
 enum err_code pyroscope_ingest_decode(struct arena *arena,
                                       const struct pyroscope_ingest_query *query,

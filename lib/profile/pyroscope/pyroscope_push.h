@@ -48,7 +48,7 @@ struct pyroscope_push {
 
 /*
  * *ret_push is in arena; with protobuf it also borrows from body. Samples without bytes are left
- * out, so it may be empty. limits and profile_limits (json_bytes) may be NULL. Handles: ERR_INVALID
+ * out, so it may be empty. limits and profile_limits (json_bytes) may be NULL. Errors: ERR_INVALID
  * (not such a message; the error message states why), ERR_TOO_LARGE (limits).
  */
 enum err_code

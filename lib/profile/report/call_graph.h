@@ -46,7 +46,7 @@ struct call_graph {
     int64_t flat;            /* sum of the flat values of the drawn nodes */
 };
 
-/* Allocates in arena. max_nodes is at most CALL_GRAPH_NODES_MAX. Handles: ERR_TOO_LARGE (the
+/* Allocates in arena. max_nodes is at most CALL_GRAPH_NODES_MAX. Errors: ERR_TOO_LARGE (the
  * view's deadline). */
 enum err_code call_graph_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                                 const struct call_graph **ret_graph, struct err *err) MUST_USE;

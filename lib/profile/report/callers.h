@@ -28,7 +28,7 @@ struct callers {
 
 /*
  * name is a whole frame name, not an expression. If several frames have it (lines, addresses), the
- * first in the view's order is used. In arena. Handles: ERR_NOT_FOUND (no frame has that name).
+ * first in the view's order is used. In arena. Errors: ERR_NOT_FOUND (no frame has that name).
  */
 enum err_code callers_create(struct arena *arena, const struct view *view, struct span name,
                              const struct callers **ret_callers, struct err *err) MUST_USE;

@@ -22,14 +22,13 @@ enum diff_mode { DIFF_ABSOLUTE, DIFF_NORMALISED };
 bool diff_find_mode(struct span text, enum diff_mode *ret_mode);
 
 /*
- * Finds the value type of each profile that is compared. Handles: ERR_INVALID (b or a has no such
+ * Finds the value type of each profile that is compared. Errors: ERR_INVALID (b or a has no such
  * type; the message lists the types of both).
  */
 enum err_code diff_find_types(const struct profile *a, const struct profile *b, struct span text,
                               uint32_t *ret_a, uint32_t *ret_b, struct err *err) MUST_USE;
 
-/* As view_create; a and b must live as long as arena. Handles also the errors of diff_find_types.
- */
+/* As view_create; a and b must live as long as arena. Errors also: those of diff_find_types. */
 enum err_code diff_view_create(struct arena *arena, const struct profile *a,
                                const struct profile *b, enum diff_mode mode,
                                const struct view_options *options, const struct view **ret_view,

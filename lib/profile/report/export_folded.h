@@ -16,7 +16,7 @@
 
 struct view;
 
-/* Appends to output. Handles: ERR_TOO_LARGE (output's maximum; the view's deadline). */
+/* Appends to output. Errors: ERR_TOO_LARGE (output's maximum; the view's deadline). */
 enum err_code export_folded(const struct view *view, struct buf *output, struct err *err) MUST_USE;
 
 #endif

@@ -25,7 +25,7 @@
 struct flame;
 
 /* Appends to output. max_depth is the number of levels below the root, 0: all. symbolization is
- * JSON text that is copied, or empty. Handles: ERR_TOO_LARGE (output's maximum). */
+ * JSON text that is copied, or empty. Errors: ERR_TOO_LARGE (output's maximum). */
 enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct span symbolization,
                           struct buf *output, struct err *err) MUST_USE;
 

@@ -17,7 +17,7 @@ struct labels;
 enum { EXPORT_LABELS_KEYS = 100, EXPORT_LABELS_FILTER_BYTES = 1000 };
 
 /* Appends at most limit values of each label and EXPORT_LABELS_KEYS labels, or all if limit is
- * 0. Handles: ERR_TOO_LARGE (output's maximum). */
+ * 0. Errors: ERR_TOO_LARGE (output's maximum). */
 enum err_code export_labels(const struct labels *labels, uint32_t limit, struct buf *output,
                             struct err *err) MUST_USE;
 

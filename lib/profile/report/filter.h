@@ -44,7 +44,7 @@ struct filter;
 
 /*
  * Compiles rules into arena; patterns must live as long. *ret_filter is NULL when no rule has an
- * effect. Handles: ERR_INVALID (an expression; the message names the rule), ERR_TOO_LARGE (more
+ * effect. Errors: ERR_INVALID (an expression; the message names the rule), ERR_TOO_LARGE (more
  * than FILTER_RULES_MAX).
  */
 enum err_code filter_create(struct arena *arena, const struct filter_rule *rules, size_t rule_count,
@@ -81,7 +81,7 @@ struct filter_result {
 
 /*
  * Applies filter to profile; *ret_result is in arena. first_line[i] is the first line of location i
- * that is used, as an index into profile->lines (after drop_frames, see view.h). Handles:
+ * that is used, as an index into profile->lines (after drop_frames, see view.h). Errors:
  * ERR_INVALID (an expression is too costly).
  */
 enum err_code filter_apply(const struct filter *filter, const struct profile *profile,

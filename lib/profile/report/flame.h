@@ -45,7 +45,7 @@ struct flame {
 };
 
 /* Builds the tree in arena. max_nodes 0 means FLAME_NODES_DEFAULT; other values below
- * FLAME_NODES_MIN mean FLAME_NODES_MIN. Handles: ERR_TOO_LARGE (the view's deadline; a stack that
+ * FLAME_NODES_MIN mean FLAME_NODES_MIN. Errors: ERR_TOO_LARGE (the view's deadline; a stack that
  * is too deep). */
 enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                            const struct flame **ret_flame, struct err *err) MUST_USE;
@@ -53,7 +53,7 @@ enum err_code flame_create(struct arena *arena, const struct view *view, uint32_
 /*
  * As flame_create, but uses all of max_nodes for the subtree of one node, given by the hash of its
  * path (path_hash.h). Each node on the path has one "other" child for everything beside the path,
- * however large. So values equal those in the whole tree. Handles also: ERR_NOT_FOUND (no node has
+ * however large. So values equal those in the whole tree. Errors also: ERR_NOT_FOUND (no node has
  * that path).
  */
 enum err_code flame_create_below(struct arena *arena, const struct view *view, uint32_t max_nodes,

@@ -64,7 +64,7 @@ struct flame_binary_options {
     struct span symbolization; /* JSON: the missing names; empty: omitted */
 };
 
-/* Appends to output, whose size must be a multiple of 8. options may be NULL. Handles:
+/* Appends to output, whose size must be a multiple of 8. options may be NULL. Errors:
  * ERR_TOO_LARGE (output's maximum). */
 enum err_code flame_binary_write(const struct flame *flame,
                                  const struct flame_binary_options *options, struct buf *output,

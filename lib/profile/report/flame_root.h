@@ -15,7 +15,7 @@ struct flame_root {
 
 /*
  * Finds the node whose path has that hash (path_hash.h), or had it before its addresses got names
- * (raw_path.h). order is the sorted stacks, max_depth the depth of the deepest. Handles:
+ * (raw_path.h). order is the sorted stacks, max_depth the depth of the deepest. Errors:
  * ERR_NOT_FOUND; ERR_TOO_LARGE (the view's deadline).
  */
 enum err_code flame_root_find(const struct view *view, const uint32_t *order, uint64_t max_depth,

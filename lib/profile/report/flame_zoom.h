@@ -11,7 +11,7 @@
 
 /* Sets *ret_node to the first node whose path has that hash, or had it before its addresses got
  * names (raw_path.h); 0, the root, when there is none. Costs one to three passes over the nodes,
- * and one over the stacks. Handles: ERR_TOO_LARGE (the deadline of the view). */
+ * and one over the stacks. Errors: ERR_TOO_LARGE (the deadline of the view). */
 enum err_code flame_find_path(const struct flame *flame, uint64_t hash, uint32_t *ret_node,
                               struct err *err) MUST_USE;
 

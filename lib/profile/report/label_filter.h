@@ -29,7 +29,7 @@ enum { LABEL_RULES_MAX = 32 };
 struct label_filter;
 
 /* Compiles at most LABEL_RULES_MAX rules, which must live as long as arena. *ret_filter is NULL
- * without rules. Handles: ERR_INVALID (not key=value). */
+ * without rules. Errors: ERR_INVALID (not key=value). */
 enum err_code label_filter_create(struct arena *arena, const struct span *rules, size_t rule_count,
                                   const struct label_filter **ret_filter, struct err *err) MUST_USE;
 
@@ -60,7 +60,7 @@ void label_filter_append_rules(const struct label_filter *filter, struct buf *te
 size_t label_filter_keys(const struct label_filter *filter, struct span *keys);
 
 /* Checks that each key is a label of at least one of the profiles; the matches belong to one
- * filter. Handles: ERR_INVALID; the message lists labels of the first profile. */
+ * filter. Errors: ERR_INVALID; the message lists labels of the first profile. */
 enum err_code label_match_check_keys(const struct label_match *const *matches, size_t match_count,
                                      struct err *err) MUST_USE;
 

@@ -68,7 +68,7 @@ struct labels {
 };
 
 /*
- * Allocates in arena. key selects one label; empty: all. Handles: ERR_INVALID (no such label in the
+ * Allocates in arena. key selects one label; empty: all. Errors: ERR_INVALID (no such label in the
  * profiles; the message lists those that exist), ERR_TOO_LARGE (the view's deadline).
  */
 enum err_code labels_create(struct arena *arena, const struct view *view, struct span key,

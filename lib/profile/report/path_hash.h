@@ -135,7 +135,7 @@ static inline enum err_code path_hash_check(const struct view *view, size_t *unc
 }
 
 /* Hashes frames into ret_hashes. Frames may be millions, with a name and a file of 16 KiB each, so
- * the deadline of the view is checked. Handles: ERR_TOO_LARGE (the deadline). */
+ * the deadline of the view is checked. Errors: ERR_TOO_LARGE (the deadline). */
 static inline enum err_code path_hash_frames(const struct view *view, const struct frame *frames,
                                              uint32_t count, enum path_hash_form form,
                                              struct path_hash *ret_hashes, struct err *err)

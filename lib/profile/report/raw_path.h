@@ -28,7 +28,7 @@ bool raw_path_has_sent_names(const struct view *view);
 
 /*
  * Finds the current hash (path_hash.h) of the node whose path had `hash` before. One pass over the
- * stacks, unless no location got a name. Handles: ERR_NOT_FOUND; ERR_TOO_LARGE (the view's
+ * stacks, unless no location got a name. Errors: ERR_NOT_FOUND; ERR_TOO_LARGE (the view's
  * deadline).
  */
 enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *ret_now,
@@ -41,7 +41,7 @@ enum raw_path_way { RAW_PATH_ABOVE, RAW_PATH_BELOW };
  * The same for a path that begins with a function anywhere in a stack: one that a focus expression
  * matches by its current or old name. When grouped by line, a function is the first of its frames,
  * as in the page. One pass over the stacks, and over the rest of a stack from each occurrence.
- * Handles: ERR_NOT_FOUND; ERR_INVALID (an expression is too costly); ERR_TOO_LARGE (the view's
+ * Errors: ERR_NOT_FOUND; ERR_INVALID (an expression is too costly); ERR_TOO_LARGE (the view's
  * deadline).
  */
 enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
@@ -54,7 +54,7 @@ enum { RAW_PATH_NAMES_MAX = 100 };
  * Appends a JSON array of the current names of the functions whose old names a focus expression
  * matches: at most RAW_PATH_NAMES_MAX, each once. *ret_is_more is set when there are others.
  * Locations that were uploaded without a name are matched only by expressions that may refer to
- * addresses. Handles: ERR_INVALID (an expression is too costly).
+ * addresses. Errors: ERR_INVALID (an expression is too costly).
  */
 enum err_code raw_path_list_names(const struct view *view, const struct filter_rule *rules,
                                   size_t rule_count, struct buf *json, bool *ret_is_more,

@@ -47,7 +47,7 @@ bool chain_rule_is_known(const struct chain_rule *rule);
 
 /*
  * Sets ret_nameless[i], for each of rule_count rules, to whether rule i matches no frame of any
- * stack. Handles: as rule_chain_apply.
+ * stack. Errors: as rule_chain_apply.
  */
 enum err_code rule_chain_find_nameless(const struct view *view, const struct chain_rule *rules,
                                        size_t rule_count, bool *ret_nameless,
@@ -55,7 +55,7 @@ enum err_code rule_chain_find_nameless(const struct view *view, const struct cha
 
 /*
  * Makes the view that the rules leave, in arena; it borrows from view. total is unchanged, kept is
- * recomputed. Handles: ERR_INVALID (an expression, or its cost), ERR_TOO_LARGE (the view's
+ * recomputed. Errors: ERR_INVALID (an expression, or its cost), ERR_TOO_LARGE (the view's
  * deadline).
  */
 enum err_code rule_chain_apply(struct arena *arena, const struct view *view,

@@ -12,7 +12,7 @@
 
 #include "lib/profile/report/view.h"
 
-/* Returns view->stack_count indexes of stacks, in arena. Handles: ERR_TOO_LARGE (the view's
+/* Returns view->stack_count indexes of stacks, in arena. Errors: ERR_TOO_LARGE (the view's
  * deadline). */
 enum err_code stack_sort(struct arena *arena, const struct view *view, uint32_t **ret_order,
                          struct err *err) MUST_USE;

@@ -145,7 +145,7 @@ static inline struct span view_unit(const struct view *view)
 }
 
 /*
- * Creates a view. Handles: ERR_INVALID (no such sample type, or no such label to group or filter
+ * Creates a view. Errors: ERR_INVALID (no such sample type, or no such label to group or filter
  * by; an expression of the filter is too costly), ERR_TOO_LARGE (stacks with their inlined calls
  * exceed VIEW_ENTRIES_MAX; the values of the label to group by have more than 64 MiB; the deadline;
  * the magnitudes of all values of both sides reach INT64_MAX: below it every sum is exact).
@@ -162,7 +162,7 @@ enum err_code view_create(struct arena *arena, const struct profile *profile,
                           struct err *err) MUST_USE;
 
 /* Checks the deadline of the options. Call it every few thousand steps, on the thread that made
- * the view. Handles: ERR_TOO_LARGE. */
+ * the view. Errors: ERR_TOO_LARGE. */
 enum err_code view_check_cpu(const struct view *view, struct err *err) MUST_USE;
 enum { VIEW_CHECK_STEPS = 4096 };
 
@@ -180,7 +180,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
                                size_t source_count, const struct view_options *options,
                                struct view **ret_view, struct err *err) MUST_USE;
 
-/* Sets the factor of side B and scales total and kept. Handles: ERR_TOO_LARGE (as view_create). */
+/* Sets the factor of side B and scales total and kept. Errors: ERR_TOO_LARGE (as view_create). */
 enum err_code view_scale(struct view *view, double scale, struct err *err) MUST_USE;
 
 /*
