@@ -38,7 +38,8 @@ static const int allowed_calls[] = {
     SCMP_SYS(sched_getaffinity),
 };
 
-/* Calls that libraries make but do not need: glibc's allocator reads /proc and /sys. */
+/* Calls that libraries make but do not need (glibc's allocator reads /proc and /sys). They return
+ * EACCES; all other calls kill the process. */
 static const int refused_calls[] = {
     SCMP_SYS(open),       SCMP_SYS(openat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
     SCMP_SYS(newfstatat), SCMP_SYS(stat),   SCMP_SYS(access),   SCMP_SYS(faccessat),

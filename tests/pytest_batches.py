@@ -28,7 +28,7 @@ import time
 import xml.etree.ElementTree as xml_tree
 
 SUMMARY = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
-NO_TESTS = 5  # pytest's exit status where every test is deselected
+NO_TESTS = 5  # pytest's exit status if every test is deselected
 ORDER = ("failed", "passed", "skipped", "deselected", "xfailed", "xpassed", "warnings", "errors")
 
 
@@ -38,7 +38,7 @@ class Queue:
     def __init__(self, seconds, processes):
         """seconds: {file: how long it takes, in any unit}"""
         self.seconds, self.processes = seconds, processes
-        self.least = sum(seconds.values()) / (6 * processes)  # a process costs a second by itself
+        self.least = sum(seconds.values()) / (6 * processes)  # starting a process costs a second
         self.waiting = sorted(seconds, key=seconds.get, reverse=True)
         self.lock = threading.Lock()
 
@@ -63,8 +63,10 @@ def expected(files, path):
             known[name] = float(seconds)
     lines = {file: len(file.read_bytes().splitlines()) for file in files}
     seen = [file for file in files if file.name in known]
-    a_line = sum(known[file.name] for file in seen) / max(1, sum(lines[file] for file in seen))
-    return {file: known.get(file.name, lines[file] * (a_line or 1)) for file in files}
+    seconds_per_line = sum(known[file.name] for file in seen) / max(
+        1, sum(lines[file] for file in seen)
+    )
+    return {file: known.get(file.name, lines[file] * (seconds_per_line or 1)) for file in files}
 
 
 def count(output):
@@ -96,7 +98,7 @@ class Runner:
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Where the processes share what each would have to make first (conftest.py).
+            # The folder in which the processes share a template of a data folder (conftest.py).
             env={**os.environ, "PERFOLIO_TEST_SESSION": str(self.folder)},
             text=True,
             errors="replace",
@@ -133,7 +135,8 @@ class Runner:
 
 
 def make_folder():
-    """Named so that a later run removes it when this process has been killed (conftest.py)."""
+    """A temporary folder whose name lets a later run remove it if this process is killed
+    (conftest.py)."""
     memory = pathlib.Path("/dev/shm")
     home = os.environ.get("PERFOLIO_TEST_HOME") or (memory if memory.is_mount() else None)
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"perfolio-test-{os.getpid()}-", dir=home))

@@ -24,12 +24,12 @@ struct code_budget {
     struct arena *shared; /* for functions without space; NULL: it was not needed yet */
 };
 
-/* The quota of one process and its children: how much of the budget they use. Do not move the
- * struct while bytes > 0. */
+/* How much of the budget one process and its children use. Do not copy the struct while bytes > 0:
+ * each copy would return the same bytes. */
 struct code_quota {
     struct code_budget *budget; /* outlives the quota */
     uint64_t owner;
-    uint32_t bytes;
+    uint32_t bytes; /* in use; code_quota_set changes it */
 };
 
 void code_budget_init(struct code_budget *budget, uint64_t max_bytes);
@@ -39,7 +39,7 @@ struct arena *code_budget_shared(struct code_budget *budget);
 
 /* Sets the number of bytes in use. It must be set to 0 before the quota is freed. */
 void code_quota_set(struct code_quota *quota, uint64_t bytes);
-/* Whether this many bytes in total may be in use. */
+/* Whether the bytes in use may grow to this number. */
 bool code_quota_allows(const struct code_quota *quota, uint64_t bytes);
 
 #endif

@@ -40,7 +40,7 @@ static struct span clean_value(struct arena *arena, struct span value)
     return span_of(arena_strndup(arena, clean.data, clean.size), clean.size);
 }
 
-static bool may_stand(char c, bool is_first)
+static bool is_name_character(char c, bool is_first)
 {
     const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     return is_letter || (c >= '0' && c <= '9' && !is_first);
@@ -49,7 +49,7 @@ static bool may_stand(char c, bool is_first)
 bool label_set_is_name(struct span name)
 {
     for (size_t i = 0; i < name.size; i++) {
-        if (!may_stand((char)name.data[i], i == 0))
+        if (!is_name_character((char)name.data[i], i == 0))
             return false;
     }
     return name.size > 0;
@@ -61,7 +61,7 @@ static struct span clean_name(struct arena *arena, struct span name)
     const size_t size = name.size < LABEL_SET_NAME_BYTES ? name.size : LABEL_SET_NAME_BYTES;
     char *copy = arena_strndup(arena, name.data, size);
     for (size_t i = 0; i < size; i++) {
-        if (!may_stand(copy[i], i == 0))
+        if (!is_name_character(copy[i], i == 0))
             copy[i] = '_';
     }
     return span_of(copy, size);

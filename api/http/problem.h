@@ -13,9 +13,9 @@
 
 #include "api/http/request.h"
 
-/* 400 for ERR_INVALID and so on; 500 for codes without a better one. */
+/* The HTTP status of a code: 400 for ERR_INVALID, 500 for an internal failure, … */
 int problem_status(enum err_code code);
-/* "Not found"; the short name of a kind of problem. */
+/* The short name of a kind of problem, such as "Not found". */
 const char *problem_title(enum err_code code);
 /* One sentence that explains the problem, for the page /problems/<name>. */
 const char *problem_explanation(enum err_code code);

@@ -30,8 +30,9 @@ struct server;
 
 enum {
     REQUEST_MAX_PATH_PARAMS = 4,
-    REQUEST_MAX_QUERY_BYTES = 64 << 10, /* before decoding; the n-th parameter of a name is */
-    REQUEST_MAX_PARAMETERS = 1000,      /* found from the first one on */
+    REQUEST_MAX_QUERY_BYTES = 64 << 10, /* before decoding */
+    REQUEST_MAX_PARAMETERS = 1000,      /* bounds the time of request_query_nth, which starts at the
+                                           first parameter */
     REQUEST_ID_BYTES = 20,
     REQUEST_ADDRESS_BYTES = 64,
     REQUEST_MATCHED_HASHES = 2, /* one for each side of a diff */
@@ -105,8 +106,8 @@ enum err_code request_take_slot(struct request *request, struct concurrency_limi
                                 const char *key, const char *busy_message,
                                 struct err *err) MUST_USE;
 
-/* Called when a slot for slow work was taken otherwise than by request_take_slot: the request no
- * longer counts as light (concurrency_limit_create_shares). */
+/* Call it when a slot for slow work was taken without request_take_slot: from then on the request
+ * counts as slow (concurrency_limit_create_shares). */
 void request_note_slow(struct request *request);
 
 /* Takes one of the workers that the request's client may occupy at a time, of a limit created by
@@ -116,7 +117,8 @@ enum err_code request_take_worker(struct request *request, struct concurrency_li
 
 /* The header field's value, empty if absent; name in lower case. */
 struct span request_field(const struct request *request, const char *name);
-/* Checks the limits above; called before a request is handled. Errors: ERR_INVALID. */
+/* Checks REQUEST_MAX_QUERY_BYTES and REQUEST_MAX_PARAMETERS; called before a request is handled.
+ * Errors: ERR_INVALID. */
 enum err_code request_check_query_size(const struct request *request, struct err *err) MUST_USE;
 /* Decoded value of the first query parameter of that name; false if absent. */
 bool request_query(const struct request *request, const char *name, struct span *ret_value);

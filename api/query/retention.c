@@ -81,8 +81,8 @@ static enum err_code begin_as_team(struct request *request, struct owner *owner,
     return code ? code : tenant_begin(owner->connection, owner->tenant_id, request->arena, err);
 }
 
-/* Begins a transaction; changes of one team's rules run one after the other, so that their order
- * stays unambiguous. */
+/* Begins a transaction. Changes of one team's rules run one after the other (team_etag_check), so
+ * that each rule has a position of its own. */
 static enum err_code owner_begin(struct request *request, bool is_change, struct owner *owner,
                                  struct err *err)
 {
@@ -264,8 +264,9 @@ struct known_rule {
     int64_t keep_s, totals_s;
 };
 
-/* The rule whose selector equals the requested one literally; otherwise the first with the same
- * meaning: selectors are stored as typed, possibly by a version that distinguished such. */
+/* Finds the rule whose selector equals the requested one literally, otherwise the first one with
+ * the same meaning. Selectors are stored as typed, and an older version may have stored several
+ * with one meaning. */
 static enum err_code find_rule(struct request *request, const struct owner *owner,
                                const struct rule_input *input, struct known_rule *ret_rule,
                                struct err *err)
@@ -280,10 +281,10 @@ static enum err_code find_rule(struct request *request, const struct owner *owne
         request->arena, &rows, err, PG_I64(owner->tenant_id), PG_TEXT(input->selector));
     for (int row = 0; !code && row < pg_row_count(rows) && !ret_rule->id; row++) {
         const char *selector = pg_get_text(rows, row, 2), *canonical;
-        struct err unreadable; /* a stored selector that cannot be parsed any more is another one */
+        struct err ignored; /* a stored selector that can no longer be parsed is not the same */
         const bool is_same = strcmp(selector, input->selector) == 0 ||
                              (store_check_selector(request->arena, span_text(selector), &canonical,
-                                                   &unreadable) == ERR_NONE &&
+                                                   &ignored) == ERR_NONE &&
                               strcmp(canonical, input->canonical) == 0);
         if (is_same)
             *ret_rule = (struct known_rule){.id = pg_get_i64(rows, row, 0),
@@ -324,8 +325,8 @@ static enum err_code check_length(const struct rule_input *input, const struct k
                    input->totals_s ? "totals" : "keep", limit);
 }
 
-/* Whether the rule keeps nothing longer than the present one of its selector, and something
- * shorter; a rule of a new selector counts as such. */
+/* Whether the input shortens the existing rule of its selector: no time is longer and at least one
+ * is shorter. A selector without a rule counts as shortened. */
 static bool is_shorter(const struct rule_input *input, const struct known_rule *known)
 {
     const int64_t keep_s = input->keep_s ? input->keep_s : INT64_MAX;
@@ -398,7 +399,7 @@ static enum err_code set_rule(struct request *request, struct response *response
         return code;
     if (is_team)
         code = check_length(&input, &known, &limits, err);
-    if (!code && is_team && !is_shorter(&input, &known))
+    if (!code && is_team && !is_shorter(&input, &known)) /* a full disk allows only less data */
         code = disk_check(request->server->disk, err);
     if (code)
         return code;

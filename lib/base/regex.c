@@ -121,7 +121,7 @@ static bool scan_group(struct scanner *scanner)
         return true;
     }
     if (peek(scanner, 2) == 'i' && peek(scanner, 3) == ')')
-        return refuse(scanner, "has (?i) in the middle; it may stand at the very beginning only");
+        return refuse(scanner, "has (?i) in the middle; it is allowed only at the very beginning");
     return refuse(scanner, "uses look-around or another (?…) group that is not supported; "
                            "only (?:…) is");
 }

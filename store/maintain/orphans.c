@@ -20,7 +20,7 @@ enum {
     RETRY_S = 150, /* after a time slice that failed */
     SLICE_S = 5,   /* no search of a writer begins later in the time slice */
     KEYS_AT_ONCE = 1000,
-    KEY_ROOM = 48
+    PREFIX_MAX_BYTES = 48
 };
 
 struct orphans {
@@ -50,14 +50,14 @@ static bool should_stop(struct orphans *orphans)
  * a writer as ended, each row that can ever name one of its objects is visible, and each object
  * without a row stays without one.
  *
- *   A listing fails, or the server dies in it   the writer is not noted, so it is searched again.
+ *   A listing fails, or the server dies in it   the search is not recorded, so it is repeated.
  *   The server dies after keys were discarded   they are in object_trash; the next search skips
  *                                               them (ON CONFLICT DO NOTHING).
  *   The connection breaks, and with it the      another server may search the same writer: both
  *   lock                                        discard the same keys.
- *   A put stores its object after the search    a later search finds it. Each note has the time at
- *                                               which the slice began, so the last search has begun
- *                                               a day after the end of the writer.
+ *   A put stores its object after the search    a later search finds it. A search is recorded with
+ *                                               the begin of its slice, so the last search began at
+ *                                               least a day after the end of the writer.
  */
 struct found_keys {
     struct orphans *orphans;
@@ -92,7 +92,7 @@ static enum err_code collect_key(void *context, const char *key, uint64_t size, 
 static enum err_code search_kind(struct found_keys *found, const char *kind, int64_t writer_id,
                                  struct err *err)
 {
-    char prefix[KEY_ROOM];
+    char prefix[PREFIX_MAX_BYTES];
     if (should_stop(found->orphans))
         return err_set(err, ERR_CANCELLED, "the server stops");
     snprintf(prefix, sizeof(prefix), "%s/%" PRId64 "/", kind, writer_id);

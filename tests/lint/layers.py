@@ -7,9 +7,10 @@ it may use besides itself, all of which are listed before it. A file uses anothe
 including a header of it, and, where object files exist, by a symbol that an object file of it
 defines. The second check finds a function that is declared in one folder and defined in another.
 
-INTERFACES are the headers of a folder that the folders below it may include as well, because they
-declare what its parts share and no function that its parts call. CYCLES lists the pairs of folders
-that may break the order. It is empty; an entry that nothing needs is an error.
+INTERFACES lists the headers of a folder that its subfolders may include too, although they are
+listed before it: they use the types that such a header declares and call none of its functions.
+CYCLES lists the pairs of folders that may break the order. It is empty; an entry that nothing needs
+is an error.
 
 WRAPPERS names, for the headers of each library, the only files that may include them. Everything
 else calls these files, so that a library can be replaced in one place.

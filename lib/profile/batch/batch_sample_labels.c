@@ -18,8 +18,8 @@ enum { SLOTS_MIN = 64 };
 struct list {
     uint32_t first; /* in the profile's labels */
     uint32_t count;
-    uint32_t set;
-    uint32_t whole_set; /* including labels that may become labels of series */
+    uint32_t set;       /* without the labels that become labels of series */
+    uint32_t whole_set; /* with them */
     uint32_t group;
 };
 
@@ -109,7 +109,8 @@ static uint32_t add_list(struct collector *collector, uint32_t first, uint32_t c
     return collector->list_count++;
 }
 
-static uint32_t find_list(struct collector *collector, uint32_t first, uint32_t count)
+/* Finds or adds a list. */
+static uint32_t intern_list(struct collector *collector, uint32_t first, uint32_t count)
 {
     if (collector->list_count * UINT64_C(2) >= collector->slot_count)
         grow_list_slots(collector);
@@ -123,7 +124,8 @@ static uint32_t find_list(struct collector *collector, uint32_t first, uint32_t 
     }
 }
 
-static void find_lists(struct collector *collector, uint32_t *list_of_sample)
+/* Sets the list of each sample. */
+static void intern_lists(struct collector *collector, uint32_t *list_of_sample)
 {
     const struct profile *profile = collector->profile;
     uint32_t last = add_list(collector, 0, 0);
@@ -135,15 +137,15 @@ static void find_lists(struct collector *collector, uint32_t *list_of_sample)
         else if (last && is_list(collector, last, first, count))
             list_of_sample[i] = last;
         else
-            list_of_sample[i] = last = find_list(collector, first, count);
+            list_of_sample[i] = last = intern_list(collector, first, count);
     }
 }
 
 /* ---- label sets and groups ---- */
 
 /* Finds or adds a group; group 0 has no values. */
-static enum err_code find_group(struct collector *collector, const uint32_t *values,
-                                uint32_t *ret_group, struct err *err)
+static enum err_code intern_group(struct collector *collector, const uint32_t *values,
+                                  uint32_t *ret_group, struct err *err)
 {
     size_t size = collector->name_count * sizeof(*values);
     *ret_group = map_bytes_find(&collector->groups, span_of(values, size));
@@ -165,8 +167,8 @@ static enum err_code find_group(struct collector *collector, const uint32_t *val
     return ERR_NONE;
 }
 
-/* Handles a label that belongs to a series (stored in values, unless that is NULL) or to the
- * link; returns false if it stays with the samples. */
+/* Stores a label that belongs to the series in values (unless values is NULL), or one that belongs
+ * to the link in link. Returns false for a label that stays with the samples. */
 static bool take_label(const struct collector *collector, const struct profile_label *label,
                        uint32_t *values, struct batch_link *link)
 {
@@ -215,7 +217,7 @@ static enum err_code convert_lists(struct collector *collector, bool has_snapsho
         struct list *list = &collector->lists[i];
         memset(values, 0, collector->name_count * sizeof(*values));
         list->set = list->whole_set = add_set(collector, list, values, result);
-        code = find_group(collector, values, &list->group, err);
+        code = intern_group(collector, values, &list->group, err);
         if (has_snapshots && list->group)
             list->whole_set = add_set(collector, list, NULL, result);
     }
@@ -264,7 +266,7 @@ static enum err_code collect(struct collector *collector, bool has_snapshots,
 {
     const struct profile *profile = collector->profile;
     uint32_t *list_of_sample = arena_new_raw(collector->scratch, uint32_t, profile->sample_count);
-    find_lists(collector, list_of_sample);
+    intern_lists(collector, list_of_sample);
     size_t label_count = 0;
     for (uint32_t i = 0; i < collector->list_count; i++)
         label_count += collector->lists[i].count;

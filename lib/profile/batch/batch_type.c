@@ -2,14 +2,15 @@
 
 #include "lib/base/arena.h"
 
-/* A rule's text must be equal to a type, a part of it, or its start. */
+/* What a rule's text must be of a type: the whole type, a part of it, or its start. */
 enum match { MATCH_WHOLE, MATCH_PART, MATCH_START };
 
+/* A row of one of the tables below; the first row that matches a type applies. */
 struct rule {
     const char *text;
     enum match match;
-    const char *name;     /* of a profile with such a type; or */
-    enum batch_kind kind; /* of such a type */
+    const char *name;     /* in name_rules: the name of a profile with such a type */
+    enum batch_kind kind; /* in kind_rules: the kind of such a type */
 };
 
 static const struct rule name_rules[] = {

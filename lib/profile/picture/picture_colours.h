@@ -1,6 +1,7 @@
 /*
- * picture_colours: the colour of each frame in a picture, the same as on the page
- * (web/src/model/colours/frame_colours.ts). Threads: any.
+ * picture_colours: the colour of each frame in a picture that is no diff, the same as on the page
+ * (web/src/model/colours/frame_colours.ts). picture_theme.h has the colours of a diff. Threads:
+ * any.
  */
 #ifndef LIB_PROFILE_PICTURE_PICTURE_COLOURS_H
 #define LIB_PROFILE_PICTURE_PICTURE_COLOURS_H

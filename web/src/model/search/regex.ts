@@ -1,14 +1,13 @@
 /*
  * regex: regular expressions with the syntax and meaning of the server's (lib/base/regex.h).
  *
- * An expression is parsed into a small tree, where the expressions that the server refuses are
- * refused, and translated for the browser's engine: "." excludes only a line feed, \s is ASCII,
- * characters are code points. Only whether a name matches is needed, so laziness and capturing
- * groups are dropped.
+ * Reader refuses what the server refuses and parses an expression into a small tree, which sourceOf
+ * translates for the browser's engine: "." excludes only a line feed, \s is ASCII, characters are
+ * code points. Only whether a name matches is needed, so laziness and capturing groups are dropped.
  *
  * The expression may come from a link, and the browser's engine backtracks and cannot be stopped:
  * without nested repetition, it takes at most about length^(repetitions + 1) steps. If that is too
- * much, the expression is run as an NFA, which takes length times size steps.
+ * much, Program runs the expression as an NFA, which takes length times size steps.
  */
 
 type Node =
@@ -116,7 +115,7 @@ class Reader {
     if (this.next(1) === "*") this.refuse("uses a verb such as (*ACCEPT), which is not supported");
     const isPlain = this.next(1) !== "?";
     if (this.starts("(?i)"))
-      this.refuse("has (?i) in the middle; it may stand at the very beginning only");
+      this.refuse("has (?i) in the middle; it is allowed only at the very beginning");
     if (!isPlain && this.next(2) !== ":")
       this.refuse("uses look-around or another (?…) group that is not supported; only (?:…) is");
     if (++this.depth > maxDepth) this.refuse("has groups nested too deep");
@@ -213,6 +212,7 @@ interface Cost {
   isNested: boolean;
 }
 
+/** Whether the node can match a text in several ways. */
 function isVaried(node: Node): boolean {
   return (
     node.kind === "repeat" ||
@@ -243,9 +243,11 @@ type Step =
   | { at: "jump"; to: number }
   | { at: "end" };
 
+/** The expression as the steps of an NFA; test() follows all paths at the same time. */
 class Program {
   readonly steps: Step[] = [];
-  private added = 0; // parts, which may be empty
+  private added = 0; // parts of the tree; a part may add no step
+  /** The results of holds() by source and subject. */
   private readonly known = new Map<string, Map<string, boolean>>();
   constructor(
     node: Node,
@@ -352,25 +354,25 @@ export class Pattern {
     this.node = new Reader(isMarked ? text.slice(4) : text).read();
     this.cost = addCost(this.node, { repetitions: 0, ways: 1, isNested: false });
     this.regexp = new RegExp(sourceOf(this.node), isEitherCase || isMarked ? "iu" : "u");
-    if (this.cost.isNested) this.allWays();
+    if (this.cost.isNested) this.nfa();
   }
-  private allWays(): Program {
+  private nfa(): Program {
     return (this.program ??= new Program(this.node, this.regexp.flags));
   }
   /** The maximum number of backtracking steps, if each repetition consumes every part of a name. */
-  private stepsBack(length: number): number {
+  private backtrackingSteps(length: number): number {
     let steps = this.cost.isNested ? Infinity : this.cost.ways * Math.max(length, 1);
     for (let i = 1; i <= this.cost.repetitions; i++) steps *= length / (i + 1) + 1;
     return steps;
   }
   /** The approximate number of steps to test a name of that length. */
   stepsFor(length: number): number {
-    const steps = this.stepsBack(length);
-    return steps <= maxSteps ? steps : this.allWays().steps.length * (length + 1);
+    const steps = this.backtrackingSteps(length);
+    return steps <= maxSteps ? steps : this.nfa().steps.length * (length + 1);
   }
   test(text: string): boolean {
-    return this.stepsBack(text.length) <= maxSteps
+    return this.backtrackingSteps(text.length) <= maxSteps
       ? this.regexp.test(text)
-      : this.allWays().test(text);
+      : this.nfa().test(text);
   }
 }
