@@ -4,10 +4,9 @@
  * Counts are kept in memory, for each tenant that has sent in the last hour: samples as a token
  * bucket that fills at the tenant's rate, where a profile without samples counts as one; series
  * with a profile in the last hour. Each server process counts for itself and starts from zero, so
- * that a check needs no query of the database. The size of what is stored comes with the tenant's
- * limits. The error of a request over a limit states the
- * limit's name, its value and where it is set. The request records which service sent how much, for
- * api/ingest/sources.h.
+ * that a check needs no query of the database. The bytes that the tenant has stored are read with
+ * its limits. The error of a request over a limit states the limit's name, its value and where it
+ * is set. The request records which service sent how much, for api/ingest/sources.h.
  *
  * A request opens a struct ingest_limits, puts batches into it and commits it: either all are added
  * or none. Threads: a struct ingest_limits belongs to one thread; the memory may be shared.

@@ -85,7 +85,7 @@ enum symbolize_scope {
  * Makes *ret_named, a copy of profile with names. Its new parts are in arena; its samples and
  * unchanged tables are those of profile. Locations and mappings keep their indexes. A NULL resolver
  * resolves nothing. Locations with new lines are marked (is_named_later); their previous lines stay
- * in the tables (sent_locations). Errors: the resolver's errors.
+ * in the tables (sent_locations). Errors: those of the resolver.
  */
 enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
                                 enum symbolize_scope scope, const struct profile *profile,

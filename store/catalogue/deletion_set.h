@@ -1,10 +1,9 @@
 /*
- * deletion_set: the deleted and the expired profiles that blocks still contain, as time windows per
- * series of a block.
+ * deletion_set: decides which profiles of a block queries and merges leave out: those of deletions
+ * and those that have expired (retention.h). The result is a list of time windows per series.
  *
  * A deletion concerns the profiles that were stored when the deletion was committed. Therefore the
- * catalogue lists for each block the deletions that may concern it (catalogue_place). Queries and
- * merges leave out the profiles in these windows.
+ * catalogue lists for each block the deletions that may concern it (catalogue_place).
  *
  * Threads: one at a time, as selectors. Private to store/.
  */
@@ -30,7 +29,7 @@ struct deletion_set_ids {
     uint32_t count;
 };
 
-/* Profiles with start_ns <= begin < end_ns. */
+/* Profiles with start_ns <= begin < end_ns are left out. */
 struct deletion_set_window {
     int64_t start_ns;
     int64_t end_ns;
@@ -70,7 +69,7 @@ enum err_code deletion_set_find(struct deletion_set *deleted, const struct delet
                                 const struct dictionary *dictionary, uint32_t series,
                                 struct deletion_set_windows *ret_windows, struct err *err) MUST_USE;
 
-/* Report whether any time, or every time, with first_ns <= time <= last_ns is deleted. */
+/* Report whether any time, or every time, with first_ns <= time <= last_ns is in a window. */
 bool deletion_set_has_any(const struct deletion_set_windows *windows, int64_t first_ns,
                           int64_t last_ns);
 bool deletion_set_has_all(const struct deletion_set_windows *windows, int64_t first_ns,
