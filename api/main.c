@@ -43,6 +43,12 @@ static enum err_code run_migrate_child(struct settings *settings, char *const *o
     return supervisor_migrate_child(settings, 1, operands, err);
 }
 
+static enum err_code run_vacuum_child(struct settings *settings, char *const *operands,
+                                      struct err *err)
+{
+    return supervisor_vacuum_child(settings, 1, operands, err);
+}
+
 static enum err_code run_migrate(struct settings *settings, char *const *operands, struct err *err)
 {
     (void)operands;
@@ -113,6 +119,7 @@ static const struct command commands[] = {
      .run = run_routes},
     {.name = "serve-child", .operand_count = 3, .run = run_serve_child},
     {.name = "migrate-child", .operand_count = 1, .run = run_migrate_child},
+    {.name = "vacuum-child", .operand_count = 1, .run = run_vacuum_child},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 

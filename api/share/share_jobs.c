@@ -14,6 +14,7 @@
  */
 #include "api/share/share.h"
 
+#include "api/core/disk.h"
 #include "api/core/object_store_setup.h"
 #include "api/core/server.h"
 #include "api/identity/idempotency.h"
@@ -27,9 +28,14 @@
 #include "lib/io/pg.h"
 
 #include <inttypes.h>
+#include <time.h>
 
 /* Limits of one call, so that a round of the jobs thread takes seconds. */
 enum { VIEW_BATCH = 1000, DELETE_BATCH = 200, TRASH_BATCH = 500, SWEEP_BATCH = 500 };
+/* PostgreSQL's log gets about as many bytes as the deleted texts have. One transaction writes this
+ * many, and with a full disk only one per FULL_PAUSE_S, so that checkpoints, which free the log,
+ * keep up: PostgreSQL ends if its log finds no space. */
+enum { DELETE_ROW_BYTES = 8 << 20, FULL_PAUSE_S = 1 };
 /* Per team. */
 enum { MAX_TOMBSTONES = 10000 };
 enum { CLOSED_REPORT_DAYS = 30 };
@@ -212,14 +218,29 @@ static enum err_code commit_tombstones(struct job *job, const struct pg_result *
     return pg_commit(job->connection, err);
 }
 
+static const char deleting_sql[] =
+    "SELECT id, tenant_id, charged_bytes, object_key, found FROM ("
+    "SELECT id, tenant_id, raw_bytes + row_bytes AS charged_bytes, object_key,"
+    " count(*) OVER () AS found, sum(row_bytes) OVER (ORDER BY n) - row_bytes AS before_bytes"
+    " FROM (SELECT *, row_number() OVER () AS n FROM ("
+    "SELECT id, tenant_id, raw_bytes, row_bytes, object_key FROM share WHERE state = 'deleting'"
+    " ORDER BY random() LIMIT $1::bigint) AS drawn) AS numbered) AS summed"
+    " WHERE before_bytes < $2::bigint";
+
+static void pause_on_full_disk(const struct job *job)
+{
+    const struct timespec pause = {.tv_sec = FULL_PAUSE_S};
+    struct err err;
+    if (disk_check(job->server->disk, &err))
+        nanosleep(&pause, NULL);
+}
+
 static enum err_code delete_share_objects(struct job *job, struct err *err)
 {
     struct pg_result *rows;
     enum err_code code =
-        pg_query_values(job->connection, PG_NO_TENANT,
-                        "SELECT id, tenant_id, raw_bytes + row_bytes, object_key FROM share"
-                        " WHERE state = 'deleting' ORDER BY random() LIMIT $1::bigint",
-                        job->arena, &rows, err, PG_I64(DELETE_BATCH));
+        pg_query_values(job->connection, PG_NO_TENANT, deleting_sql, job->arena, &rows, err,
+                        PG_I64(DELETE_BATCH), PG_I64(DELETE_ROW_BYTES));
     if (code || pg_row_count(rows) == 0)
         return code;
     struct err first = {0};
@@ -236,7 +257,9 @@ static enum err_code delete_share_objects(struct job *job, struct err *err)
     }
     /* Rows of a tenant that is being deleted stay: if there are no others, the next call need not
      * follow at once. */
-    job->has_more = pg_row_count(rows) == DELETE_BATCH && tombstone_count > 0;
+    const int64_t found = pg_get_i64(rows, 0, 4);
+    job->has_more = tombstone_count > 0 && (found == DELETE_BATCH || found > pg_row_count(rows));
+    pause_on_full_disk(job);
     return ERR_NONE;
 }
 

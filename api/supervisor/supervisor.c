@@ -342,6 +342,8 @@ static void notice_ends(struct supervisor *supervisor)
         log_event(LOG_ERROR, "the database has ended and is being restarted", "path=%s",
                   supervisor->postgres.path);
     }
+    if (has_ended(supervisor->vacuum_pid))
+        supervisor->vacuum_pid = 0;
 }
 
 static void restart_what_ended(struct supervisor *supervisor)
@@ -400,6 +402,7 @@ static void run_until_stopped(struct supervisor *supervisor, const sigset_t *sig
         restart_what_ended(supervisor);
         check_certificates(supervisor);
         bound_database_log(supervisor);
+        supervisor_vacuum_full_disk(supervisor);
     }
 }
 

@@ -29,10 +29,13 @@ enum err_code supervisor_run(struct settings *settings, struct err *err) MUST_US
  * The children's main functions, called by main with the arguments after the subcommand:
  *   serve-child SOCKET_DIR READY_FD FD,FD,…      ("" and -1 if there is none)
  *   migrate-child SOCKET_DIR                     (known token on stdin; token and code to stdout)
+ *   vacuum-child SOCKET_DIR
  */
 enum err_code supervisor_serve_child(const struct settings *settings, int argument_count,
                                      char *const *arguments, struct err *err) MUST_USE;
 enum err_code supervisor_migrate_child(const struct settings *settings, int argument_count,
                                        char *const *arguments, struct err *err) MUST_USE;
+enum err_code supervisor_vacuum_child(const struct settings *settings, int argument_count,
+                                      char *const *arguments, struct err *err) MUST_USE;
 
 #endif

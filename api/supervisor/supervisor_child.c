@@ -6,6 +6,7 @@
 #include "api/ops/migrate.h"
 #include "api/ops/postgres.h"
 #include "api/ops/storage_identity.h"
+#include "api/ops/vacuum_full.h"
 #include "api/server/server_run.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
@@ -99,4 +100,21 @@ enum err_code supervisor_migrate_child(const struct settings *settings, int argu
         return code;
     printf("%s\n%s\n", result.admin_token, result.login_code);
     return ERR_NONE;
+}
+
+enum err_code supervisor_vacuum_child(const struct settings *settings, int argument_count,
+                                      char *const *arguments, struct err *err)
+{
+    char conninfo[POSTGRES_CONNINFO_BYTES], path[PATH_MAX];
+    if (argument_count != 1)
+        return err_set(err, ERR_INVALID,
+                       "vacuum-child is used only by perfoliod itself; see --help");
+    postgres_conninfo(arguments[0], "perfolio_cluster", conninfo);
+    snprintf(path, sizeof(path), "%s/pg", settings->data_dir);
+    pg_pool_auto pool = pg_pool_create(conninfo, NULL, 1);
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(pool, &connection, err);
+    if (code)
+        return code;
+    return vacuum_full_if_useful(connection, path, err);
 }

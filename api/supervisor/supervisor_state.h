@@ -1,7 +1,7 @@
 /*
  * supervisor_state: the state that the supervisor's files share; see supervisor.h.
  *
- * For supervisor.c, supervisor_network.c and supervisor_migrate.c only. One thread.
+ * For the files of this folder only. One thread.
  */
 #ifndef API_SUPERVISOR_SUPERVISOR_STATE_H
 #define API_SUPERVISOR_SUPERVISOR_STATE_H
@@ -41,6 +41,8 @@ struct supervisor {
     int64_t restart_at_ns; /* for the server, if it is not running */
     int64_t restart_ms;    /* the next pause */
     int64_t next_certificate_check_ns;
+    pid_t vacuum_pid; /* 0: not running */
+    int64_t next_vacuum_check_ns;
 };
 
 /* Binds all --listen, completes public_url, and collects the names that certificates need. */
@@ -58,6 +60,10 @@ enum err_code supervisor_prepare_access_log(const struct supervisor *supervisor,
 /* Runs migrate-child; reads the admin's token and the sign-in code from it, writes D/admin.token.
  */
 enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err) MUST_USE;
+
+/* Starts vacuum-child if the disk of the cluster is nearly full and none runs; at most every
+ * 90 s. */
+void supervisor_vacuum_full_disk(struct supervisor *supervisor);
 
 /* Starts this executable again with the children's environment; it dies with the supervisor. */
 enum err_code supervisor_start_self(const struct supervisor *supervisor,

@@ -201,6 +201,13 @@ enum err_code pg_split_password(const char *conninfo, struct arena *arena,
 /* Runs a script of several statements in one transaction: migrations only. */
 enum err_code pg_script(struct pg_connection *connection, const char *sql,
                         struct err *err) MUST_USE;
+/*
+ * Runs one statement that PostgreSQL allows only outside of a transaction, such as VACUUM. It has
+ * no deadline, but gives up after 2 s if it waits for a lock, because all later statements on the
+ * table wait behind it. pg_give closes the connection. Errors: ERR_BUSY (the lock).
+ */
+enum err_code pg_maintain(struct pg_connection *connection, const char *sql,
+                          struct err *err) MUST_USE;
 
 int pg_row_count(const struct pg_result *result);
 /* The number of rows that INSERT, UPDATE or DELETE affected. */

@@ -494,6 +494,17 @@ enum err_code pg_script(struct pg_connection *connection, const char *sql, struc
     return code;
 }
 
+enum err_code pg_maintain(struct pg_connection *connection, const char *sql, struct err *err)
+{
+    struct pg_wait endless = {0};
+    enum err_code code = pg_run_simple(
+        connection, "SET statement_timeout = 0; SET lock_timeout = '2s'", &endless, err);
+    if (!code)
+        code = pg_run_simple(connection, sql, &endless, err);
+    connection->must_close = true; /* its settings are not those of the pool */
+    return code;
+}
+
 void pg_limit(struct pg_connection *connection, int statement_ms)
 {
     connection->statement_ms = statement_ms;

@@ -1,5 +1,6 @@
 """A full disk and a read-only disk. The tests mount a small file system and therefore need root."""
 
+import base64
 import contextlib
 import os
 import pathlib
@@ -245,6 +246,35 @@ def test_uploads_do_not_use_the_reserve_of_the_disk(server, disk):
     wait_for(lambda: is_ready(server))
     assert api.post("/api/v1/shares", samples.FOLDED).status == 201
     assert "PANIC" not in server.database_log()
+
+
+def test_the_space_of_deleted_rows_returns_to_a_full_disk(server, disk):
+    """PostgreSQL keeps the space of deleted rows in the files of their tables."""
+    team = Tenant(server)
+    team.limit(max_bytes_stored=1 << 40, uploads_per_minute=100_000)
+    api = team.api("share")
+    made = []
+    while is_ready(server):
+        for _ in range(4):
+            made.append(api.post("/api/v1/shares", samples.FOLDED).json().get("id"))
+        noise = base64.b64encode(os.urandom(600_000)).decode()
+        server.rows(
+            "UPDATE share SET summary = json_build_object('noise', %s), row_bytes = %s"
+            " WHERE id = ANY (%s) RETURNING 1",
+            [noise, len(noise), made[-4:]],
+        )
+        time.sleep(0.3)  # the server looks at the disk twice a second
+    made = [share for share in made if share]
+    digest = f"SELECT md5(summary::text) FROM share WHERE id = '{made[-1]}'"
+    kept = server.rows(digest)
+    assert len(made) > 100
+    # VACUUM alone frees only the end of a file, where the newest share is.
+    for share in made[:-1]:
+        assert api.delete(f"/api/v1/shares/{share}").status == 204
+    wait_for(lambda: is_ready(server), 400)
+    assert server.rows(digest) == kept
+    assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+    assert "returned the space of deleted shares to the full disk" in server.log()
 
 
 def test_exports_that_are_read_slowly_leave_space_for_others(server, disk):
