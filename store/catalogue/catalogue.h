@@ -288,6 +288,7 @@ struct catalogue_block {
     uint32_t footer_crc;
     int64_t retention_key;    /* key of the rules that it was written by; 0: it has to be checked */
     int64_t retention_due_ns; /* when the next rule is due; INT64_MAX: never */
+    struct deletion_set_ids deletions; /* that a later merge applies */
 };
 
 /* Replaces the claimed blocks by these, at `level`, and by the remainder (or NULL) of a claim of

@@ -42,6 +42,15 @@ static enum err_code mark_inputs_swapped(struct pg_connection *connection, struc
     return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
 }
 
+static const char *write_deletions(struct arena *arena, const struct deletion_set_ids *deletions)
+{
+    buf_auto list;
+    buf_init(&list, (size_t)deletions->count * 24 + 16);
+    for (uint32_t i = 0; i < deletions->count; i++)
+        catalogue_append_number(&list, deletions->ids[i]);
+    return catalogue_end_list(arena, &list);
+}
+
 static enum err_code insert_block(struct pg_connection *connection, struct arena *arena,
                                   int64_t writer_id, int64_t tenant_id, uint32_t level,
                                   const struct catalogue_block *block, struct err *err)
@@ -50,14 +59,15 @@ static enum err_code insert_block(struct pg_connection *connection, struct arena
         connection, PG_NO_TENANT,
         "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns, "
         "row_count, profile_count, series_count, retention_key, retention_due_ns, reach_ns, "
-        "footer_crc) "
+        "footer_crc, deletions) "
         "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, nullif($12::bigint, "
-        "9223372036854775807), $13, $14)",
+        "9223372036854775807), $13, $14, $15::bigint[])",
         arena, err, PG_I64(tenant_id), PG_I64(writer_id), PG_TEXT(block->object_key), PG_I64(level),
         PG_I64((int64_t)block->bytes), PG_I64(block->begin_ns), PG_I64(block->end_ns),
         PG_I64((int64_t)block->row_count), PG_I64((int64_t)block->profile_count),
         PG_I64(block->series_count), PG_I64(block->retention_key), PG_I64(block->retention_due_ns),
-        PG_I64(block->reach_ns), PG_I64(block->footer_crc));
+        PG_I64(block->reach_ns), PG_I64(block->footer_crc),
+        PG_TEXT(write_deletions(arena, &block->deletions)));
 }
 
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,

@@ -376,6 +376,8 @@ static enum err_code write_output(struct compaction *compaction, struct group gr
         .footer_crc = summary.footer_crc,
         .retention_key = is_expiry ? compaction->claim->retention_key : 0,
         .retention_due_ns = is_expiry ? compaction->due_ns : INT64_MAX,
+        .deletions = compaction->plan->is_unmatched ? compaction->deletions[group.first]
+                                                    : (struct deletion_set_ids){0},
     };
     return ERR_NONE;
 }
@@ -498,7 +500,7 @@ static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_e
     create_batch(compaction);
     while (!code && !*ret_is_early && compaction->next_index < claim->count) {
         code = open_batch(compaction);
-        if (!code)
+        if (!code && !compaction->plan->is_unmatched)
             code = find_expired(compaction);
         *ret_is_early = !code && claim->is_expiry && !compaction->deleted;
         if (!code && !*ret_is_early)
@@ -626,13 +628,20 @@ static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
     return size > 2 || (size == 2 && can_be_alone);
 }
 
+static void report_failure(const struct maintenance_options *options,
+                           const struct catalogue_claim *claim, struct err *err)
+{
+    (void)err_add(err, "profiles of tenant %" PRId64, claim->tenant_id);
+    if (options->report)
+        options->report(options->report_context, "compaction", err);
+}
+
 /* Marks a part that no merge can take; it is reported, and read as it is. */
 static enum err_code mark_too_large(const struct maintenance_options *options, int64_t writer_id,
                                     const struct catalogue_claim *claim, struct err *err)
 {
     arena_auto arena = arena_create();
-    if (options->report)
-        options->report(options->report_context, "compaction", err);
+    report_failure(options, claim, err);
     return catalogue_mark_broken(options->jobs_database, arena, writer_id, claim, claim->ids[0],
                                  CATALOGUE_TOO_LARGE, err);
 }
@@ -703,12 +712,21 @@ static bool is_useless(const struct maintenance_options *options,
 }
 
 static enum err_code merge_part(const struct maintenance_options *options, int64_t writer_id,
-                                const struct catalogue_claim *part, struct err *err)
+                                const struct catalogue_claim *part, bool is_costly, struct err *err)
 {
     static const struct compact_plan together = {0}, apart = {.is_apart = true};
+    const struct compact_plan unmatched = {.is_apart = part->deletion_count > 0,
+                                           .is_unmatched = true};
+    const bool is_segment = part->level == 0;
+    if (is_segment && is_costly)
+        return compact_merge(options, writer_id, part, &unmatched, err);
     enum err_code code = compact_merge(options, writer_id, part, &together, err);
     if (code == ERR_TOO_LARGE && part->id_count == 1 && part->count > 1)
         code = compact_merge(options, writer_id, part, &apart, err);
+    if (code == ERR_INVALID && is_segment) {
+        report_failure(options, part, err);
+        code = compact_merge(options, writer_id, part, &unmatched, err);
+    }
     return code;
 }
 
@@ -725,7 +743,8 @@ static enum err_code merge_part(const struct maintenance_options *options, int64
  * tenant.
  */
 static enum err_code merge_claim(const struct maintenance_options *options, int64_t writer_id,
-                                 const struct catalogue_claim *claim, struct err *err)
+                                 const struct catalogue_claim *claim, bool is_costly,
+                                 struct err *err)
 {
     const int64_t end_ns = clock_monotonic_ns() + SLICE_S * CLOCK_NS_PER_S;
     uint32_t size = claim->id_count;
@@ -740,7 +759,7 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
         if (!code)
             code = is_useless(options, &part)
                        ? catalogue_leave(options->jobs_database, writer_id, &part, LARGE_S, err)
-                       : merge_part(options, writer_id, &part, err);
+                       : merge_part(options, writer_id, &part, is_costly, err);
         if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
             size = (size + 1) / 2;
             code = ERR_NONE;
@@ -752,7 +771,7 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
             const struct catalogue_claim before = slice_claim(claim, first, obstacle);
             code = mark_too_large(options, writer_id, &one, err);
             if (!code && obstacle)
-                code = merge_part(options, writer_id, &before, err);
+                code = merge_part(options, writer_id, &before, is_costly, err);
             size = obstacle + 1;
         }
         first += size;
@@ -763,13 +782,13 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
 }
 
 enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
-                            const struct catalogue_claim *claim, struct err *err)
+                            const struct catalogue_claim *claim, bool is_costly, struct err *err)
 {
-    enum err_code code = claim->mark.reason ? repair_claim(options, writer_id, claim, err)
-                                            : merge_claim(options, writer_id, claim, err);
+    enum err_code code = claim->mark.reason
+                             ? repair_claim(options, writer_id, claim, err)
+                             : merge_claim(options, writer_id, claim, is_costly, err);
     if (is_caused_by_claim(code)) {
-        if (options->report)
-            options->report(options->report_context, "compaction", err);
+        report_failure(options, claim, err);
         /* A part that was marked has no lease any more; its mark has the time of the next retry. */
         return catalogue_defer(options->jobs_database, writer_id, claim, err);
     }

@@ -208,6 +208,28 @@ def test_costly_expressions_of_a_team_do_not_stop_the_merges_of_others(start_ser
     assert any(rows_of(server, deferred.format(table)) for table in ("segment_tenant", "block"))
 
 
+@pytest.mark.long
+def test_costly_deletions_of_a_team_do_not_keep_the_profiles_of_others(start_server):
+    """A segment has the profiles of several teams and is deleted after the merges of all of them."""
+    server = start_server("--jobs-interval", "1s")
+    teams = [Tenant(server) for _ in range(2)]
+    api, other = (team.api("ingest", "read", "admin") for team in teams)
+    pause_merging(server)
+    push_together(server, [(api, "aaab"), (other, "secret")])
+    shared = rows_of(server, "SELECT id FROM segment")
+    push_series(api, [b"a" * 2036 + b"b%09d" % i for i in range(2000)])
+    for i in range(30):
+        delete(api, f'{{pod=~"({"a?" * 20})*b{i}"}}')
+    delete(other, ALL)
+    resume_merging(server)
+    until(lambda: is_aged(server) and is_all_deleted(server, other), "the other team's deletion")
+    assert not shared & rows_of(server, "SELECT id FROM segment")
+    assert "takes too long: simpler" in server.log()
+    # The costly deletions wait for the team's own blocks.
+    assert not is_all_deleted(server, api)
+    assert rows_of(server, f"SELECT 1 FROM block WHERE tenant_id = {teams[0].id}")
+
+
 def test_the_expressions_of_a_stored_selector_are_counted_together(shared_server):
     api = Tenant(shared_server()).api("read", "admin")
     one = ",".join(f'pod{i}!~"(?:a?b?c?d?e?f?g?h?)*x"' for i in range(4))
