@@ -152,9 +152,8 @@ static const struct setting all_settings[] = {
             "most a sixteenth of the disk unless objects are in a bucket"),
     SETTING(
         "anonymous-max-daily-bytes", SETTING_SIZE, anonymous_max_daily_bytes, 0, 1024 * TIB, "0",
-        "maximum bytes of anonymous shares that one address stores in a day; a single upload is "
-        "never too large for it; 0: a "
-        "twentieth of anonymous-max-bytes, at least 16MiB"),
+        "maximum bytes of anonymous shares that one address stores in a day, and always at most a "
+        "twentieth of what is left of anonymous-max-bytes; 0: no other limit"),
     SETTING(
         "anonymous-max-announced-bytes", SETTING_SIZE, anonymous_max_announced_bytes, KIB,
         1024 * TIB, "1GiB",
@@ -760,13 +759,11 @@ void settings_free_environment(char **environment)
     mem_free(environment);
 }
 
-uint64_t settings_anonymous_daily_bytes(const struct settings *settings, uint64_t max_bytes)
+uint64_t settings_anonymous_daily_bytes(const struct settings *settings, uint64_t left_bytes)
 {
-    enum { PARTS = 20, MIN_BYTES = 16 << 20 };
-    const uint64_t part = max_bytes / PARTS;
-    if (settings->anonymous_max_daily_bytes)
-        return settings->anonymous_max_daily_bytes;
-    return part > MIN_BYTES ? part : MIN_BYTES;
+    enum { PARTS = 20 };
+    const uint64_t part = left_bytes / PARTS, most = settings->anonymous_max_daily_bytes;
+    return most && most < part ? most : part;
 }
 
 bool settings_uses_debuginfod(const struct settings *settings)

@@ -116,8 +116,9 @@ enum err_code settings_load(struct settings *settings, int argument_count, char 
 
 /* One paragraph per setting, with default and environment name. */
 void settings_print_help(FILE *file);
-/* The bytes that one address may store in a day (anonymous_max_daily_bytes). */
-uint64_t settings_anonymous_daily_bytes(const struct settings *settings, uint64_t max_bytes);
+/* The bytes that one address may store in a day: a twentieth of left_bytes, what is left of the
+ * quota of all anonymous shares, and at most anonymous_max_daily_bytes. */
+uint64_t settings_anonymous_daily_bytes(const struct settings *settings, uint64_t left_bytes);
 
 /* How long an unfinished anonymous upload lasts after its last part: the shorter of both settings.
  */

@@ -19,11 +19,14 @@ enum {
     LOCK_COUNT = 64,
     FINGERPRINT_BYTES = 16,
     MAX_BACKOFF_DOUBLINGS = 20,
-    PASSWORDS_PER_MINUTE = 30
+    PASSWORDS_PER_MINUTE = 30,
+    SUBSCRIBER_BYTES = 8, /* of an IPv6 network: /64 */
+    SITE_BYTES = 6,       /* /48 */
 };
 
 struct kind_rule {
-    bool is_address;
+    uint8_t
+        network_bytes; /* the key is an address, of which IPv6 counts by these bytes; 0: a text */
     int free_failures; /* before the first wait */
     int first_wait_s;  /* doubled by each further failure */
     int longest_wait_s;
@@ -35,33 +38,36 @@ struct kind_rule {
  * (api/identity/password_attempt.h). 404s have generous limits, since one old page may contain many
  * dead links. */
 static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
-    [LIMIT_SIGN_IN_ADDRESS] = {true, 20, 1, 3600, 7200,
+    [LIMIT_SIGN_IN_ADDRESS] = {SUBSCRIBER_BYTES, 20, 1, 3600, 7200,
                                "Too many failed sign-ins from your address"},
-    [LIMIT_SIGN_IN_PAIR] = {false, 5, 1, 3600, 86400,
+    [LIMIT_SIGN_IN_PAIR] = {0, 5, 1, 3600, 86400,
                             "Too many failed sign-ins for this account from your address"},
-    [LIMIT_SIGN_IN_DEVICE] = {false, 10, 1, 3600, 86400,
+    [LIMIT_SIGN_IN_DEVICE] = {0, 10, 1, 3600, 86400,
                               "Too many failed sign-ins for this account from your browser"},
     [LIMIT_SIGN_IN_ACCOUNT] = {.message =
                                    "Too many sign-ins for this account from many addresses: use a "
                                    "browser that has signed in to it before, or a one-time link"},
-    [LIMIT_PASSWORD_ADDRESS] = {.is_address = true,
+    [LIMIT_PASSWORD_ADDRESS] = {.network_bytes = SUBSCRIBER_BYTES,
                                 .message = "Too many passwords from your address"},
     [LIMIT_PASSWORD_DEVICES] = {.message = "Too many sign-ins for this account"},
-    [LIMIT_SHARE_PASSWORD_PAIR] = {false, 5, 1, 3600, 86400,
+    [LIMIT_SHARE_PASSWORD_PAIR] = {0, 5, 1, 3600, 86400,
                                    "Too many wrong passwords for this share from your address"},
     [LIMIT_SHARE_PASSWORD] = {.message = "Too many passwords for this share from many addresses"},
-    [LIMIT_SHARE_PASSWORD_ADDRESS] = {true, 20, 1, 3600, 7200,
+    [LIMIT_SHARE_PASSWORD_ADDRESS] = {SUBSCRIBER_BYTES, 20, 1, 3600, 7200,
                                       "Too many wrong passwords from your address"},
-    [LIMIT_MISS_ADDRESS] = {true, 200, 1, 600, 600,
+    [LIMIT_MISS_ADDRESS] = {SUBSCRIBER_BYTES, 200, 1, 600, 600,
                             "Too many requests from your address for what does not exist"},
     [LIMIT_UPLOAD_TENANT] = {.message = "Your tenant's uploads per minute are used up"},
-    [LIMIT_UPLOAD_ADDRESS] = {.is_address = true,
+    [LIMIT_UPLOAD_ADDRESS] = {.network_bytes = SUBSCRIBER_BYTES,
                               .message = "Too many uploads from your address; sign in for more"},
-    [LIMIT_UPLOAD_BYTES_ADDRESS] = {.is_address = true,
+    [LIMIT_UPLOAD_BYTES_ADDRESS] = {.network_bytes = SUBSCRIBER_BYTES,
                                     .message =
                                         "Your address has stored too many bytes in a day "
                                         "(anonymous-max-daily-bytes): sign in or use a token"},
-    [LIMIT_LINK_ADDRESS] = {.is_address = true,
+    [LIMIT_UPLOAD_BYTES_SITE] = {.network_bytes = SITE_BYTES,
+                                 .message = "Your network has stored too many bytes in a day "
+                                            "(anonymous-max-daily-bytes): sign in or use a token"},
+    [LIMIT_LINK_ADDRESS] = {.network_bytes = SUBSCRIBER_BYTES,
                             .message = "Too many short links from your address; sign in for more"},
     [LIMIT_LINK_TENANT] = {.message = "Your tenant's short links per minute are used up"},
     [LIMIT_CHANGE_TENANT] = {.message = "Your team's changes per minute "
@@ -70,14 +76,15 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
                                         "(half of tenant-changes-per-minute) are used up"},
     [LIMIT_SECURITY_USER] = {.message = "Your changes of roles and passwords per minute are used "
                                         "up"},
-    [LIMIT_CHANGE_ADDRESS] = {.is_address = true,
+    [LIMIT_CHANGE_ADDRESS] = {.network_bytes = SUBSCRIBER_BYTES,
                               .message = "Too many changes from your address "
                                          "(anonymous-changes-per-minute); sign in for more"},
     [LIMIT_AUDIT_HOURLY] = {.message = "This change is in the audit log already"},
     [LIMIT_COMMENT_USER] = {.message = "Your comments per minute are used up"},
     [LIMIT_AUDIT_TENANT] = {.message = "Too many refused attempts to write them all down"},
     [LIMIT_AUDIT_SERVER] = {.message = "Too many refused attempts to write them all down"},
-    [LIMIT_REPORT_ADDRESS] = {.is_address = true, .message = "Too many reports from your address"},
+    [LIMIT_REPORT_ADDRESS] = {.network_bytes = SUBSCRIBER_BYTES,
+                              .message = "Too many reports from your address"},
 };
 
 struct slot_rule {
@@ -166,8 +173,8 @@ void rate_limiter_destroy(struct rate_limiter *rate_limiter)
     mem_free(rate_limiter);
 }
 
-/* The first 8 bytes of an IPv6 address that is not a mapped IPv4 one. */
-static struct span subscriber_of(struct span address, uint8_t ret_prefix[8])
+/* The first bytes of an IPv6 address that is not a mapped IPv4 one. */
+static struct span network_of(struct span address, size_t bytes, uint8_t ret_prefix[16])
 {
     char text[INET6_ADDRSTRLEN];
     struct in6_addr parsed;
@@ -177,15 +184,15 @@ static struct span subscriber_of(struct span address, uint8_t ret_prefix[8])
     text[address.size] = '\0';
     if (inet_pton(AF_INET6, text, &parsed) != 1 || IN6_IS_ADDR_V4MAPPED(&parsed))
         return address;
-    memcpy(ret_prefix, &parsed, 8);
-    return span_of(ret_prefix, 8);
+    memcpy(ret_prefix, &parsed, bytes);
+    return span_of(ret_prefix, bytes);
 }
 
 void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES])
 {
     struct in6_addr network = {0};
     char text[INET6_ADDRSTRLEN];
-    struct span subscriber = subscriber_of(address, network.s6_addr);
+    struct span subscriber = network_of(address, SUBSCRIBER_BYTES, network.s6_addr);
     if (subscriber.data == network.s6_addr && inet_ntop(AF_INET6, &network, text, sizeof(text)))
         snprintf(ret_text, RATE_LIMITER_SUBSCRIBER_BYTES, "%s/64", text);
     else
@@ -201,11 +208,11 @@ struct lookup {
 static struct lookup lookup_of(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                struct span key)
 {
-    uint8_t prefix[8];
+    uint8_t prefix[16];
     uint8_t hash[DIGEST_BYTES];
     uint8_t text[512];
-    if (rules[kind].is_address)
-        key = subscriber_of(key, prefix);
+    if (rules[kind].network_bytes)
+        key = network_of(key, rules[kind].network_bytes, prefix);
     /* Longer keys cannot occur (e-mails have 254 bytes); they would share an entry. */
     size_t size = key.size < sizeof(text) - 1 ? key.size : sizeof(text) - 1;
     text[0] = (uint8_t)kind;
@@ -438,10 +445,10 @@ enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum
 static uint64_t hash_source(const struct rate_limiter *rate_limiter, enum limit_slot kind,
                             struct span source)
 {
-    uint8_t prefix[8], hash[DIGEST_BYTES];
+    uint8_t prefix[16], hash[DIGEST_BYTES];
     uint64_t number;
     if (kind != SLOT_PASSWORD_DEVICE)
-        source = subscriber_of(source, prefix);
+        source = network_of(source, SUBSCRIBER_BYTES, prefix);
     digest_hmac_sha256(span_of(rate_limiter->secret, sizeof(rate_limiter->secret)), source, hash);
     memcpy(&number, hash, sizeof(number));
     return number;

@@ -6,7 +6,8 @@
  * kind and a key, a text: an address, a tenant's number, an account. Keys are stored as keyed
  * hashes only. When a bucket of the hash table is full, its entry that was unused for longest is
  * replaced. Keys of the kinds that end in _ADDRESS are addresses; IPv6 counts by its /64, since one
- * subscriber has all of it. Threads: any.
+ * subscriber has all of it. Keys of kinds that end in _SITE are addresses, too; IPv6 counts by its
+ * /48, which is the most that one customer of a network usually has. Threads: any.
  */
 #ifndef API_HTTP_RATE_LIMITER_H
 #define API_HTTP_RATE_LIMITER_H
@@ -37,6 +38,7 @@ enum limit_kind {
     LIMIT_UPLOAD_TENANT,    /* uploads of a tenant; key: its number */
     LIMIT_UPLOAD_ADDRESS,   /* anonymous uploads from an address */
     LIMIT_UPLOAD_BYTES_ADDRESS, /* bytes of anonymous uploads from an address */
+    LIMIT_UPLOAD_BYTES_SITE,    /* bytes of anonymous uploads from a site */
     LIMIT_REPORT_ADDRESS,       /* reports of shares from an address */
     LIMIT_LINK_ADDRESS,         /* short links created by anonymous requests from an address */
     LIMIT_LINK_TENANT,    /* short links created by a tenant's people and tokens; key: its number */

@@ -92,6 +92,8 @@ struct request {
     bool is_change_counted; /* api/identity/change_limit.h */
     /* Bytes of a day that were taken for texts and are not committed (api/identity/quota.h). */
     uint64_t uncommitted_bytes;
+    /* The bytes of a day that an anonymous client may store, once quota.c has read them; else 0. */
+    uint64_t daily_bytes;
     /* The client's share of the workers, which the server takes before the handler runs and returns
      * while the request is put aside (server.worker_shares). */
     struct concurrency_slot worker_slot;

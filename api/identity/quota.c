@@ -70,9 +70,24 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
     return ERR_NONE;
 }
 
-static uint64_t anonymous_daily_bytes(const struct server *server)
+/*
+ * Anonymous clients share one quota, and each may use only a part of what is left of it: in a day a
+ * twentieth, in one upload a quarter. However many clients store for however long, a part is left
+ * for others. A site may have many addresses, but only twice the bytes of one.
+ */
+enum { SITE_SHARE = 2, UPLOAD_SHARE = 4 };
+
+static uint64_t bytes_left(const struct quota *quota)
 {
-    return settings_anonymous_daily_bytes(server->settings, disk_part_anonymous_bytes(server));
+    const int64_t stored = quota->bytes_stored + quota->trash_bytes;
+    return stored < quota->max_bytes_stored ? (uint64_t)(quota->max_bytes_stored - stored) : 0;
+}
+
+static void set_daily_bytes(struct request *request, const struct quota *quota)
+{
+    if (request->principal.tenant_id == TENANT_ANONYMOUS)
+        request->daily_bytes =
+            settings_anonymous_daily_bytes(request->server->settings, bytes_left(quota));
 }
 
 /* used: "<stored> of <quota> bytes". The advice differs, because clients without an account cannot
@@ -85,10 +100,12 @@ static enum err_code refuse_storage(const struct request *request, int64_t tenan
                 "The storage quota of the share's team is used up; ask its creator to delete"
                 " shares that are no longer needed");
     else if (tenant_id == TENANT_ANONYMOUS)
-        err_set(err, ERR_QUOTA,
-                "The storage quota of all anonymous shares together is used up: %s; sign in,"
-                " use a token, or wait until some have expired",
-                used);
+        err_set(
+            err, ERR_QUOTA,
+            "The storage quota of all anonymous shares together is used up: %s, and an upload may"
+            " take a quarter of what is left; sign in, use a token, or wait until some have"
+            " expired",
+            used);
     else
         err_set(err, ERR_QUOTA,
                 "The storage quota is used up: %s; delete shares or ask the operator for more",
@@ -133,8 +150,8 @@ static enum err_code check_sizes(const struct request *request, const struct quo
     if ((uint64_t)quota->row_bytes > disk_part_row_bytes(request->server))
         return refuse_rows(quota, err);
     const int64_t stored = quota->bytes_stored + quota->trash_bytes;
-    int64_t after;
-    if (!__builtin_add_overflow(stored, (int64_t)bytes, &after) && after <= quota->max_bytes_stored)
+    const uint64_t left = bytes_left(quota);
+    if (bytes <= (tenant_id == TENANT_ANONYMOUS ? left / UPLOAD_SHARE : left))
         return ERR_NONE;
     char used[64];
     snprintf(used, sizeof(used), "%" PRId64 " of %" PRId64 " bytes", stored,
@@ -158,25 +175,67 @@ static enum err_code take_rate(struct request *request, const struct quota *quot
     return rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
 }
 
-/* All addresses share the storage of anonymous shares. */
+struct byte_limit {
+    enum limit_kind kind;
+    double most;
+};
+enum { BYTE_LIMIT_COUNT = 2 };
+enum { DAY_MINUTES = 24 * 60 };
+
+static void find_byte_limits(const struct request *request,
+                             struct byte_limit ret_limits[BYTE_LIMIT_COUNT])
+{
+    const double most = (double)request->daily_bytes;
+    ret_limits[0] = (struct byte_limit){LIMIT_UPLOAD_BYTES_ADDRESS, most};
+    ret_limits[1] = (struct byte_limit){LIMIT_UPLOAD_BYTES_SITE, SITE_SHARE * most};
+}
+
+static void give_back_bytes(struct request *request, enum limit_kind kind, uint64_t bytes)
+{
+    rate_limiter_give_back_amount(request->server->rate_limiter, kind, span_text(request->address),
+                                  (double)bytes);
+}
+
+static void charge_bytes(struct request *request, const struct byte_limit *limit, double bytes)
+{
+    rate_limiter_charge_amount(request->server->rate_limiter, limit->kind,
+                               span_text(request->address), bytes, limit->most / DAY_MINUTES,
+                               limit->most);
+}
+
+/* An upload that is larger than the bytes of a day is stored, and later ones wait for the rest. */
 static enum err_code take_bytes(struct request *request, int64_t tenant_id, uint64_t bytes,
                                 struct err *err)
 {
-    const double most = (double)anonymous_daily_bytes(request->server);
+    struct byte_limit limits[BYTE_LIMIT_COUNT];
     if (tenant_id != TENANT_ANONYMOUS)
         return ERR_NONE;
-    return rate_limiter_take_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
-                                    span_text(request->address), (double)bytes, most / (24 * 60),
-                                    most, err);
+    find_byte_limits(request, limits);
+    for (int i = 0; i < BYTE_LIMIT_COUNT; i++) {
+        enum err_code code = rate_limiter_take_amount(
+            request->server->rate_limiter, limits[i].kind, span_text(request->address),
+            (double)bytes, limits[i].most / DAY_MINUTES, limits[i].most, err);
+        if (code) {
+            for (int taken = 0; taken < i; taken++)
+                give_back_bytes(request, limits[taken].kind, bytes);
+            return code;
+        }
+        if ((double)bytes > limits[i].most)
+            charge_bytes(request, &limits[i], (double)bytes - limits[i].most);
+    }
+    return ERR_NONE;
 }
 
 static enum err_code read_own(struct request *request, struct quota *ret_quota, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    return code ? code
-                : quota_read(request->server, connection, request->principal.tenant_id,
-                             request->arena, ret_quota, err);
+    if (!code)
+        code = quota_read(request->server, connection, request->principal.tenant_id, request->arena,
+                          ret_quota, err);
+    if (!code)
+        set_daily_bytes(request, ret_quota);
+    return code;
 }
 
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err)
@@ -238,11 +297,26 @@ enum err_code quota_replace(const struct server *server, struct pg_connection *c
 
 void quota_count_row_bytes(struct request *request, uint64_t bytes)
 {
-    const double most = (double)anonymous_daily_bytes(request->server);
-    if (request->principal.tenant_id == TENANT_ANONYMOUS)
-        rate_limiter_charge_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
-                                   span_text(request->address), (double)bytes, most / (24 * 60),
-                                   most);
+    struct byte_limit limits[BYTE_LIMIT_COUNT];
+    if (request->principal.tenant_id != TENANT_ANONYMOUS)
+        return;
+    find_byte_limits(request, limits);
+    for (int i = 0; i < BYTE_LIMIT_COUNT; i++)
+        charge_bytes(request, &limits[i], (double)bytes);
+}
+
+/* The share of an anonymous client may be changed by a request with credentials. */
+static enum err_code take_changed_bytes(struct request *request, struct pg_connection *connection,
+                                        uint64_t bytes, struct err *err)
+{
+    struct quota quota;
+    enum err_code code =
+        quota_read(request->server, connection, TENANT_ANONYMOUS, request->arena, &quota, err);
+    if (code)
+        return code;
+    request->daily_bytes =
+        settings_anonymous_daily_bytes(request->server->settings, bytes_left(&quota));
+    return take_bytes(request, TENANT_ANONYMOUS, bytes, err);
 }
 
 enum err_code quota_change(struct request *request, struct pg_connection *connection,
@@ -252,20 +326,21 @@ enum err_code quota_change(struct request *request, struct pg_connection *connec
         return ERR_NONE;
     if (delta < 0)
         return quota_give_back(connection, tenant_id, -delta, request->arena, err);
-    enum err_code code = take_bytes(request, tenant_id, (uint64_t)delta, err);
-    if (code)
-        return code;
-    if (tenant_id == TENANT_ANONYMOUS)
+    if (tenant_id == TENANT_ANONYMOUS) {
+        enum err_code code = take_changed_bytes(request, connection, (uint64_t)delta, err);
+        if (code)
+            return code;
         request->uncommitted_bytes += (uint64_t)delta;
+    }
     return quota_charge_tenant(request->server, connection, tenant_id, delta, request->arena, err);
 }
 
 void quota_return_uncommitted(struct request *request)
 {
-    if (request->uncommitted_bytes)
-        rate_limiter_give_back_amount(request->server->rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS,
-                                      span_text(request->address),
-                                      (double)request->uncommitted_bytes);
+    if (request->uncommitted_bytes) {
+        give_back_bytes(request, LIMIT_UPLOAD_BYTES_ADDRESS, request->uncommitted_bytes);
+        give_back_bytes(request, LIMIT_UPLOAD_BYTES_SITE, request->uncommitted_bytes);
+    }
     request->uncommitted_bytes = 0;
 }
 

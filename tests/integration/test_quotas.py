@@ -1,5 +1,6 @@
 """Storage quotas hold for concurrent requests, and refusals advise the client."""
 
+import os
 import random
 import threading
 
@@ -293,22 +294,22 @@ def test_the_texts_of_anonymous_shares_count_in_the_bytes_of_a_day(start_server)
 
 
 def test_texts_that_are_not_stored_do_not_count_in_the_bytes_of_a_day(start_server):
-    server = start_server("--anonymous-max-bytes", "8KiB", "--anonymous-max-daily-bytes", "40KiB")
+    server = start_server("--anonymous-max-bytes", "8KiB", "--trust-forwarded-for", "yes")
     anonymous = server.anonymous()
     made = share(anonymous)
     path = f"/api/v1/shares/{made['id']}"
-    headers = {"X-Perfolio-Delete-Token": made["delete_token"]}
+    other = {"X-Forwarded-For": "192.0.2.2"}
+    headers = {"X-Perfolio-Delete-Token": made["delete_token"], **other}
     member = Tenant(server).user("member")
     text = "d" * 8192
     for _ in range(5):
         for refused in (
-            anonymous.post("/api/v1/shares", samples.FOLDED, query={"description": text}),
             anonymous.patch(path, json={"description": text}, headers=headers),
-            member.post(path + "/comments", json={"text": text}),
+            member.post(path + "/comments", json={"text": text}, headers=other),
         ):
             assert refused.status == 429 and "quota" in refused.json()["type"], refused
             assert "anonymous-max-daily-bytes" not in refused.json()["detail"], refused
-    for description in ("d" * 4000, "", "d" * 4000):
+    for description in ("d" * 300, "", "d" * 60):
         edit = {"description": description}
         assert anonymous.patch(path, json=edit, headers=headers).status == 200
 
@@ -359,12 +360,12 @@ def test_an_upload_larger_than_the_quota_is_refused_as_too_large(start_server):
 def test_anonymous_clients_are_advised_to_sign_in(start_server):
     server = start_server("--anonymous-max-bytes", "1KiB")
     anonymous = server.anonymous()
-    assert anonymous.post("/api/v1/uploads", json={"size": 1000}).status == 201
+    assert anonymous.post("/api/v1/uploads", json={"size": 250}).status == 201
     for response in (
-        anonymous.post("/api/v1/uploads", json={"size": 25}),
-        anonymous.post("/api/v1/shares", b"main;x 1\n" * 3),
+        anonymous.post("/api/v1/uploads", json={"size": 200}),
+        anonymous.post("/api/v1/shares", b"main;x 1\n" * 30),
     ):
-        detail = problem(response, 429, "1000 of 1024 bytes", "sign in")["detail"]
+        detail = problem(response, 429, "250 of 1024 bytes", "a quarter", "sign in")["detail"]
         assert "delete" not in detail and "operator" not in detail
 
 
@@ -449,7 +450,34 @@ def test_an_ipv6_network_counts_as_one_address_and_may_announce_one(start_server
     anonymous = server.anonymous()
     assert announce_from(anonymous, "2001:db8:1:2::1", 200 * MIB).status == 201
     problem(announce_from(anonymous, "2001:db8:1:2:ffff::9", 1), 429)
-    assert announce_from(anonymous, "2001:db8:1:3::1", 1).status == 201
+    assert announce_from(anonymous, "2001:db8:2:3::1", 1).status == 201
+
+
+def test_one_network_cannot_use_up_the_storage_of_all_anonymous_shares(start_server):
+    """A customer has 65,536 networks of 64 bits."""
+    server = start_server(
+        "--anonymous-max-bytes",
+        "4MiB",
+        "--trust-forwarded-for",
+        "yes",
+        "--anonymous-uploads-per-minute",
+        "1000",
+    )
+    anonymous = server.anonymous()
+
+    def upload(address, bytes_):
+        body = b"main;%s 1\n" % os.urandom(bytes_ // 2).hex().encode()
+        headers = {"X-Forwarded-For": address}
+        return anonymous.post("/api/v1/shares", body, headers=headers).status
+
+    of_site = [upload(f"2001:db8:1:{n:x}::1", 100_000) for n in range(40)]
+    assert of_site[0] == 201 and set(of_site[5:]) == {429}
+    assert stored_bytes(server, 1) < MIB
+    # Many networks together leave a part for others, too.
+    for n in range(60):
+        upload(f"2001:db8:{n + 2:x}::1", 200_000)
+    assert stored_bytes(server, 1) < 4 * MIB
+    assert upload("192.0.2.1", 2000) == 201
 
 
 def test_parallel_announcements_of_an_address_share_the_limit(start_server):
