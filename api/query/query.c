@@ -543,7 +543,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     if (code)
         return code;
     code = respond_report(report_request, response, &query, &result, begin_ns, err);
-    if (!code)
+    if (!code && !*result.type)
         query_explain_labels(request, response, &query, report_request_statistics(report_request));
     store_result_fini(&result);
     return code;

@@ -512,7 +512,8 @@ static enum err_code get_query_range(struct request *request, struct response *r
     buf_init(&json, STORE_JSON_MAX_BYTES);
     append_result(range_request, &result, begin_ns, &json);
     query_add_statistics(request, response, &result.statistics, begin_ns);
-    query_explain_labels(request, response, &range_request->range.query, &result.statistics);
+    if (!result.type)
+        query_explain_labels(request, response, &range_request->range.query, &result.statistics);
     return store_json_respond(request, response, &json, err);
 }
 

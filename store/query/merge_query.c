@@ -771,6 +771,7 @@ struct merging {
     struct result_cache *results;
     struct store_result result;
     bool lacks_neighbours; /* the query has to run again, with them */
+    bool is_empty;         /* no series has a profile within the reach */
 };
 
 /* Snapshots need their neighbours, which the first scan does not look for. */
@@ -814,6 +815,7 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
     if (code)
         return code;
     merging->lacks_neighbours = lacks_neighbours(scan);
+    merging->is_empty = !scan->type_count;
     if (merging->lacks_neighbours)
         return ERR_NONE;
     drop_deltas_outside(scan);
@@ -843,6 +845,15 @@ static bool is_all_left_out(const struct store_result *result)
            !result->left_out && !result->profile->sample_count;
 }
 
+/* A window between two snapshots may have none within the reach of the first scan. */
+static int64_t wanted_reach(const struct merging *merging, const struct store_query *query)
+{
+    if (merging->lacks_neighbours)
+        return NEIGHBOURS_REACH_NS;
+    return merging->is_empty && query->ahead_ns ? NEIGHBOURS_REACH_MAX_NS
+                                                : merging->result.wanted_reach_ns;
+}
+
 enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
                               const struct store_query *query, struct store_result *ret_result,
                               struct err *err)
@@ -854,8 +865,7 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
     do {
         struct arena *run = arena_create();
         code = scan_run(source, &reaching, SCAN_TASKS, run, merge_tasks, &merging, err);
-        const int64_t wanted_ns =
-            merging.lacks_neighbours ? NEIGHBOURS_REACH_NS : merging.result.wanted_reach_ns;
+        const int64_t wanted_ns = wanted_reach(&merging, &reaching);
         is_again = !code && neighbours_extend(&reaching, wanted_ns);
         if (is_again)
             store_result_fini(&merging.result);

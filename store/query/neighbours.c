@@ -108,43 +108,50 @@ enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *t
     return ERR_NONE;
 }
 
-/*
- * Requests a longer reach if a needed neighbour may be beyond it. distance_ns is from the window's
- * edge to the farthest snapshot that was found on that side, negative inside the window. The next
- * snapshot is expected within the longest distance that is no gap; if that is within the reach, the
- * scan would have found it.
- */
-static void note_hidden(struct neighbours *neighbours, const struct neighbours_edge *edge,
-                        __int128 distance_ns, int64_t interval_ns)
+static void want_reach(struct neighbours *neighbours, __int128 wanted_ns)
 {
-    const int64_t next_ns = interval_ns ? cadence_longest(interval_ns) : NEIGHBOURS_REACH_NS;
-    if (edge->count == CADENCE_NEIGHBOURS ||
-        distance_ns + next_ns <= neighbours->scan->query->ahead_ns)
-        return;
-    /*
-     * After a gap, even the last snapshot that was found may be farther away than five intervals.
-     */
-    __int128 wanted_ns = interval_ns ? (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2)
-                                     : (__int128)NEIGHBOURS_REACH_NS;
-    if (wanted_ns < distance_ns + next_ns)
-        wanted_ns = distance_ns + next_ns;
     if (wanted_ns > NEIGHBOURS_REACH_MAX_NS)
         wanted_ns = NEIGHBOURS_REACH_MAX_NS;
     if (wanted_ns > neighbours->wanted_reach_ns)
         neighbours->wanted_reach_ns = (int64_t)wanted_ns;
 }
 
+/*
+ * Requests a longer reach if a needed neighbour may be beyond it. distance_ns is from the window's
+ * edge to the farthest snapshot that was found on that side, negative inside the window. The next
+ * snapshot is expected within the longest distance that is no gap; if that is within the reach, the
+ * scan would have found it. It may be anywhere if the series has a single snapshot so far. A
+ * counter needs the nearest neighbour also after a gap, over which it has an increase.
+ */
+static void note_hidden(struct neighbours *neighbours, const struct neighbours_edge *edge,
+                        __int128 distance_ns, int64_t interval_ns, bool is_counter)
+{
+    if (!interval_ns || (is_counter && !edge->count)) {
+        want_reach(neighbours, NEIGHBOURS_REACH_MAX_NS);
+        return;
+    }
+    const __int128 next_ns = distance_ns + cadence_longest(interval_ns);
+    if (edge->count == CADENCE_NEIGHBOURS || next_ns <= neighbours->scan->query->ahead_ns)
+        return;
+    /* After a gap, even the last snapshot that was found may be farther away than five intervals.
+     */
+    const __int128 wanted_ns = (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2);
+    want_reach(neighbours, wanted_ns > next_ns ? wanted_ns : next_ns);
+}
+
 /* After the window a longer reach is wanted only if it ends before now. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count)
 {
-    const struct store_query *query = neighbours->scan->query;
+    const struct scan *scan = neighbours->scan;
+    const struct store_query *query = scan->query;
+    const bool is_counter = scan->type_count && scan->types[0].aggregation == STORE_COUNTER_DELTA;
     if (!count || !query->ahead_ns)
         return;
     note_hidden(neighbours, &neighbours->before, (__int128)query->start_ns - times_ns[0],
-                cadence_interval(times_ns, count, 0));
+                cadence_interval(times_ns, count, 0), is_counter);
     if ((__int128)query->end_ns + query->ahead_ns < clock_wall_ns())
         note_hidden(neighbours, &neighbours->after, (__int128)times_ns[count - 1] - query->end_ns,
-                    cadence_interval(times_ns, count, count - 1));
+                    cadence_interval(times_ns, count, count - 1), is_counter);
 }
 
 bool neighbours_extend(struct store_query *query, int64_t reach_ns)

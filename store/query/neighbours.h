@@ -22,7 +22,8 @@
 #include "store/query/cadence.h"
 #include "store/query/scan.h"
 
-/* The reach of the first scan, and that for a series with a single snapshot. */
+/* The reach of the first scan, and the longest: that for a series with a single snapshot, for a
+ * counter without a neighbour, and for a query that finds nothing. */
 #define NEIGHBOURS_REACH_NS (3600 * CLOCK_NS_PER_S)
 #define NEIGHBOURS_REACH_MAX_NS (86400 * CLOCK_NS_PER_S)
 

@@ -149,6 +149,7 @@ static enum err_code try_to_compute(struct range *range, struct scan *scan)
         return code;
     scan_count_unlabelled(scan, range->query->group_by, range->query->group_by_count);
     range->scan = scan;
+    range->is_empty = !scan->type_count;
     range->aggregation = scan->type_count ? scan->types[0].aggregation : STORE_SUM;
     if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
         return err_set(
@@ -203,12 +204,14 @@ static int64_t max_ns(int64_t one_ns, int64_t other_ns)
 }
 
 /* Returns whether the query has to run again with a longer reach. Durations of profiles before the
- * window, and intervals, are known only after some have been read. */
+ * window, and intervals, are known only after some have been read. A window between two snapshots
+ * may have none within an hour. */
 static bool extend_reach(const struct range *range, struct store_query *query)
 {
     int64_t wanted_ns = range->neighbours.wanted_reach_ns;
     if (range->lacks_neighbours || !range->result.type)
-        wanted_ns = max_ns(wanted_ns, NEIGHBOURS_REACH_NS);
+        wanted_ns =
+            max_ns(wanted_ns, query->ahead_ns ? NEIGHBOURS_REACH_MAX_NS : NEIGHBOURS_REACH_NS);
     bool is_longer = wanted_ns && neighbours_extend(query, wanted_ns);
     if (range->aggregation == STORE_SUM && range->spread.longest_ns > query->reach_ns &&
         query->reach_ns < NEIGHBOURS_REACH_MAX_NS) {

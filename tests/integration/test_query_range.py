@@ -536,7 +536,7 @@ def test_counters_of_programs_that_run_for_weeks_can_be_merged(start_server):
     assert count > 1
 
 
-@pytest.mark.parametrize("interval", [10 * MINUTE, 50 * MINUTE])
+@pytest.mark.parametrize("interval", [10 * MINUTE, 50 * MINUTE, 2 * HOUR, 5 * HOUR])
 def test_infrequent_counters_have_values_in_short_windows(server, interval):
     client = Tenant(server).api("ingest", "read")
     push_snapshots(
@@ -557,6 +557,53 @@ def test_infrequent_counters_have_values_in_short_windows(server, interval):
             near(value, 100) for _, value in series["points"]
         ), (start, series)
         assert series["covered_ms"] == min(left_ms, length * 60_000)
+
+
+def test_a_counter_grows_while_its_snapshots_pause(shared_server):
+    """The process runs on while no snapshot arrives for three hours. The hours add up to the day,
+    and a window within the pause has a value, without a warning."""
+    server = shared_server()
+    client = Tenant(server).api("ingest", "read")
+    minutes = [minute for minute in range(0, 12 * 60, 10) if not 5 * 60 < minute < 8 * 60]
+    snapshots = [(BEGIN + at * MINUTE, 6000 * (at + 1)) for at in minutes]
+    push_snapshots(client, "counter", {"a": snapshots})
+    query = {"query": 'memory:alloc_space:bytes{service_name="api"}', "rate": "auto"}
+
+    def total(begin, end):
+        """In minutes; the counter grows by 100 a second."""
+        window = {"start": BEGIN + begin * MINUTE, "end": BEGIN + end * MINUTE}
+        response = client.get("/api/v1/query_range", query={**query, **window})
+        assert response.status == 200 and "perfolio-warning" not in response.headers, response
+        series = one_series(response.json())
+        assert near(series["average"], 100), (begin, end, series)
+        merged = folded(client, query["query"], window["start"], window["end"])[1]
+        assert abs(sum(merged.values()) - series["total"]) <= 1
+        return series["total"]
+
+    assert total(0, 660) == 660 * 6000
+    assert sum(total(60 * hour, 60 * hour + 60) for hour in range(11)) == 660 * 6000
+    for begin, end in ((360, 420), (390, 400), (480, 540), (240, 420), (420, 600)):
+        assert total(begin, end) == (end - begin) * 6000
+
+
+def test_gauges_and_deltas_of_hours_have_the_same_values_in_every_window(shared_server):
+    server = shared_server()
+    client = Tenant(server).api("ingest", "read")
+    times = [BEGIN + 3 * HOUR * i for i in range(8)]
+    push_snapshots(client, "gauge", {"a": [(at, 500) for at in times]})
+    for at in times:
+        body = make_profile(
+            [("cpu", "nanoseconds")], at, {("main",): [3 * 10**9]}, ("cpu", "nanoseconds")
+        )
+        query = {"label": ["service_name=api", "pod=a"]}
+        assert client.post("/api/v1/profiles", query=query, body=body).status == 200
+    for begin, end in ((0, 20), (0, 1), (1, 2), (3, 4), (4, 6), (5, 19)):
+        window = (BEGIN + begin * HOUR, BEGIN + end * HOUR)
+        gauge = one_series(query_range(client, *window, query="inuse_space"))
+        assert gauge["average"] == 500 and gauge["covered_ms"] == (end - begin) * 3_600_000
+        delta = one_series(query_range(client, *window, query="cpu:nanoseconds"))
+        assert near(delta["total"], (end - begin) * 10**9), (begin, end, delta)
+        assert near(delta["average"], 1 / 3600)
 
 
 def test_a_gauge_keeps_its_value_until_the_next_snapshot(shared_server):

@@ -313,7 +313,9 @@ class Oracle:
 
     def snapshots(self, type_name, matches, start_ns, end_ns):
         """The chosen profiles, and up to three neighbours on each side of the window: at most an
-        hour away, or further if their interval is long."""
+        hour away; further if their interval is long or not known, if a counter has none on one
+        side, or if nothing is found."""
+        is_counter = rule_of(type_name) == "difference"
         series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows, _ in self.profiles:
             if (
@@ -343,12 +345,16 @@ class Oracle:
                         (after, times[-1] - end_ns, len(times) - 1),
                     ):
                         interval = interval_at(times, i)
-                        nearest = distance + (longest_at(interval) or REACH)
-                        if len(edge) < NEIGHBOURS and nearest > reach:
+                        nearest = distance + longest_at(interval)
+                        if not interval or (is_counter and not edge):
+                            wanted = REACH_MAX
+                        elif len(edge) < NEIGHBOURS and nearest > reach:
                             wanted = max(
                                 wanted,
-                                min(max(interval * (NEIGHBOURS + 2) or REACH, nearest), REACH_MAX),
+                                min(max(interval * (NEIGHBOURS + 2), nearest), REACH_MAX),
                             )
+            if not found:
+                wanted = REACH_MAX
         return found
 
     def over_time(
