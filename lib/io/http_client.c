@@ -14,6 +14,7 @@
 enum {
     DEFAULT_CONNECT_TIMEOUT_MS = 15000,
     DEFAULT_STALL_TIMEOUT_S = 60,
+    STALL_BYTES_PER_S = 64, /* a transfer that is slower counts as stalled */
     MAX_RETRY_AFTER_S = 86400,
     MAX_FIELD_BYTES = 256 << 10, /* all header lines of one response */
     PROGRESS_MS = 100,
@@ -449,7 +450,7 @@ static void set_policy(CURL *curl, const struct http_client *client)
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)STALL_BYTES_PER_S);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)stall_s);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, settings->max_redirects ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)settings->max_redirects);

@@ -33,7 +33,7 @@ struct http_client_settings {
     bool keeps_system_cas;  /* trust ca_file in addition to the system's CAs */
     const char *user_agent; /* NULL: "perfolio" */
     int connect_timeout_ms; /* name lookup, TCP and TLS; 0: 15 s */
-    int stall_timeout_s;    /* time without any data sent or received; 0: 60 s */
+    int stall_timeout_s;    /* time with less than 64 bytes a second in both directions; 0: 60 s */
     int max_redirects;      /* 0: a 3xx response is returned */
     const char *proxy;      /* NULL: the environment's; "": none; else its URL */
     /* Called with the address of every connection before it is made (that of the proxy if one is

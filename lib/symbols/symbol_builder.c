@@ -319,7 +319,7 @@ static enum err_code parse_failure(struct span text, struct err *err)
 
 static bool parse_id(struct span text, char ret_id[SYMBOL_BUILDER_ID_BYTES])
 {
-    static_assert(SYMBOL_BUILDER_ID_BYTES == 2 * SYMBOL_ID_MAX_BYTES + 1, "it has room for all");
+    static_assert(SYMBOL_BUILDER_ID_BYTES == 2 * SYMBOL_ID_MAX_BYTES + 1, "it has space for all");
     char id[SYMBOL_BUILDER_ID_BYTES];
     copy_text(id, sizeof(id), text);
     if (text.size % 2 != 0 || strspn(id, "0123456789abcdef") != text.size)

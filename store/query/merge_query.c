@@ -628,16 +628,16 @@ static const struct span *find_type(struct scan *scan, struct span *named)
     return is_one && selector_find_type(selector, named) ? named : NULL;
 }
 
-struct naming {
+struct names_limit {
     const struct merge *merge;
     size_t unnamed_bytes; /* size of the profile before names were added */
 };
 
 static enum err_code check_names(void *context, size_t bytes, struct err *err)
 {
-    const struct naming *naming = context;
-    const struct merge *merge = naming->merge;
-    const enum err_code code = check_limits(merge, bytes - naming->unnamed_bytes);
+    const struct names_limit *limit = context;
+    const struct merge *merge = limit->merge;
+    const enum err_code code = check_limits(merge, bytes - limit->unnamed_bytes);
     if (code && err != merge->scan->err)
         *err = *merge->scan->err;
     return code;
@@ -650,8 +650,8 @@ static enum err_code add_names(struct merge *merge, struct profile *profile)
 {
     enum { FRAME_BYTES = 2 * sizeof(uint32_t) }; /* in two views */
     struct scan *scan = merge->scan;
-    struct naming naming = {.merge = merge, .unnamed_bytes = arena_bytes(profile->arena)};
-    const struct names_memory memory = {.context = &naming, .check = check_names};
+    struct names_limit limit = {.merge = merge, .unnamed_bytes = arena_bytes(profile->arena)};
+    const struct names_memory memory = {.context = &limit, .check = check_names};
     const uint64_t before = profile_count_frames(profile);
     enum err_code code =
         frame_resolution_resolve(scan->resolver, scan->query->tenant_id, &memory, profile,
@@ -660,7 +660,7 @@ static enum err_code add_names(struct merge *merge, struct profile *profile)
         return code;
     const uint64_t after = profile_count_frames(profile);
     const size_t frame_bytes = after > before ? (size_t)(after - before) * FRAME_BYTES : 0;
-    return check_limits(merge, arena_bytes(profile->arena) - naming.unnamed_bytes + frame_bytes);
+    return check_limits(merge, arena_bytes(profile->arena) - limit.unnamed_bytes + frame_bytes);
 }
 
 static enum err_code check_samples(const void *context, size_t bytes)

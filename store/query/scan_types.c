@@ -16,7 +16,7 @@ static int compare_names(const void *a, const void *b)
 /* Lists the types by name, as many as fit into a message. */
 static const char *list_types(const struct scan *scan)
 {
-    enum { ROOM = ERR_MESSAGE_BYTES / 2 };
+    enum { LIST_BYTES = ERR_MESSAGE_BYTES / 2 };
     struct store_type *types = arena_new(scan->arena, struct store_type, scan->type_count);
     buf_auto list;
     buf_init(&list, SCAN_TEXT_MAX_BYTES);
@@ -26,7 +26,7 @@ static const char *list_types(const struct scan *scan)
         qsort(types, scan->type_count, sizeof(*types), compare_names);
     uint32_t shown = 0;
     for (; shown < scan->type_count; shown++) {
-        if (shown && list.size + strlen(types[shown].name) > ROOM)
+        if (shown && list.size + strlen(types[shown].name) > LIST_BYTES)
             break;
         buf_printf(&list, "%s%s", shown ? ", " : "", types[shown].name);
     }

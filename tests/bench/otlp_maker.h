@@ -214,18 +214,18 @@ static inline uint32_t add_sample(struct maker *maker, struct buf *samples, uint
 {
     const uint32_t threads = MAKER_MAPPINGS, processors = threads + 2 * MAKER_THREADS;
     const uint32_t thread = random_below(&maker->random, MAKER_THREADS);
-    const uint32_t moments = 1 + random_below(&maker->random, 2);
+    const uint32_t timestamps = 1 + random_below(&maker->random, 2);
     put_number(&maker->message, 1, stack);
     put_varint(&maker->inner, threads + 2 * thread);
     put_varint(&maker->inner, threads + 2 * thread + 1);
     put_varint(&maker->inner, processors + random_below(&maker->random, MAKER_PROCESSORS));
     put_message(&maker->message, 2, &maker->inner);
-    for (uint32_t i = 0; i < moments; i++)
+    for (uint32_t i = 0; i < timestamps; i++)
         buf_append_u64(&maker->inner, (uint64_t)start_ns +
                                           (uint64_t)random_below(&maker->random, 1000000) * 10000);
     put_message(&maker->message, 5, &maker->inner);
     put_message(samples, 2, &maker->message);
-    return moments;
+    return timestamps;
 }
 
 static inline void add_resource_attributes(struct maker *maker, struct buf *resource,

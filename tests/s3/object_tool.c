@@ -34,8 +34,8 @@ static void load(const char *path, struct buf *bytes)
     fd_auto fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
     ssize_t count;
     do {
-        uint8_t *room = buf_reserve(bytes, PIECE_BYTES);
-        count = room ? os_pread(fd, room, PIECE_BYTES, (off_t)bytes->size) : -1;
+        uint8_t *space = buf_reserve(bytes, PIECE_BYTES);
+        count = space ? os_pread(fd, space, PIECE_BYTES, (off_t)bytes->size) : -1;
         if (count < 0)
             exit(3);
         buf_commit(bytes, (size_t)count);

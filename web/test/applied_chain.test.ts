@@ -27,15 +27,15 @@ test("a changed chain is applied from the first rule that differs from the last 
 });
 
 test("intermediate trees are kept within the limit and dropped when there are no rules", () => {
-  const room = 5000;
-  const chain = new AppliedChain(flame, room);
+  const space = 5000;
+  const chain = new AppliedChain(flame, space);
   for (const count of [1, 2, 6, 5, 3, 6, 4]) {
     assert.deepEqual(
       chain.apply(rules.slice(0, count)),
       anew(rules.slice(0, count)),
       `${count} rules`,
     );
-    assert.ok(chain.nodeCount <= room, `${chain.nodeCount} nodes`);
+    assert.ok(chain.nodeCount <= space, `${chain.nodeCount} nodes`);
   }
   const tight = new AppliedChain(flame, 1);
   const last = tight.apply(rules);

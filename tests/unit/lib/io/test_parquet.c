@@ -21,7 +21,7 @@ static enum err_code append(void *context, struct span bytes, struct err *err)
 {
     struct file *file = context;
     if (++file->append_count == file->fails_at)
-        return err_set(err, ERR_IO, "no room");
+        return err_set(err, ERR_IO, "no space");
     buf_append_span(&file->bytes, bytes);
     return ERR_NONE;
 }
@@ -99,7 +99,7 @@ static void errors_of_the_sink_are_returned(void **state)
         struct parquet_writer *writer = begin(&file);
         assert_int_equal(add_row(writer, 1, 3, &err), ERR_NONE);
         assert_int_equal(parquet_finish(writer, NULL, 0, &err), ERR_IO);
-        assert_string_equal(err.message, "no room");
+        assert_string_equal(err.message, "no space");
         parquet_writer_destroy(writer);
         buf_fini(&file.bytes);
     }

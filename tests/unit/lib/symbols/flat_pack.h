@@ -36,11 +36,11 @@ static inline void flat_pack_open(struct span packed, struct buf *flat)
         buf_append_u32(flat, (uint32_t)columns[i].flat_bytes);
     for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++) {
         const size_t bytes = (size_t)columns[i].flat_bytes;
-        uint8_t *room = buf_reserve(flat, bytes + 1);
-        flat_pack_check(room != NULL);
+        uint8_t *space = buf_reserve(flat, bytes + 1);
+        flat_pack_check(space != NULL);
         if (bytes)
             flat_pack_check(
-                compress_expand_exact(span_of(at, (size_t)columns[i].packed_bytes), room, bytes));
+                compress_expand_exact(span_of(at, (size_t)columns[i].packed_bytes), space, bytes));
         buf_commit(flat, bytes);
         at += columns[i].packed_bytes;
     }

@@ -246,8 +246,8 @@ static void a_bomb_is_refused_before_it_expands(void **state)
     const size_t at =
         sizeof(struct symbol_table_header) + SYMBOL_PACK_FILE_NAMES * sizeof(uint32_t);
     memcpy(flat.data + at, &bytes, sizeof(bytes));
-    uint8_t *room = buf_reserve(&flat, bytes);
-    memset(room, 'a', bytes);
+    uint8_t *space = buf_reserve(&flat, bytes);
+    memset(space, 'a', bytes);
     buf_commit(&flat, bytes);
     buf_init(&bomb, TABLE_MAX_BYTES);
     buf_init(&table, TABLE_MAX_BYTES);

@@ -83,8 +83,8 @@ static void read_file(const char *name, struct buf *text)
     snprintf(path, sizeof(path), "tests/data/foreign/%s", name);
     FILE *file = fopen(path, "rbe");
     assert_non_null(file);
-    uint8_t *room = buf_reserve(text, 1 << 16);
-    buf_commit(text, fread(room, 1, 1 << 16, file));
+    uint8_t *space = buf_reserve(text, 1 << 16);
+    buf_commit(text, fread(space, 1, 1 << 16, file));
     fclose(file);
 }
 
