@@ -10,7 +10,13 @@ import {
   pinned,
   type ExploreState,
 } from "../src/model/continuous/explore_state.ts";
-import { formatLength, resolveTime, resolveWindow } from "../src/model/continuous/time_window.ts";
+import {
+  formatLength,
+  resolveTime,
+  resolveWindow,
+  toLocal,
+  windowOfLocal,
+} from "../src/model/continuous/time_window.ts";
 import { contrast } from "../src/model/colours/colour.ts";
 import {
   digestOf,
@@ -366,6 +372,26 @@ test("a series is found by its labels in the response for another window", () =>
   assert.equal(sameSeries({ labels: { pod: "b" } }, all), null);
   assert.equal(sameSeries({ labels: {} }, all), null);
   assert.equal(sameSeries(other, all), all[1]);
+});
+
+test("a window that is not changed stays the same, also when daylight saving ends", () => {
+  const zone = process.env.TZ;
+  process.env.TZ = "America/New_York";
+  try {
+    const at = (time: string) => new Date(`2026-11-01T${time}Z`).getTime();
+    const second = { from: at("06:10:00.250"), to: at("06:50:00.750") };
+    assert.equal(toLocal(second.from), "2026-11-01T01:10:00");
+    assert.deepEqual(windowOfLocal(toLocal(second.from), toLocal(second.to), second), second);
+    const both = { from: at("05:50:00"), to: at("06:10:00") };
+    assert.deepEqual(windowOfLocal(toLocal(both.from), toLocal(both.to), both), both);
+    const typed = { from: at("04:00:00"), to: at("05:50:00") };
+    const across = windowOfLocal("2026-11-01T01:50:00", "2026-11-01T01:10:00", typed);
+    assert.deepEqual(across, both);
+    assert.equal(windowOfLocal("2026-11-01T03:00:00", "2026-11-01T02:00:00", typed), null);
+  } finally {
+    if (zone === undefined) delete process.env.TZ;
+    else process.env.TZ = zone;
+  }
 });
 
 test("lines are interrupted at steps without data, for dense and sparse series", () => {

@@ -1,7 +1,12 @@
 /* time_range: chooses the time window: up to now, which "Refresh" moves, or between two times. */
 import { useState } from "preact/hooks";
 import type { Selection } from "../model/continuous/explore_state.ts";
-import { formatLength, toLocal, type Span } from "../model/continuous/time_window.ts";
+import {
+  formatLength,
+  toLocal,
+  windowOfLocal,
+  type Span,
+} from "../model/continuous/time_window.ts";
 import { Button, Dialog, ErrorLine, Field, IconButton, Select } from "../ui/kit.tsx";
 import { Problem } from "../api/api.ts";
 
@@ -28,8 +33,8 @@ function TimeRangeDialog({
   const [error, setError] = useState<Problem | null>(null);
   const send = (event: Event) => {
     event.preventDefault();
-    const chosen = { from: new Date(from).getTime(), to: new Date(to).getTime() };
-    if (!(chosen.from < chosen.to))
+    const chosen = windowOfLocal(from, to, span);
+    if (!chosen)
       return setError(new Problem(0, "invalid", "", "The start must be before the end.", "", null));
     onSpan(chosen);
     onClose();

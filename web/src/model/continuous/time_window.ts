@@ -39,6 +39,21 @@ export function toLocal(ms: number): string {
   return `${day}T${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
+const hourMs = 3_600_000;
+
+/**
+ * The window between two texts of toLocal. A text that was not changed keeps its exact time. When
+ * daylight saving ends, an hour occurs twice: the end is the second one if the first is not after
+ * the start. null: the end is not after the start.
+ */
+export function windowOfLocal(from: string, to: string, before: Span): Span | null {
+  const start = from === toLocal(before.from) ? before.from : new Date(from).getTime();
+  const end = to === toLocal(before.to) ? before.to : new Date(to).getTime();
+  const later = toLocal(end + hourMs) === to ? end + hourMs : end;
+  const last = start < end ? end : later;
+  return start < last ? { from: start, to: last } : null;
+}
+
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** "09:05:10", with the date if it differs from that of `besideMs`. */
