@@ -347,9 +347,8 @@ struct store_result {
     /* equal identities mean equal results; empty: not cacheable */
     char identity[STORE_IDENTITY_BYTES];
     enum store_aggregation aggregation;
-    const char *type;        /* the whole name of the profile type; in the arena */
-    int64_t left_out;        /* sum of the samples that label_filter leaves out */
-    int64_t wanted_reach_ns; /* internal to store/: see store/query/neighbours.h */
+    const char *type; /* the whole name of the profile type; in the arena */
+    int64_t left_out; /* sum of the samples that label_filter leaves out */
     /*
      * Names a label of label_names that no sample has, with those that exist; NULL: there is none.
      */

@@ -417,7 +417,6 @@ static enum err_code add_means_once(struct merge *merge)
 {
     struct scan *scan = merge->scan;
     enum err_code code = weights_find(scan, &merge->weights);
-    merge->result.wanted_reach_ns = merge->weights.wanted_reach_ns;
     if (code || !merge->weights.covered_ns)
         return code;
     choose_unit(merge);
@@ -582,7 +581,7 @@ static enum err_code add_series_increases(struct merge *merge, uint32_t begin, u
         merge->increase_magnitude = increase.magnitude;
         merge->scan->statistics.restarting_count += increase.restarts_often;
         const int64_t *times_ns = counter_increase_times(&increase, &count);
-        neighbours_end_series(neighbours, times_ns, count);
+        scan->statistics.series_count -= !neighbours_reach_window(neighbours, times_ns, count);
         if (increase.overflows)
             code = scan_refuse_increases(scan);
     }
@@ -602,9 +601,11 @@ static enum err_code add_increases(struct merge *merge)
     for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
         for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
             end++;
-        code = add_series_increases(merge, i, end, &neighbours);
+        if (neighbours_can_matter(&neighbours, scan->tasks, i, end))
+            code = add_series_increases(merge, i, end, &neighbours);
+        else
+            scan->statistics.series_count--;
     }
-    merge->result.wanted_reach_ns = neighbours.wanted_reach_ns;
     return code;
 }
 
@@ -771,7 +772,6 @@ struct merging {
     struct result_cache *results;
     struct store_result result;
     bool lacks_neighbours; /* the query has to run again, with them */
-    bool is_empty;         /* no series has a profile within the reach */
 };
 
 /* Snapshots need their neighbours, which the first scan does not look for. */
@@ -815,7 +815,6 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
     if (code)
         return code;
     merging->lacks_neighbours = lacks_neighbours(scan);
-    merging->is_empty = !scan->type_count;
     if (merging->lacks_neighbours)
         return ERR_NONE;
     drop_deltas_outside(scan);
@@ -845,15 +844,6 @@ static bool is_all_left_out(const struct store_result *result)
            !result->left_out && !result->profile->sample_count;
 }
 
-/* A window between two snapshots may have none within the reach of the first scan. */
-static int64_t wanted_reach(const struct merging *merging, const struct store_query *query)
-{
-    if (merging->lacks_neighbours)
-        return NEIGHBOURS_REACH_NS;
-    return merging->is_empty && query->ahead_ns ? NEIGHBOURS_REACH_MAX_NS
-                                                : merging->result.wanted_reach_ns;
-}
-
 enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
                               const struct store_query *query, struct store_result *ret_result,
                               struct err *err)
@@ -865,8 +855,8 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
     do {
         struct arena *run = arena_create();
         code = scan_run(source, &reaching, SCAN_TASKS, run, merge_tasks, &merging, err);
-        const int64_t wanted_ns = wanted_reach(&merging, &reaching);
-        is_again = !code && neighbours_extend(&reaching, wanted_ns);
+        is_again = !code && merging.lacks_neighbours &&
+                   neighbours_extend(&reaching, NEIGHBOURS_REACH_MAX_NS);
         if (is_again)
             store_result_fini(&merging.result);
         if (is_again || code)

@@ -120,13 +120,12 @@ static void want_reach(struct neighbours *neighbours, __int128 wanted_ns)
  * Requests a longer reach if a needed neighbour may be beyond it. distance_ns is from the window's
  * edge to the farthest snapshot that was found on that side, negative inside the window. The next
  * snapshot is expected within the longest distance that is no gap; if that is within the reach, the
- * scan would have found it. It may be anywhere if the series has a single snapshot so far. A
- * counter needs the nearest neighbour also after a gap, over which it has an increase.
+ * scan would have found it. It may be anywhere if the series has a single one so far.
  */
 static void note_hidden(struct neighbours *neighbours, const struct neighbours_edge *edge,
-                        __int128 distance_ns, int64_t interval_ns, bool is_counter)
+                        __int128 distance_ns, int64_t interval_ns)
 {
-    if (!interval_ns || (is_counter && !edge->count)) {
+    if (!interval_ns) {
         want_reach(neighbours, NEIGHBOURS_REACH_MAX_NS);
         return;
     }
@@ -142,16 +141,53 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
 /* After the window a longer reach is wanted only if it ends before now. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count)
 {
-    const struct scan *scan = neighbours->scan;
-    const struct store_query *query = scan->query;
-    const bool is_counter = scan->type_count && scan->types[0].aggregation == STORE_COUNTER_DELTA;
+    const struct store_query *query = neighbours->scan->query;
     if (!count || !query->ahead_ns)
         return;
     note_hidden(neighbours, &neighbours->before, (__int128)query->start_ns - times_ns[0],
-                cadence_interval(times_ns, count, 0), is_counter);
+                cadence_interval(times_ns, count, 0));
     if ((__int128)query->end_ns + query->ahead_ns < clock_wall_ns())
         note_hidden(neighbours, &neighbours->after, (__int128)times_ns[count - 1] - query->end_ns,
-                    cadence_interval(times_ns, count, count - 1), is_counter);
+                    cadence_interval(times_ns, count, count - 1));
+}
+
+/* A snapshot that is followed by none holds for an interval, which is at most the distance between
+ * two snapshots of its granule, and so at most an hour. */
+static bool holds_until_window(const struct neighbours *neighbours,
+                               const struct block_granule *last)
+{
+    return last->begin_ns == last->end_ns ||
+           cadence_distance(last->end_ns, neighbours->scan->query->start_ns) < NEIGHBOURS_REACH_NS;
+}
+
+bool neighbours_can_matter(const struct neighbours *neighbours, const struct scan_task *tasks,
+                           uint32_t begin, uint32_t end)
+{
+    const struct scan *scan = neighbours->scan;
+    const struct block_granule *last = NULL; /* before the window */
+    bool has_after = false;
+    if (!scan->type_count || scan->types[0].aggregation == STORE_SUM)
+        return true;
+    for (uint32_t i = begin; i < end; i++) {
+        const struct block_granule *granule = tasks[i].granule;
+        if (!tasks[i].is_neighbour)
+            return true;
+        if (granule->begin_ns >= scan->query->end_ns)
+            has_after = true;
+        else if (!last || granule->end_ns > last->end_ns)
+            last = granule;
+    }
+    if (!last || has_after || scan->types[0].aggregation == STORE_COUNTER_DELTA)
+        return last && has_after;
+    return holds_until_window(neighbours, last);
+}
+
+bool neighbours_reach_window(const struct neighbours *neighbours, const int64_t *times_ns,
+                             uint32_t count)
+{
+    const struct store_query *query = neighbours->scan->query;
+    const uint32_t first = cadence_find(times_ns, count, query->start_ns);
+    return first < count && (first > 0 || times_ns[first] < query->end_ns);
 }
 
 bool neighbours_extend(struct store_query *query, int64_t reach_ns)

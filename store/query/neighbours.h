@@ -4,14 +4,14 @@
  * The CADENCE_NEIGHBOURS nearest times on each side of the window determine the contribution of a
  * snapshot before the window and the increase of a counter across the window's edges. A query that
  * needs these neighbours scans with a reach (reach_ns and ahead_ns of store_query, which are then
- * equal), and again with a longer reach if some of them may lie beyond it. The same holds for
- * deltas without a duration.
+ * equal). For gauges and counters this is a day: another series says nothing about where the
+ * snapshots of one are. Granules are read from the window's edge outwards until there are enough
+ * times, and those of a series that has no part in the window are not read at all. For deltas
+ * without a duration the reach is an hour, and the query scans again with a longer one if some of
+ * the neighbours may lie beyond it.
  *
  * Example: a window from 10:00 to 10:05 of a gauge sent every 10 minutes, at 9:38, 9:48, 9:58 and
- * so on. The first scan reaches an hour back and ahead and finds three times on each side, so no
- * second scan is needed; 9:58 holds until 10:08 and gives the window its value. With an interval of
- * 40 minutes the scan would find one or two times on each side, and run again with a reach of five
- * intervals.
+ * so on. Three times are read on each side; 9:58 holds until 10:08 and gives the window its value.
  *
  * Threads: an object belongs to one thread. Private to store/.
  */
@@ -22,8 +22,7 @@
 #include "store/query/cadence.h"
 #include "store/query/scan.h"
 
-/* The reach of the first scan, and the longest: that for a series with a single snapshot, for a
- * counter without a neighbour, and for a query that finds nothing. */
+/* The reach for deltas, and the longest. */
 #define NEIGHBOURS_REACH_NS (3600 * CLOCK_NS_PER_S)
 #define NEIGHBOURS_REACH_MAX_NS (86400 * CLOCK_NS_PER_S)
 
@@ -45,6 +44,11 @@ void neighbours_begin_series(struct neighbours *neighbours);
 /* Records that a profile of the series was read, inside or outside the window. */
 void neighbours_note(struct neighbours *neighbours, int64_t time_ns);
 
+/* False if the series has only tasks outside the window, none of which has a part in it: they need
+ * not be read. The tasks of the series are begin <= i < end. */
+bool neighbours_can_matter(const struct neighbours *neighbours, const struct scan_task *tasks,
+                           uint32_t begin, uint32_t end);
+
 /* True for tasks that are not read: broken ones, and neighbours that are not needed. */
 static inline bool neighbours_is_unread(const struct scan_task *task)
 {
@@ -61,8 +65,13 @@ enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *t
                               uint32_t begin, uint32_t end, bool is_before,
                               struct scan_task **ret_task) MUST_USE;
 
-/* Ends a series: all times that were read, ascending and distinct. Updates wanted_reach_ns. */
+/* Ends a series of deltas: all times that were read, ascending and distinct. Updates
+ * wanted_reach_ns. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count);
+
+/* Whether the window has a part of the series: it has a snapshot, or snapshots on both sides. */
+bool neighbours_reach_window(const struct neighbours *neighbours, const int64_t *times_ns,
+                             uint32_t count);
 
 /* Extends the query's reach to at least reach_ns; false: the reach was that long already. */
 bool neighbours_extend(struct store_query *query, int64_t reach_ns);

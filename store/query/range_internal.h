@@ -48,7 +48,7 @@ struct range {
     struct range_groups *groups; /* by the number of the labels' group */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
     bool is_second_pass;
-    bool is_empty;          /* no series has a profile within the reach */
+    bool is_of_deltas;      /* false also if no series has a profile within the reach */
     bool lacks_neighbours;  /* the query has to run again, with neighbours */
     uint64_t unknown_count; /* spread.unknown_count after the first pass */
     int64_t *intervals_ns;  /* of series with a known interval; see note_series_interval */

@@ -39,7 +39,8 @@ static enum err_code read_pass(struct range *range)
         const uint32_t series = scan->tasks[i].series;
         for (end = i; end < scan->task_count && scan->tasks[end].series == series;)
             end++;
-        if (wants_series(range, series))
+        if (wants_series(range, series) &&
+            neighbours_can_matter(&range->neighbours, scan->tasks, i, end))
             code = range_read_series(range, scan->tasks, i, end);
     }
     return code ? code : range_check_limits(range);
@@ -149,7 +150,7 @@ static enum err_code try_to_compute(struct range *range, struct scan *scan)
         return code;
     scan_count_unlabelled(scan, range->query->group_by, range->query->group_by_count);
     range->scan = scan;
-    range->is_empty = !scan->type_count;
+    range->is_of_deltas = scan->type_count && scan->types[0].aggregation == STORE_SUM;
     range->aggregation = scan->type_count ? scan->types[0].aggregation : STORE_SUM;
     if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
         return err_set(
@@ -211,7 +212,7 @@ static bool extend_reach(const struct range *range, struct store_query *query)
     int64_t wanted_ns = range->neighbours.wanted_reach_ns;
     if (range->lacks_neighbours || !range->result.type)
         wanted_ns =
-            max_ns(wanted_ns, query->ahead_ns ? NEIGHBOURS_REACH_MAX_NS : NEIGHBOURS_REACH_NS);
+            max_ns(wanted_ns, range->is_of_deltas ? NEIGHBOURS_REACH_NS : NEIGHBOURS_REACH_MAX_NS);
     bool is_longer = wanted_ns && neighbours_extend(query, wanted_ns);
     if (range->aggregation == STORE_SUM && range->spread.longest_ns > query->reach_ns &&
         query->reach_ns < NEIGHBOURS_REACH_MAX_NS) {

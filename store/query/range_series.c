@@ -139,17 +139,13 @@ static bool goes_on(void *context)
 
 static void end_series(struct range *range, const struct scan_task *task)
 {
-    uint32_t count = 0;
-    const int64_t *times_ns = counter_increase_times(&range->increase, &count);
     spread_end_series(&range->spread);
     range->scan->statistics.interleaved_count +=
         range->aggregation == STORE_MEAN && !range->is_second_pass &&
         interleaving_is_found(&range->interleaving, range->spread.times_ns,
                               range->spread.time_count);
     add_idle_series(range, task);
-    if (range->aggregation == STORE_COUNTER_DELTA)
-        neighbours_end_series(&range->neighbours, times_ns, count);
-    else
+    if (range->aggregation == STORE_SUM)
         neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
     counter_increase_fini(&range->increase);
     note_series_interval(range);

@@ -113,7 +113,6 @@ static void find_ends(struct weighing *weighing)
     coverage_close(&covered, 0);
     coverage_unite(&weighing->covered, &covered);
     coverage_fini(&covered);
-    neighbours_end_series(&weighing->neighbours, weighing->times_ns, count);
 }
 
 static int compare_times(const void *a, const void *b)
@@ -166,12 +165,20 @@ static enum err_code weigh_all(struct weighing *weighing)
     for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
         for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
             end++;
+        if (!neighbours_can_matter(&weighing->neighbours, scan->tasks, i, end)) {
+            scan->statistics.series_count--;
+            continue;
+        }
         code = read_series(weighing, i, end);
         if (code)
             return code;
         find_ends(weighing);
-        for (uint32_t j = i; j < end; j++)
+        bool holds = false;
+        for (uint32_t j = i; j < end; j++) {
             weigh_task(weighing, &scan->tasks[j]);
+            holds |= weighing->weights->tasks[j].first < weighing->weights->tasks[j].end;
+        }
+        scan->statistics.series_count -= !holds; /* it has only neighbours of the window */
     }
     return code;
 }
@@ -187,7 +194,6 @@ enum err_code weights_find(struct scan *scan, struct weights *ret_weights)
     const enum err_code code = weigh_all(&weighing);
     weights.covered_ns =
         coverage_within(&weighing.covered, &cursor, query->start_ns, query->end_ns);
-    weights.wanted_reach_ns = weighing.neighbours.wanted_reach_ns;
     coverage_fini(&weighing.covered);
     mem_free(weighing.times_ns);
     mem_free(weighing.ends_ns);

@@ -312,6 +312,18 @@ export async function testExplore(runner, browser, server) {
     }),
   );
 
+  await runner.test("explore: a window between two snapshots shows their value", () =>
+    inside(async (page) => {
+      const at = begin - 300 * minute;
+      for (const ms of [at, at + minute]) await sendMemory(server, ms, "between");
+      const window = { from: at + 10_000, until: at + 50_000 };
+      await open(page, address({ ...window, query: 'inuse_space{pod="between"}' }));
+      assert.match(await page.textContent(".foot-total"), /^4 KiB /);
+      assert.equal(await page.locator("text=No profiles in this time range").count(), 0);
+      assert.equal(await page.locator(".selection .warning").count(), 0);
+    }),
+  );
+
   await runner.test(
     "explore: the tree shows the merged profile, a dragged range, and one series",
     () =>

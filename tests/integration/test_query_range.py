@@ -559,26 +559,30 @@ def test_infrequent_counters_have_values_in_short_windows(server, interval):
         assert series["covered_ms"] == min(left_ms, length * 60_000)
 
 
-def test_a_counter_grows_while_its_snapshots_pause(shared_server):
+@pytest.mark.parametrize("has_other", [False, True])
+def test_a_counter_grows_while_its_snapshots_pause(shared_server, has_other):
     """The process runs on while no snapshot arrives for three hours. The hours add up to the day,
-    and a window within the pause has a value, without a warning."""
+    and a window within the pause has a value, without a warning, also beside another process."""
     server = shared_server()
     client = Tenant(server).api("ingest", "read")
     minutes = [minute for minute in range(0, 12 * 60, 10) if not 5 * 60 < minute < 8 * 60]
     snapshots = [(BEGIN + at * MINUTE, 6000 * (at + 1)) for at in minutes]
-    push_snapshots(client, "counter", {"a": snapshots})
+    processes = {"a": snapshots}
+    if has_other:
+        processes["b"] = [(BEGIN + at * MINUTE, 6000 * (at + 1)) for at in range(0, 12 * 60, 10)]
+    push_snapshots(client, "counter", processes)
     query = {"query": 'memory:alloc_space:bytes{service_name="api"}', "rate": "auto"}
 
     def total(begin, end):
-        """In minutes; the counter grows by 100 a second."""
+        """In minutes; each counter grows by 100 a second."""
         window = {"start": BEGIN + begin * MINUTE, "end": BEGIN + end * MINUTE}
         response = client.get("/api/v1/query_range", query={**query, **window})
         assert response.status == 200 and "perfolio-warning" not in response.headers, response
         series = one_series(response.json())
-        assert near(series["average"], 100), (begin, end, series)
+        assert near(series["average"], 100 * len(processes)), (begin, end, series)
         merged = folded(client, query["query"], window["start"], window["end"])[1]
         assert abs(sum(merged.values()) - series["total"]) <= 1
-        return series["total"]
+        return series["total"] / len(processes)
 
     assert total(0, 660) == 660 * 6000
     assert sum(total(60 * hour, 60 * hour + 60) for hour in range(11)) == 660 * 6000

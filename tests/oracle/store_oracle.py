@@ -76,12 +76,8 @@ def truncated(numerator, denominator):
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
-NEIGHBOURS, REACH, REACH_MAX, LONE = (
-    3,
-    HOUR,
-    24 * HOUR,
-    60 * 10**9,
-)  # store/query/cadence.h, range.c, spread.h
+# store/query/cadence.h, neighbours.h, spread.h
+NEIGHBOURS, REACH, LONE = 3, 24 * HOUR, 60 * 10**9
 
 
 def interval_at(times, i):
@@ -312,10 +308,8 @@ class Oracle:
         ]
 
     def snapshots(self, type_name, matches, start_ns, end_ns):
-        """The chosen profiles, and up to three neighbours on each side of the window: at most an
-        hour away; further if their interval is long or not known, if a counter has none on one
-        side, or if nothing is found."""
-        is_counter = rule_of(type_name) == "difference"
+        """The chosen profiles, and up to three neighbours on each side of the window, at most a day
+        away."""
         series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows, _ in self.profiles:
             if (
@@ -324,37 +318,15 @@ class Oracle:
                 and not self.is_cut(name, labels, time_ns, start_ns, end_ns)
             ):
                 series[tuple(sorted(labels.items()))][time_ns].extend(rows)
-        reach = 0
-        wanted = REACH
-        while wanted > reach:
-            reach, wanted, found = wanted, 0, []
-            for labels, profiles in series.items():
-                before = sorted(time for time in profiles if start_ns - reach <= time < start_ns)[
-                    -NEIGHBOURS:
-                ]
-                after = sorted(time for time in profiles if end_ns <= time < end_ns + reach)[
-                    :NEIGHBOURS
-                ]
-                times = (
-                    before + sorted(time for time in profiles if start_ns <= time < end_ns) + after
-                )
-                if times:
-                    found.append((dict(labels), [(time, profiles[time]) for time in times]))
-                    for edge, distance, i in (
-                        (before, start_ns - times[0], 0),
-                        (after, times[-1] - end_ns, len(times) - 1),
-                    ):
-                        interval = interval_at(times, i)
-                        nearest = distance + longest_at(interval)
-                        if not interval or (is_counter and not edge):
-                            wanted = REACH_MAX
-                        elif len(edge) < NEIGHBOURS and nearest > reach:
-                            wanted = max(
-                                wanted,
-                                min(max(interval * (NEIGHBOURS + 2), nearest), REACH_MAX),
-                            )
-            if not found:
-                wanted = REACH_MAX
+        found = []
+        for labels, profiles in series.items():
+            times = sorted(profiles)
+            before = [time for time in times if start_ns - REACH <= time < start_ns]
+            after = [time for time in times if end_ns <= time < end_ns + REACH]
+            within = [time for time in times if start_ns <= time < end_ns]
+            near = before[-NEIGHBOURS:] + within + after[:NEIGHBOURS]
+            if near:
+                found.append((dict(labels), [(time, profiles[time]) for time in near]))
         return found
 
     def over_time(

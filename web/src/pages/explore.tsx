@@ -344,7 +344,13 @@ function Page({ session }: { session: Session }) {
     (known) => known?.range.isCurrent && known.range.value!.series.length === 0,
   );
   const isWrong = after.queryError !== "" || (before?.queryError ?? "") !== "";
-  const hasNothing = after.types.isCurrent && after.types.value!.length === 0 && !baseline;
+  // A window between two snapshots has values, but no type: none of its profiles begins there.
+  const { range } = after;
+  const mayHaveValues =
+    selection.query !== "" &&
+    (range.isCurrent ? range.value!.series.length > 0 : range.problem === null);
+  const hasNothing =
+    after.types.isCurrent && after.types.value!.length === 0 && !mayHaveValues && !baseline;
 
   return (
     <Shell session={session} isViewer>
