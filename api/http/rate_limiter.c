@@ -22,6 +22,7 @@ enum {
     PASSWORDS_PER_MINUTE = 30,
     SUBSCRIBER_BYTES = 8, /* of an IPv6 network: /64 */
     SITE_BYTES = 6,       /* /48 */
+    SITE_SHARE = 8,       /* one in so many buckets is for sites */
 };
 
 struct kind_rule {
@@ -205,6 +206,17 @@ struct lookup {
     uint8_t fingerprint[FINGERPRINT_BYTES];
 };
 
+/* The first buckets are for keys of sites only, of which there are few: however many other keys a
+ * client makes, what its site has used is not forgotten. */
+static uint32_t place_key(const struct rate_limiter *rate_limiter, enum limit_kind kind,
+                          uint32_t number)
+{
+    const uint32_t site_count = rate_limiter->bucket_count / SITE_SHARE;
+    if (rules[kind].network_bytes == SITE_BYTES && site_count)
+        return number % site_count;
+    return site_count + number % (rate_limiter->bucket_count - site_count);
+}
+
 static struct lookup lookup_of(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                struct span key)
 {
@@ -222,7 +234,7 @@ static struct lookup lookup_of(struct rate_limiter *rate_limiter, enum limit_kin
                        span_of(text, size + 1), hash);
     uint32_t number;
     memcpy(&number, hash + FINGERPRINT_BYTES, sizeof(number));
-    number %= rate_limiter->bucket_count;
+    number = place_key(rate_limiter, kind, number);
     struct lookup lookup = {.lock = &rate_limiter->locks[number % LOCK_COUNT],
                             .bucket = &rate_limiter->entries[(size_t)number * BUCKET_WAYS]};
     memcpy(lookup.fingerprint, hash, FINGERPRINT_BYTES);

@@ -182,10 +182,10 @@ export async function testExplore(runner, browser, server) {
         const ms = begin - 180 * minute;
         const count = 137;
         const value = (n) => 1e7 * (n + 1);
-        const push = (n) => {
+        const push = (n, at = ms) => {
           const path =
             "/api/v1/profiles?name=many&label=service_name%3Dmany&label=pod%3D" +
-            `${String(n).padStart(3, "0")}&time=${ms / 1000}`;
+            `${String(n).padStart(3, "0")}&time=${at / 1000}`;
           return server.call("POST", path, {
             body: encodePprof({
               types: [["cpu", "nanoseconds"]],
@@ -244,6 +244,28 @@ export async function testExplore(runner, browser, server) {
           `${seen}`,
         );
         assert.deepEqual(await axeFindings(page), []);
+
+        // In a marked range other series may be the largest.
+        const later = ms + 30 * minute;
+        for (const n of [3, 7]) assert.equal((await push(n, later)).status, 200);
+        await open(
+          page,
+          address({
+            query: "many:cpu:nanoseconds",
+            by: "pod",
+            from: ms - minute,
+            until: later + minute,
+            part: `${later - minute}-${later + minute}`,
+          }),
+        );
+        await page.waitForSelector(".series-table tbody tr:nth-child(2):last-child");
+        const rows = await page.$$eval(".series-table tbody tr", (all) =>
+          all.map((row) => [row.children[0].textContent.trim(), row.children[2].textContent]),
+        );
+        assert.deepEqual(rows, [
+          ["pod=003", "0.04 cores"],
+          ["pod=007", "0.08 cores"],
+        ]);
       }),
   );
 

@@ -75,8 +75,8 @@ function Swatch({ look }: { look: LineLook }) {
 }
 
 /**
- * The name and values of each series, for the marked range if there is one. A press restricts the
- * page to that series.
+ * The name and values of each series; if a range is marked, of the largest series of that range,
+ * which may be others than the lines of the graph. A press restricts the page to that series.
  */
 function SeriesTable({
   response,
@@ -89,12 +89,17 @@ function SeriesTable({
   looks: LineLook[];
   cursor: number | null;
 }) {
+  const isOfPart = selection.part !== null && part.isCurrent;
+  const isLoading = selection.part !== null && !part.isCurrent;
+  const series = isOfPart ? part.value!.series : response.series;
   const shown = (value: number | null | undefined) =>
     value === null || value === undefined ? "–" : formatMetric(value, response.unit);
-  const atCursor = (one: Series, ms: number) => valueAt(one.points, ms, response.step_ms);
+  /** The series of the graph; its others are not those of the range. */
+  const lineOf = (one: Series) =>
+    isOfPart ? (one.other_count ? null : sameSeries(one, response.series)) : one;
+  const atCursor = (line: Series | null, ms: number) =>
+    line && valueAt(line.points, ms, response.step_ms);
   const of = selection.part ? " of selection" : "";
-  const summed = (one: Series) => (selection.part ? sameSeries(one, part.value!.series) : one);
-  const isSummed = !selection.part || part.isCurrent;
   return (
     <div class="series-table" role="group" aria-label="Series" tabIndex={0}>
       <table>
@@ -113,17 +118,18 @@ function SeriesTable({
           </tr>
         </thead>
         <tbody>
-          {response.series.map((one, i) => {
+          {series.map((one) => {
             const isChosen = isSame(one.labels, selection.only);
-            const found = isSummed ? summed(one) : null;
-            const digest = found && digestOf(found);
-            const ofDigest = (value: number | undefined) => (isSummed ? shown(value) : "…");
+            const digest = digestOf(one);
+            const ofDigest = (value: number | undefined) => (isLoading ? "…" : shown(value));
+            const line = lineOf(one);
+            const look = line && looks[response.series.indexOf(line)];
             return (
               <tr key={seriesName(one)} class={isChosen ? "chosen" : ""}>
                 <th scope="row">
                   {one.other_count ? (
                     <span class="series-other">
-                      <Swatch look={looks[i]} />
+                      {look && <Swatch look={look} />}
                       {seriesName(one)}
                     </span>
                   ) : (
@@ -134,13 +140,13 @@ function SeriesTable({
                       title="Show only this series"
                       onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}
                     >
-                      <Swatch look={looks[i]} />
+                      {look && <Swatch look={look} />}
                       <Name text={seriesName(one)} />
                     </button>
                   )}
                 </th>
                 <td class="number">
-                  {cursor === null ? ofDigest(digest?.last) : shown(atCursor(one, cursor))}
+                  {cursor === null ? ofDigest(digest?.last) : shown(atCursor(line, cursor))}
                 </td>
                 <td class="number">{ofDigest(digest?.mean)}</td>
                 <td class="number">{ofDigest(digest?.highest)}</td>
@@ -317,7 +323,8 @@ export function Metrics(props: MetricsProps) {
     return `${seriesName(one)} ${value === null ? "no data" : formatMetric(value, response.unit)}`;
   });
   const time = formatTime(steps.begin, window.from);
-  const others = response.series.at(-1)?.other_count ?? 0;
+  const listed = selection.part && props.part.isCurrent ? props.part.value! : response;
+  const others = listed.series.at(-1)?.other_count ?? 0;
   const marked = steps.marked ?? selection.part;
   return (
     <div class={`metrics ${isCurrent ? "" : "stale"}`}>
@@ -357,8 +364,8 @@ export function Metrics(props: MetricsProps) {
       <SeriesTable {...{ response, looks, selection, cursor, onChoose }} part={props.part} />
       {others > 0 && (
         <p class="hint">
-          The {response.series.length - 1} largest series are shown; the other {others} are summed
-          in one line. To see them, group by other labels or narrow the query.
+          The {listed.series.length - 1} largest series are shown; the other {others} are summed in
+          one line. To see them, group by other labels or narrow the query.
         </p>
       )}
       <AllValues response={response} />

@@ -245,6 +245,29 @@ static void a_full_table_forgets_the_oldest_and_stays_usable(void **state)
     rate_limiter_destroy(rate_limiter);
 }
 
+static void take_byte(struct rate_limiter *rate_limiter, enum limit_kind kind, const char *address,
+                      enum err_code wanted)
+{
+    struct err err;
+    assert_int_equal(rate_limiter_take(rate_limiter, kind, span_text(address), 0.001, 1, &err),
+                     wanted);
+}
+
+static void addresses_of_a_site_do_not_make_it_forgotten(void **state)
+{
+    (void)state;
+    struct rate_limiter *rate_limiter = rate_limiter_create(64, now_ns);
+    take_byte(rate_limiter, LIMIT_UPLOAD_BYTES_SITE, "2001:db8:1:1::1", ERR_NONE);
+    for (int i = 0; i < 10000; i++) {
+        char address[40];
+        snprintf(address, sizeof(address), "2001:db8:1:%x::1", i);
+        take_byte(rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS, address, ERR_NONE);
+        take_byte(rate_limiter, LIMIT_UPLOAD_BYTES_SITE, address, ERR_RATE_LIMITED);
+    }
+    take_byte(rate_limiter, LIMIT_UPLOAD_BYTES_SITE, "2001:db8:2:1::1", ERR_NONE);
+    rate_limiter_destroy(rate_limiter);
+}
+
 struct visit {
     struct rate_limiter *rate_limiter;
     struct span source;
@@ -349,6 +372,7 @@ int main(void)
         TEST(ipv6_is_limited_by_network_prefix),
         TEST(a_network_prefix_has_a_name),
         TEST(a_full_table_forgets_the_oldest_and_stays_usable),
+        TEST(addresses_of_a_site_do_not_make_it_forgotten),
         TEST(slots_limit_concurrent_requests),
         TEST(a_source_has_one_slot_and_one_waiting_request),
     };
