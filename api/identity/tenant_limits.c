@@ -152,8 +152,10 @@ void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id
  * then. */
 static int64_t fresh_s(const struct tenant_limits *limits)
 {
-    enum { MUCH_BYTES = 64 << 20 };
-    return limits->replaced_profile_bytes > MUCH_BYTES ? 1 : TENANT_LIMITS_S;
+    enum { MUCH_BYTES = 64 << 20, MANY_BLOCKS = 5000 };
+    const bool is_much =
+        limits->replaced_profile_bytes > MUCH_BYTES || limits->block_count > MANY_BLOCKS;
+    return is_much ? 1 : TENANT_LIMITS_S;
 }
 
 /* Returns the cached limits. The first caller that finds them too old gets false and reads them
@@ -198,7 +200,8 @@ static enum err_code refresh_limits(const struct request *request, struct tenant
         " (SELECT coalesce(sum(bytes), 0)::bigint FROM block"
         "  WHERE tenant_id = $1 AND swapped_at IS NOT NULL)"
         " + (SELECT coalesce(sum(length), 0)::bigint FROM segment_tenant, unnest(lengths) AS length"
-        "    WHERE tenant_id = $1 AND is_swapped)"
+        "    WHERE tenant_id = $1 AND is_swapped),"
+        " (SELECT count(*) FROM block WHERE tenant_id = $1)"
         " FROM tenant WHERE id = $1",
         arena, &row, err, PG_I64(tenant_id));
     if (code)
@@ -211,6 +214,7 @@ static enum err_code refresh_limits(const struct request *request, struct tenant
     snprintf(ret_limits->sample_labels, sizeof(ret_limits->sample_labels), "%s", labels);
     ret_limits->stored_profile_bytes = has_row ? pg_get_i64(row, 0, 2) : 0;
     ret_limits->replaced_profile_bytes = has_row ? pg_get_i64(row, 0, 3) : 0;
+    ret_limits->block_count = has_row ? pg_get_i64(row, 0, 4) : 0;
     return ERR_NONE;
 }
 

@@ -241,6 +241,22 @@ static enum err_code check_replaced(const struct server *server, const struct te
     return ERR_RATE_LIMITED;
 }
 
+/* A merge of segments writes a block for each day. A team that sends profiles of many days at once
+ * would fill the catalogue and the disk with small blocks faster than they are merged. */
+static enum err_code check_blocks(const struct tenant_limits *limits, struct err *err)
+{
+    enum { RETRY_S = 30, MAX_BLOCKS = 20000 };
+    if (limits->block_count <= MAX_BLOCKS)
+        return ERR_NONE;
+    err_set(err, ERR_RATE_LIMITED,
+            "the profiles of this team are in %" PRId64
+            " blocks, more than %d, which have to be merged first: send profiles in the order of "
+            "their time, of few days at once",
+            limits->block_count, MAX_BLOCKS);
+    err->retry_after_s = RETRY_S;
+    return ERR_RATE_LIMITED;
+}
+
 /* The stored size is read every TENANT_LIMITS_S seconds, so a tenant may exceed the limit by what
  * it sends in that time. */
 static enum err_code check_stored(const struct server *server, const struct tenant_limits *limits,
@@ -304,6 +320,8 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
     enum err_code code = tenant_limits_get(request, &limits, err);
     if (!code)
         code = check_stored(request->server, &limits, err);
+    if (!code)
+        code = check_blocks(&limits, err);
     if (code)
         return code;
     struct ingest_limits *ingest_limits = mem_new(struct ingest_limits, 1);

@@ -260,6 +260,28 @@ def test_stored_profiles_count_towards_a_limit(start_server):
     assert response.status == 200 and response.json()["total"] == i, response
 
 
+def test_a_team_with_very_many_blocks_waits_for_merges(start_server):
+    """Profiles of many days at once make a block for each day."""
+    server = start_server()
+    tenant, other = Tenant(server), Tenant(server)
+    api, folded = tenant.api("ingest"), {"body": b"main;f 1", "query": {"name": "app"}}
+    assert api.post("/ingest", **folded).status == 200
+    # Leased for longer than the test, so that the blocks, which do not exist, are not merged.
+    server.rows(
+        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns,"
+        " reach_ns, row_count, profile_count, series_count, leased_until)"
+        " SELECT %s, max(id), 'block/1/' || n, 1, 100, 0, 0, 0, 1, 1, 1, now() + interval '1 day'"
+        " FROM store_writer, generate_series(1, 20001) AS n GROUP BY n RETURNING id",
+        [tenant.id],
+    )
+    until(lambda: api.post("/ingest", **folded).status == 429, "the blocks are not counted")
+    refused = api.post("/ingest", **folded)
+    assert "of few days at once" in refused.text and int(refused.headers["retry-after"]) > 0
+    assert other.api("ingest").post("/ingest", **folded).status == 200
+    server.rows("DELETE FROM block WHERE bytes = 100 RETURNING id")
+    until(lambda: api.post("/ingest", **folded).status == 200, "the limit stays")
+
+
 def test_what_merges_replaced_counts_towards_half_of_the_disk(start_server):
     """It stays for some minutes; a team that sends much could fill the disk with it."""
     server = start_server()
