@@ -14,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* System calls for memory, open descriptors and exit. mmap and mprotect are restricted below. */
+/* System calls that reach no file, process or network that is not open already. mmap and mprotect
+ * are restricted below. */
 static const int allowed_calls[] = {
     SCMP_SYS(read),
     SCMP_SYS(pread64),
@@ -88,11 +89,13 @@ static enum err_code filter_calls(struct err *err)
                          "system calls cannot be filtered (seccomp), so no file is read");
 }
 
-/* Denies all use of the file system. Returns -1 when the kernel lacks Landlock. */
+/* Denies the rights of Landlock's first version: opening, making and removing files. Returns -1
+ * when Landlock cannot be used. */
 static int deny_file_system(void)
 {
     struct landlock_ruleset_attr rules = {
-        .handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1, /* all of its first version */
+        .handled_access_fs =
+            (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1, /* all rights of Landlock ABI 1 */
     };
     long ruleset = syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules.handled_access_fs), 0);
     if (ruleset < 0)
@@ -140,6 +143,6 @@ enum err_code sandbox_enter(const struct sandbox_limits *limits, const char **re
         return err_set_errno(err, ERR_UNSUPPORTED, "privileges cannot be given up");
     *ret_warning = deny_file_system() == 0
                        ? NULL
-                       : "this kernel has no Landlock: files are refused by seccomp alone";
+                       : "Landlock cannot be used: files are refused by seccomp alone";
     return filter_calls(err);
 }

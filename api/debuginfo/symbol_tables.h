@@ -71,8 +71,9 @@ struct symbol_tables_ref {
 };
 
 /* Finds the table of a build id; the caller returns it with symbol_tables_unref. A missing table is
- * not an error. A table that is missing or not good is noted as a need (symbol_tables_need).
- * Errors: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and object_open). */
+ * not an error; the caller notes it as a need (symbol_tables_need). A table that is not good is
+ * noted here. Errors: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and
+ * object_open). */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
                                 struct symbol_tables_ref *ret_ref, struct err *err) MUST_USE;
 /* Whether there is a table; does not open it. A table that is not good is noted as a need. Errors:

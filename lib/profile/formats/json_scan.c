@@ -106,9 +106,9 @@ enum err_code json_scan_check(struct span text, size_t limit_bytes, struct err *
     if (tree_bytes > (uint64_t)limit_bytes * JSON_SCAN_TREE_RATIO)
         return err_set(err, ERR_TOO_LARGE,
                        "JSON with so many values that parsing it would take %llu MiB; the limit is "
-                       "%zu",
+                       "%llu MiB",
                        (unsigned long long)(tree_bytes >> 20),
-                       limit_bytes / (1024 * 1024) * JSON_SCAN_TREE_RATIO);
+                       (unsigned long long)((uint64_t)limit_bytes * JSON_SCAN_TREE_RATIO >> 20));
     return ERR_NONE;
 }
 

@@ -16,7 +16,7 @@ enum {
     METADATA_BYTES_MAX = 2 << 20
 };
 
-enum { FLAG_DIFF = 1, FLAG_CUT = 2, FLAG_SCALED = 4 };
+enum { FLAG_DIFF = 1, FLAG_CUT = 2, FLAG_INEXACT = 4 };
 
 enum section {
     SECTION_NODE_FRAME = 1,
@@ -390,7 +390,7 @@ static void write_header(struct writer *writer)
     buf_append_text(&header, "PFFLAME2");
     buf_append_u32(&header, (uint32_t)(flame->view->is_diff ? FLAG_DIFF : 0) |
                                 (uint32_t)(flame->cut_count ? FLAG_CUT : 0) |
-                                (uint32_t)(writer->is_inexact ? FLAG_SCALED : 0));
+                                (uint32_t)(writer->is_inexact ? FLAG_INEXACT : 0));
     buf_append_u32(&header, flame->node_count);
     buf_append_u32(&header, flame->frame_count);
     buf_append_u32(&header, writer->string_count);

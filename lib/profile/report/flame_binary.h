@@ -1,11 +1,16 @@
 /*
  * flame_binary: the wire format of a flame graph, application/vnd.perfolio.flame: typed arrays that
- * a browser uses in place. The whole is compressed with zstd or gzip.
+ * a browser uses in place. The whole is compressed with zstd or gzip. web/src/model/tree/flame.ts
+ * and flame_bytes.ts read it. The magic changes if a reader of the old form would misread the new
+ * one.
+ *
+ * n, f and s are the counts of the header (nodes, frames, strings); the lengths k, j, c and o of
+ * other sections follow from their entries in the section table.
  *
  * Little-endian, sections aligned to 8 bytes. Header, 64 bytes:
  *
  *    0  8  magic "PFFLAME2"
- *    8 u32 flags: 1 diff, 2 cut (some nodes were merged into an "other" child), 4 scaled
+ *    8 u32 flags: 1 diff, 2 cut (some nodes were merged into an "other" child), 4 inexact
  *   12 u32 node_count   16 u32 frame_count   20 u32 string_count
  *   24 f64 total        32 f64 base_total (diff: side a; else 0)
  *   40 u32 section_count   44 .. 63 zeros
@@ -20,9 +25,9 @@
  *    7 frame_line u32[f]        9 frame_flags u8[f], FRAME_* of view.h
  *   10 string_offsets u32[s+1] 11 string_bytes, UTF-8; string 0 is ""
  *   12 metadata, JSON          13 frame_address u64[f]: grouped by address only
- *   14 cut u32[2 * k]: node and number of nodes merged into it, only when cut
- *   17 shared_origin u32[k]: strings, the view's shared_origins, if there are any: the server has
- * to evaluate a rule that matches one of them
+ *   14 cut u32[2 * c]: node and number of nodes merged into it, only when cut
+ *   17 shared_origin u32[o]: numbers of strings, the view's shared_origins: the server must
+ *                                 evaluate a rule that matches one
  *
  * The parent of a node is the last one before it with a depth of one less. Values of 2^53 and more
  * are not exact as f64; flag 4 is set then. Side b of a normalised diff is not rounded to whole
@@ -34,13 +39,13 @@
  * "filters":[{"action","pattern"}], "root", "named_later", "sent_names_replaced", "renamed":[…],
  * "renamed_is_cut", "above", "below", "binaries":…, "symbolization":…}.
  *
- * total is before filtering, also in the header; kept is after it. The following members are
- * present only if they were requested: root is the current path hash (path_hash.h) of the node
- * whose subtree was requested; renamed lists the current names of functions that a focus rule
- * matches by their names before a symbol table arrived; above and below are the current hashes of
- * paths from a function. renamed_is_cut is true when renamed is incomplete; named_later when
- * addresses have other names than in the uploaded profile (raw_path.h); sent_names_replaced when
- * some of them were uploaded with a name. These three are absent otherwise.
+ * total, here and in the header, is the sum before the filter; kept is the sum after it. The
+ * following members are present only if they were requested: root is the current path hash
+ * (path_hash.h) of the node whose subtree was requested; renamed lists the current names of
+ * functions that a focus rule matches by their names before a symbol table arrived; above and below
+ * are the current hashes of paths from a function. renamed_is_cut is true when renamed is
+ * incomplete; named_later when symbol tables named some addresses (raw_path.h); sent_names_replaced
+ * when some of these had another name in the upload. These three are absent otherwise.
  */
 #ifndef LIB_PROFILE_REPORT_FLAME_BINARY_H
 #define LIB_PROFILE_REPORT_FLAME_BINARY_H

@@ -16,7 +16,7 @@ import type { Binary } from "../symbols/source_link.ts";
 export const enum FlameFlag {
   Diff = 1,
   Cut = 2,
-  Scaled = 4,
+  Inexact = 4,
 }
 
 export const enum FrameFlag {
