@@ -33,8 +33,12 @@ enum {
     BUILD_LEASE_S = 300,
     POLL_S = 1,
     THREADS = 4,
-    TENANT_AT_ONCE = 2, /* so that a team's slow servers do not occupy all threads */
-    FETCH_S = 600,      /* for one binary, whatever its servers do */
+    /* So that slow servers of teams do not occupy all threads: a team has two for the public
+     * servers and one for its own, and three are for the own servers of all teams. */
+    PUBLIC_AT_ONCE = 2,
+    OWN_AT_ONCE = 1,
+    ALL_OWN_AT_ONCE = THREADS - 1,
+    FETCH_S = 600, /* for one binary, whatever its servers do */
     SYMBOLS_ALONE_S = 86400,
     REASON_BYTES = 500
 };
@@ -96,15 +100,20 @@ static enum err_code find_due(struct debuginfo_fetch *fetch, struct pg_connectio
         " WHERE n.next_try_at <= now() AND NOT EXISTS (SELECT FROM symbol_job j"
         "  WHERE j.key = " KEY_OF_NEED " AND j.leased_until > now())"
         " AND (SELECT count(*) FROM symbol_job j WHERE j.tenant_id = n.tenant_id"
-        "  AND j.kind = 'fetch' AND j.leased_until > now()) < $2"
+        "  AND j.kind = 'fetch' AND j.leased_until > now())"
+        "  < CASE WHEN p.mode = 'custom' THEN $6::bigint ELSE $2::bigint END"
+        " AND (p.mode IS DISTINCT FROM 'custom' OR (SELECT count(*) FROM symbol_job j"
+        "  JOIN debuginfo_policy q ON q.tenant_id = j.tenant_id WHERE q.mode = 'custom'"
+        "  AND j.kind = 'fetch' AND j.leased_until > now()) < $5)"
         /* Deleted public tables still occupy the disk, as long as a backup is being made. */
         " AND (p.mode = 'custom' OR (SELECT object_trash_bytes($3)) <= $4)"
         /* New needs come before repeated attempts, the latest first, because a viewer may be
          * waiting for them. */
         " ORDER BY n.tenant_id <= $1, n.tenant_id, n.try_count > 0,"
         " CASE WHEN n.try_count = 0 THEN n.first_at END DESC, n.next_try_at LIMIT 1",
-        arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE),
-        PG_I64(DEBUGINFO_PUBLIC), PG_I64((int64_t)disk_part_table_bytes(fetch->server)));
+        arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(PUBLIC_AT_ONCE),
+        PG_I64(DEBUGINFO_PUBLIC), PG_I64((int64_t)disk_part_table_bytes(fetch->server)),
+        PG_I64(ALL_OWN_AT_ONCE), PG_I64(OWN_AT_ONCE));
 }
 
 /* The tenant's row is locked first (api/identity/tenant.h); a tenant that is being deleted gets no

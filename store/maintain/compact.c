@@ -31,6 +31,7 @@ enum {
     DAYS_TOGETHER = 256,
     WORK_TOGETHER_GIB = 4,
     SLICE_S = 5,
+    COSTLY_SEGMENTS = 8, /* of a costly team at once: each may be written apart, for each day */
     RENEW_S = 15,
     RETRY_S = 10,
     LARGE_S = 3600,
@@ -747,7 +748,8 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
                                  struct err *err)
 {
     const int64_t end_ns = clock_monotonic_ns() + SLICE_S * CLOCK_NS_PER_S;
-    uint32_t size = claim->id_count;
+    const uint32_t most = is_costly && !claim->level ? COSTLY_SEGMENTS : claim->id_count;
+    uint32_t size = claim->id_count < most ? claim->id_count : most;
     enum err_code code = ERR_NONE;
     for (uint32_t first = 0; first < claim->id_count && !code;) {
         const struct catalogue_claim remainder = slice_claim(claim, first, claim->id_count - first);
@@ -776,7 +778,8 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
         }
         first += size;
         const uint32_t left = claim->id_count - first;
-        size = 2 * size < left ? 2 * size : left;
+        size = 2 * size < most ? 2 * size : most;
+        size = size < left ? size : left;
     }
     return code;
 }

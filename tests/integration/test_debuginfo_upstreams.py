@@ -757,24 +757,23 @@ def test_an_invalid_setting_is_reported_at_start(start_server):
     wait_for(lambda: "debuginfod-urls" in server.log() and "https" in server.log())
 
 
-def test_slow_upstreams_of_a_team_do_not_delay_other_teams(server, tmp_path, stub):
+def test_slow_upstreams_of_two_teams_do_not_delay_other_teams(server, tmp_path, stub):
     program = build_program(tmp_path)
     stub.content = program.read_bytes()
-    slow, quick = Tenant(server), Tenant(server)
-    for tenant, behaviour in ((slow, "silent"), (quick, "content")):
-        assert (
-            tenant.user("owner")
-            .put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url(behaviour)}]})
-            .status
-            == 200
-        )
+    slow, quick = [Tenant(server) for _ in range(2)], Tenant(server)
+    for tenant in (*slow, quick):
+        url = stub.url("content" if tenant is quick else "silent")
+        policy = {"mode": "custom", "upstreams": [{"url": url}]}
+        assert tenant.user("owner").put(UPSTREAMS, json=policy).status == 200
     for i in range(8):
-        need(server, slow, f"{i:02x}" * 20)
+        need(server, slow[0], f"{i:02x}" * 20)
+        need(server, slow[1], f"f{i:01x}" * 20)
     wait_for(lambda: len(stub.paths()) == 2)
     need(server, quick, build_id_of(program))
     assert wait_for(lambda: tables_of(server, build_id_of(program))) == [str(quick.id)]
-    # It overtook six waiting requests: a team has at most two requests in progress.
-    assert need_of(server, slow, "07" * 20)[1] == 0
+    # It overtook the waiting requests: a team's own servers have one request in progress.
+    assert need_of(server, slow[0], "07" * 20)[1] == 0
+    assert need_of(server, slow[1], "f7" * 20)[1] == 0
 
 
 def test_the_job_of_a_killed_server_is_run_after_a_restart(server, tmp_path, stub):

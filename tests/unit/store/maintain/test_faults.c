@@ -251,7 +251,8 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
                                &(struct catalogue_claim_order){.rotation = fixture->rotation++},
                                &claim, &fixture->err);
     *ret_did = !code && claim.count;
-    return code || !claim.count ? code : compact_claim(&options, writer_id, &claim, false, &fixture->err);
+    return code || !claim.count ? code
+                                : compact_claim(&options, writer_id, &claim, false, &fixture->err);
 }
 
 /* Runs until no work is due; failed work is retried. */
