@@ -327,6 +327,9 @@ struct store_statistics {
     /* The part of totals_count for series that lack a label which the query names; their samples
      * may have had it. */
     uint32_t unlabelled_count;
+    /* Hours of the window that have only totals and that no selector matches, because the series
+     * lacks a label; their samples may have had it. */
+    uint32_t unmatched_count;
     /* Series of counters that restart in more than a quarter of their snapshots. */
     uint32_t restarting_count;
     /* Series of gauges whose snapshots come from several processes in turn

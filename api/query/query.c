@@ -339,9 +339,10 @@ static const char *describe_totals(struct arena *arena, const struct store_stati
                            "begin and end at full hours",
                            describe_hours(arena, read->cut_count),
                            read->cut_count == 1 ? "is" : "are");
-    if (read->unlabelled_count)
+    const uint32_t unlabelled_count = read->unlabelled_count + read->unmatched_count;
+    if (unlabelled_count)
         unlabelled = arena_printf(arena, "%sof %s labels of samples are not kept any more",
-                                  *cut ? "; " : "", describe_hours(arena, read->unlabelled_count));
+                                  *cut ? "; " : "", describe_hours(arena, unlabelled_count));
     return arena_printf(arena, "%s%s", cut, unlabelled);
 }
 

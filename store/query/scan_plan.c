@@ -105,6 +105,19 @@ static enum err_code note_samples(struct scan *scan, const struct dictionary *di
     return code;
 }
 
+/* For a series of totals that no selector matches: whether labels that its samples had may have
+ * been enough. Labels of samples are not kept with totals. */
+static enum err_code find_lost_match(struct scan *scan, const struct dictionary *dictionary,
+                                     uint32_t series, bool *ret_may_have_matched)
+{
+    const struct selector_set *set = &scan->state->set;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !*ret_may_have_matched && !code && i < set->count; i++)
+        code = selector_matches_known(set->selectors[i], dictionary, series, ret_may_have_matched,
+                                      scan->err);
+    return code;
+}
+
 static enum err_code find_match(struct scan *scan, const struct dictionary *dictionary,
                                 uint32_t series, bool *ret_matches)
 {
@@ -161,6 +174,7 @@ struct series_state {
     uint32_t index; /* in the block */
     uint32_t number;
     bool matches;
+    bool may_have_matched; /* only labels that its samples may have had are absent */
     bool has_number;
     enum store_aggregation aggregation;
     /* profiles that begin earlier are out of reach: start_ns less the query's reach */
@@ -486,6 +500,8 @@ static enum err_code begin_series(struct scan *scan, const struct deletion_set_i
     enum err_code code = find_match(scan, dictionary, series->index, &series->matches);
     if (series->aggregation == STORE_SUM || query->ahead_ns)
         series->from_ns = scan_reach_back(query);
+    if (!code && !series->matches && task->granule->flags & BLOCK_ARE_TOTALS)
+        code = find_lost_match(scan, dictionary, series->index, &series->may_have_matched);
     if (code || !series->matches ||
         !deletion_set_can_have(scan->state->deleted, deletions, task->granule->begin_ns))
         return code;
@@ -500,6 +516,10 @@ static enum err_code scan_granule(struct scan *scan, const struct deletion_set_i
     enum err_code code = ERR_NONE;
     if (granule->series != series->index)
         code = begin_series(scan, deletions, task, series);
+    const bool is_in_window =
+        granule->end_ns >= scan->query->start_ns && granule->begin_ns < scan->query->end_ns;
+    scan->statistics.unmatched_count += !code && !series->matches && series->may_have_matched &&
+                                        is_in_window && granule->flags & BLOCK_ARE_TOTALS;
     if (code || !series->matches || (scan->state->kind == SCAN_SERIES && series->has_number))
         return code;
     scan->has_open_ends_before |= has_open_ends_before(scan, series, granule);

@@ -504,6 +504,34 @@ def test_a_warning_reports_that_labels_of_samples_are_not_kept(shared_server):
         assert response.status in (400, 422) and cut in response.json()["detail"], response
 
 
+def test_a_selector_that_totals_cannot_match_is_reported(shared_server):
+    """The block of totals has no labels of samples, so its series does not match."""
+    server = shared_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read", "admin")
+    begin = begin_of_day(9)
+    maker = pprof_maker.Maker(CPU)
+    where = maker.location([(maker.function("main", "main.c"), 1)])
+    maker.sample([where], [5, 50], [("region", "eu")])
+    maker.scalars(time=begin, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
+    posted = client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"})
+    assert posted.status == 200
+    window = {"start": begin, "end": begin + HOUR}
+    message = "of 1 hour, counted by series and block, labels of samples are not kept any more"
+
+    def warning(selector):
+        query = {"query": CPU_NAMES[0] + selector, **window}
+        response = client.get("/api/v1/query_range", query=query)
+        return response.headers.get("perfolio-warning")
+
+    assert warning('{region="eu"}') is None
+    keep(client, '{pod="a"}', "1d", totals="300d")
+    until(lambda: is_aged(server) and warning('{region="eu"}') == message, "the labels are lost")
+    assert warning('{pod="a",region="eu"}') == message
+    assert warning('{pod="a"}') is None
+    assert message not in (warning('{pod="b",region="eu"}') or "")
+
+
 def merge_segments(server):
     """Waits until the segments are merged into a separate block of level 1."""
 
