@@ -112,6 +112,19 @@ static bool read_top(struct cli *cli, struct client *client, const json_t *share
            !report_from_json(*ret_json, cli->arena, ret_report, &ignored) && ret_report->row_count;
 }
 
+/* The "](" that ends the text of the first link; the title in it may have escaped brackets. NULL:
+ * there is none. */
+static const char *find_title_end(const char *line)
+{
+    bool is_escaped = false;
+    for (const char *at = line; *at; at++) {
+        if (!is_escaped && at[0] == ']' && at[1] == '(')
+            return at;
+        is_escaped = !is_escaped && *at == '\\';
+    }
+    return NULL;
+}
+
 void markdown_print_share(struct cli *cli, struct client *client, const json_t *share,
                           const char *password)
 {
@@ -120,7 +133,7 @@ void markdown_print_share(struct cli *cli, struct client *client, const json_t *
     buf_auto output;
     buf_init(&output, MARKDOWN_MAX_BYTES);
     const char *line = client_text(share, "markdown", client_text(share, "url", ""));
-    const char *title_end = strstr(line, "](");
+    const char *title_end = find_title_end(line);
     if (!title_end || !read_top(cli, client, share, password, &json, &report)) {
         terminal_print_clean(stdout, span_text(line));
         putchar('\n');

@@ -44,6 +44,15 @@ const struct argp_option admin_options[] = {
     {0},
 };
 
+/* The server reads a number without a unit as seconds; a user probably means days. */
+static const char *require_unit(const struct argp_state *state, const char *duration)
+{
+    if (*duration && strspn(duration, "0123456789") == strlen(duration))
+        argp_error(state, "%s has no unit: write %sd for days or %ss for seconds", duration,
+                   duration, duration);
+    return duration;
+}
+
 static error_t parse_admin_option(int key, char *text, struct argp_state *state)
 {
     struct admin *admin = state->input;
@@ -73,10 +82,10 @@ static error_t parse_admin_option(int key, char *text, struct argp_state *state)
         admin->end = text;
         return 0;
     case OPTION_KEEP:
-        admin->keep = text;
+        admin->keep = require_unit(state, text);
         return 0;
     case OPTION_TOTALS:
-        admin->totals = text;
+        admin->totals = require_unit(state, text);
         return 0;
     case OPTION_POSITION:
         admin->position = text;

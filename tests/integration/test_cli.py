@@ -321,6 +321,20 @@ def test_json_contains_the_whole_result(cli, before):
     ], table
 
 
+def test_a_title_does_not_end_the_link_of_markdown(cli, tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("main;work 5\n")
+    title = "fix](https://evil.example/p.png) ok"
+    head = cli("push", "--markdown", "--title", title, file).out.partition("\n")[0]
+    assert head.startswith("[![fix\\](https://evil.example/p.png) ok, "), head
+    assert head.count("og.png)](https://") == 1
+
+
+def test_a_duration_of_a_rule_needs_a_unit(cli):
+    refused = cli("admin", "retention", "set", '{pod="a"}', "--keep", "30")
+    assert refused.returncode == 2 and "write 30d for days" in refused.log
+
+
 def test_markdown_of_a_protected_share_has_a_table_and_no_image(cli, tmp_path):
     file, secret = tmp_path / "odd.folded", tmp_path / "secret"
     file.write_bytes("main;a|b`c`@team<b> 3\n".encode())

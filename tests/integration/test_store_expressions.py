@@ -210,7 +210,7 @@ def test_costly_expressions_of_a_team_do_not_stop_the_merges_of_others(start_ser
 
 @pytest.mark.long
 def test_costly_deletions_of_a_team_do_not_keep_the_profiles_of_others(start_server):
-    """A segment has the profiles of several teams and is deleted after the merges of all of them."""
+    """A segment has the profiles of several teams and is deleted after the merges of all."""
     server = start_server("--jobs-interval", "1s")
     teams = [Tenant(server) for _ in range(2)]
     api, other = (team.api("ingest", "read", "admin") for team in teams)
