@@ -20,6 +20,7 @@ enum {
     FINGERPRINT_BYTES = 16,
     MAX_BACKOFF_DOUBLINGS = 20,
     PASSWORDS_PER_MINUTE = 30,
+    MAX_DEBT_BURSTS = 4,  /* what one charge beyond the events of a bucket may delay */
     SUBSCRIBER_BYTES = 8, /* of an IPv6 network: /64 */
     SITE_BYTES = 6,       /* /48 */
     SITE_SHARE = 8,       /* one in so many buckets is for sites */
@@ -331,10 +332,11 @@ enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum l
 void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double amount, double per_minute, double burst)
 {
-    double size = burst >= 1 ? burst : 1;
+    const double size = burst >= 1 ? burst : 1;
+    const double most = MAX_DEBT_BURSTS * size;
     struct lookup lookup = lookup_of(rate_limiter, kind, key);
     pthread_mutex_lock(lookup.lock);
-    refill(rate_limiter, &lookup, per_minute, size)->amount -= amount < size ? amount : size;
+    refill(rate_limiter, &lookup, per_minute, size)->amount -= amount < most ? amount : most;
     pthread_mutex_unlock(lookup.lock);
 }
 

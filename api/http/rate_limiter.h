@@ -74,7 +74,8 @@ enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum l
                                        struct span key, double wanted, double per_minute,
                                        double burst, struct err *err) MUST_USE;
 /* Takes events that happened already, such as bytes that were known only after the rest was
- * allowed. It refuses nothing: if the bucket has too few events, later calls wait for the rest. */
+ * allowed. It refuses nothing: if the bucket has too few events, later calls wait for the rest, of
+ * which at most four bursts count. */
 void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double amount, double per_minute, double burst);
 /* Returns an event that rate_limiter_take took. */

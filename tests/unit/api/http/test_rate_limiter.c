@@ -88,6 +88,15 @@ static void a_charged_amount_delays_what_is_taken_later(void **state)
     pass_seconds(181);
     assert_int_equal(take_bytes(rate_limiter, 100, &err), ERR_NONE);
     assert_int_equal(take_bytes(rate_limiter, 100, &err), ERR_RATE_LIMITED);
+    /* At most four times the burst. */
+    rate_limiter_charge_amount(rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS, SPAN_LITERAL("192.0.2.1"),
+                               3000, 100, 1000);
+    assert_int_equal(take_bytes(rate_limiter, 1000, &err), ERR_RATE_LIMITED);
+    assert_in_range(err.retry_after_s, 2300, 2400);
+    rate_limiter_charge_amount(rate_limiter, LIMIT_UPLOAD_BYTES_ADDRESS, SPAN_LITERAL("192.0.2.1"),
+                               1e12, 100, 1000);
+    assert_int_equal(take_bytes(rate_limiter, 1000, &err), ERR_RATE_LIMITED);
+    assert_in_range(err.retry_after_s, 4700, 4800);
 }
 
 static void an_event_that_is_given_back_can_be_taken_again(void **state)
