@@ -18,12 +18,17 @@
 /* How long to wait for transactions that may still see deleted rows. */
 enum { WAIT_S = 30 };
 
-/* row_bytes are the bytes of the texts before PostgreSQL compresses them; 1024 is more than the
+/* pg_column_size is the size as stored, compressed, and does not read it. 1024 is more than the
  * rest of a row and its index entries. */
 static const char size_sql[] =
     "SELECT pg_total_relation_size('share') + pg_total_relation_size('share_comment'),"
-    " (SELECT coalesce(sum(row_bytes), 0)::bigint + 1024 * count(*) FROM share)"
-    " + 1024 * (SELECT count(*) FROM share_comment), pg_current_xact_id()::text";
+    " (SELECT coalesce(sum(pg_column_size(summary) + pg_column_size(list_summary)"
+    "  + pg_column_size(description) + pg_column_size(labels)), 0)::bigint + 1024 * count(*)"
+    "  FROM share)"
+    " + (SELECT coalesce(sum(pg_column_size(text) + coalesce(pg_column_size(view), 0)"
+    "  + coalesce(pg_column_size(pin_function), 0)), 0)::bigint + 1024 * count(*)"
+    "  FROM share_comment),"
+    " pg_current_xact_id()::text";
 
 /* VACUUM FULL also copies deleted rows that another transaction, such as that of a backup, may
  * still see. If no snapshot is older than transaction $1, these are only rows deleted since then.
