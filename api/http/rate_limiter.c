@@ -20,9 +20,9 @@ enum {
     FINGERPRINT_BYTES = 16,
     MAX_BACKOFF_DOUBLINGS = 20,
     PASSWORDS_PER_MINUTE = 30,
-    MAX_DEBT_BURSTS = 4,  /* what one charge beyond the events of a bucket may delay */
-    SUBSCRIBER_BYTES = 8, /* of an IPv6 network: /64 */
-    SITE_BYTES = 6,       /* /48 */
+    MAX_DEBT_BURSTS = 4,  /* the most that one charge takes beyond the events in a bucket */
+    SUBSCRIBER_BYTES = 8, /* the prefix of a /64, in bytes */
+    SITE_BYTES = 6,       /* the prefix of a /48 */
     SITE_SHARE = 8,       /* one in so many buckets is for sites */
 };
 

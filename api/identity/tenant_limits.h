@@ -29,10 +29,10 @@ enum { TENANT_LIMITS_S = 10, TENANT_LIMITS_TEXT_BYTES = 160 };
 
 struct tenant_limits {
     int64_t values[TENANT_LIMIT_COUNT];
-    bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
-    int64_t stored_profile_bytes;            /* bytes of the tenant's profiles in the store */
-    int64_t replaced_profile_bytes;          /* size of replaced blocks, not yet deleted */
-    int64_t block_count;                     /* of the store, with replaced ones */
+    bool is_own[TENANT_LIMIT_COUNT]; /* set for the tenant */
+    int64_t stored_profile_bytes;    /* bytes of the tenant's profiles in the store */
+    int64_t replaced_profile_bytes;  /* size of replaced blocks, not yet deleted */
+    int64_t block_count;             /* the tenant's blocks in the store, with replaced ones */
     char sample_labels[SAMPLE_LABELS_BYTES]; /* api/core/sample_labels.h */
 };
 

@@ -40,7 +40,7 @@ static const char snapshots_sql[] =
 struct table_sizes {
     uint64_t table_bytes;
     uint64_t live_bytes;
-    uint64_t free_bytes; /* of the disk */
+    uint64_t free_bytes; /* free space of the disk */
     const char *transaction;
 };
 

@@ -31,7 +31,7 @@ enum {
     DAYS_TOGETHER = 256,
     WORK_TOGETHER_GIB = 4,
     SLICE_S = 5,
-    COSTLY_SEGMENTS = 8, /* of a costly team at once: each may be written apart, for each day */
+    COSTLY_SEGMENTS = 8, /* a costly team's in one merge: each may become a block for each day */
     RENEW_S = 15,
     RETRY_S = 10,
     LARGE_S = 3600,
