@@ -45,10 +45,10 @@ struct concurrency_limit {
     struct concurrency_slot *held;
     struct concurrency_slot *waiting; /* in order of arrival */
     uint64_t slot_count;              /* slots given since the start */
-    uint64_t seed;                    /* of client_entry; secret */
-    uint64_t factor;                  /* likewise, odd */
-    uint64_t served[SERVED_ENTRIES];  /* slot_count when a client got its last slot; 0: none did */
-    uint32_t counts[SERVED_ENTRIES];  /* for find_replaced; 0 between its calls */
+    uint64_t seed;   /* secret; makes the place of a client in entries unpredictable */
+    uint64_t factor; /* likewise, odd */
+    uint64_t served[SERVED_ENTRIES]; /* slot_count when a client got its last slot; 0: none did */
+    uint32_t counts[SERVED_ENTRIES]; /* for find_replaced; 0 between its calls */
 };
 
 static int half_of(int count)

@@ -251,7 +251,7 @@ static enum err_code check_blocks(const struct tenant_limits *limits, struct err
     err_set(err, ERR_RATE_LIMITED,
             "the profiles of this team are in %" PRId64
             " blocks, more than %d, which have to be merged first: send profiles in the order of "
-            "their time, of few days at once",
+            "their time, of few days at once, or delete old ones",
             limits->block_count, MAX_BLOCKS);
     err->retry_after_s = RETRY_S;
     return ERR_RATE_LIMITED;

@@ -3,9 +3,10 @@
  *
  * A deleted row leaves free space in the files of its table, which PostgreSQL uses for new rows
  * but returns to the disk only at the end of a file. On a full disk no new rows are stored, so
- * deletions would not end that state. VACUUM FULL writes a table anew without the free space. It
- * locks the table meanwhile, so it is used only on a full disk, and only if it frees more than it
- * writes. The tables are those whose rows have long texts: share and share_comment. Threads: any.
+ * deletions would not end that state. VACUUM FULL copies the rows of a table into a new file
+ * without the free space. It locks the table meanwhile, so it is used only on a full disk, and only
+ * if it frees more than it writes. The tables are those whose rows have long texts: share and
+ * share_comment. Threads: any.
  */
 #ifndef API_OPS_VACUUM_FULL_H
 #define API_OPS_VACUUM_FULL_H

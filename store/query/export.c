@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The number of a value (entry) in the row group of epoch (parquet_epoch); other row groups number
- * their values anew. epoch 0: not added yet. */
+/* entry is the number of a value in one row group, epoch the number of that row group
+ * (parquet_epoch). The next row group assigns other numbers. epoch 0: not added yet. */
 struct known {
     uint32_t epoch;
     uint32_t entry;
@@ -39,7 +39,7 @@ struct known_frame {
 
 struct export
 {
-    enum err_code code;   /* of a limit exceeded within a row; append_row returns it */
+    enum err_code code;   /* set when a row exceeds a limit; append_row returns it */
     size_t checked_bytes; /* parquet_memory at the last check */
     struct scan *scan;
     struct row_labels *labels;

@@ -39,8 +39,9 @@ static enum err_code read_pass(struct range *range)
         const uint32_t series = scan->tasks[i].series;
         for (end = i; end < scan->task_count && scan->tasks[end].series == series;)
             end++;
-        if (wants_series(range, series) &&
-            neighbours_can_matter(&range->neighbours, scan->tasks, i, end))
+        if (!neighbours_can_matter(&range->neighbours, scan->tasks, i, end))
+            range->scan->statistics.series_count -= !range->is_second_pass;
+        else if (wants_series(range, series))
             code = range_read_series(range, scan->tasks, i, end);
     }
     return code ? code : range_check_limits(range);

@@ -35,7 +35,7 @@ struct weight {
 struct weights {
     struct weight *tasks; /* per task of the scan */
     uint64_t covered_ns;  /* the time that any series covers */
-    uint64_t magnitude;   /* of all values that count, below 2^63 */
+    uint64_t magnitude;   /* upper bound of the sum of all values that count; below 2^63 */
 };
 
 /* Sorts the scan's tasks by series, reads the profiles of all and their neighbours, and computes

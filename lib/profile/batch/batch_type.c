@@ -2,7 +2,7 @@
 
 #include "lib/base/arena.h"
 
-/* What a rule's text must be of a type: the whole type, a part of it, or its start. */
+/* How a rule compares its text with the name of a type: the whole, a part, or the start. */
 enum match { MATCH_WHOLE, MATCH_PART, MATCH_START };
 
 /* A row of one of the tables below; the first row that matches a type applies. */

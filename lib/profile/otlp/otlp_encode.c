@@ -31,7 +31,7 @@ static const struct {
 /* The nested messages of the dictionary. Each kind has a buffer of its own, so that an attribute or
  * a stack can be added while an entry of another table is being written. */
 enum piece {
-    PIECE_ENTRY, /* of the tables of mappings, functions and locations */
+    PIECE_ENTRY, /* an entry of the table of mappings, functions or locations */
     PIECE_LINE,
     PIECE_ATTRIBUTE,
     PIECE_ATTRIBUTE_VALUE,
