@@ -88,21 +88,23 @@ def cpuprofile(data):
 
 
 def speedscope(data):
-    """Profiles with one unit and whole numbers, so that no rounding is involved."""
+    """Profiles with whole numbers, so that no rounding is involved. Times become nanoseconds."""
+    factors = {"microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
     document = json.loads(text_of(data))
     names = [frame["name"] for frame in document["shared"]["frames"]]
     found = {}
     for profile in document["profiles"]:
         kind = {"none": "samples", "bytes": "space"}.get(profile["unit"], "time")
+        factor = factors.get(profile["unit"], 1)
         stacks = found.setdefault(kind, [])
         if profile["type"] == "sampled":
             for sample, weight in zip(profile["samples"], profile["weights"]):
-                stacks.append(([names[frame] for frame in sample], weight))
+                stacks.append(([names[frame] for frame in sample], weight * factor))
             continue
         stack, last = [], 0
         for event in profile["events"]:
             if stack:
-                stacks.append(([names[frame] for frame in stack], event["at"] - last))
+                stacks.append(([names[frame] for frame in stack], (event["at"] - last) * factor))
             last = event["at"]
             if event["type"] == "O":
                 stack.append(event["frame"])

@@ -19,18 +19,14 @@ enum kind { KIND_SAMPLES, KIND_TIME, KIND_SPACE, KIND_COUNT };
 
 struct unit {
     const char *name; /* in the file */
-    const char *pprof_name;
     enum kind kind;
-    double ns; /* of times */
+    double factor; /* to the unit of the result */
 };
 
 static const struct unit units[] = {
-    {"none", "count", KIND_SAMPLES, 0},
-    {"bytes", "bytes", KIND_SPACE, 0},
-    {"nanoseconds", "nanoseconds", KIND_TIME, 1},
-    {"microseconds", "microseconds", KIND_TIME, 1e3},
-    {"milliseconds", "milliseconds", KIND_TIME, 1e6},
-    {"seconds", "seconds", KIND_TIME, 1e9},
+    {"none", KIND_SAMPLES, 1},        {"bytes", KIND_SPACE, 1},
+    {"nanoseconds", KIND_TIME, 1},    {"microseconds", KIND_TIME, 1e3},
+    {"milliseconds", KIND_TIME, 1e6}, {"seconds", KIND_TIME, 1e9},
 };
 
 /* A node of the call tree of one profile. Equal stacks are added in the tree before they become
@@ -52,11 +48,10 @@ struct reader {
     struct node *nodes;
     uint32_t node_count;
     uint32_t node_capacity;
-    struct map_u64 children;      /* parent << 32 | frame -> node */
-    const struct unit *time_unit; /* of the result */
-    unsigned sample_decimals;     /* numbers of samples are multiplied by this power of ten */
-    double sample_total;          /* at least their sum, as in the file */
-    double carry[KIND_COUNT];     /* remainders of rounding, see round_value */
+    struct map_u64 children;  /* parent << 32 | frame -> node */
+    unsigned sample_decimals; /* numbers of samples are multiplied by this power of ten */
+    double sample_total;      /* at least their sum, as in the file */
+    double carry[KIND_COUNT]; /* remainders of rounding, see round_value */
     uint32_t index_of_kind[KIND_COUNT];
     uint32_t value_type_count;
     size_t profile_index; /* of the current profile, for messages */
@@ -79,32 +74,6 @@ static const struct unit *find_unit(const json_t *profile)
     return NULL;
 }
 
-static bool is_whole(const json_t *number)
-{
-    double value = json_number_value(number);
-    return json_is_integer(number) || (fabs(value) < 9e15 && value == rint(value));
-}
-
-static bool are_whole(const json_t *numbers)
-{
-    for (size_t i = 0; i < json_array_size(numbers); i++) {
-        if (!is_whole(json_array_get(numbers, i)))
-            return false;
-    }
-    return true;
-}
-
-static bool has_whole_times(const json_t *profile)
-{
-    const json_t *events = json_object_get(profile, "events");
-    const json_t *end = json_object_get(profile, "endValue");
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        if (!is_whole(json_object_get(json_array_get(events, i), "at")))
-            return false;
-    }
-    return are_whole(json_object_get(profile, "weights")) && (!end || is_whole(end));
-}
-
 static enum err_code check_profile(const json_t *profile, size_t index, struct err *err)
 {
     struct span type = json_tree_text(profile, "type");
@@ -120,18 +89,6 @@ static enum err_code check_profile(const json_t *profile, size_t index, struct e
         return err_set(err, ERR_UNSUPPORTED, "speedscope: profile %zu has the unknown unit '%.*s'",
                        index, (int)(unit.size < 40 ? unit.size : 40), (const char *)unit.data);
     return ERR_NONE;
-}
-
-/* Keeps the file's unit of time if it has only one and all its times are whole numbers; else
- * chooses nanoseconds. */
-static void choose_time_unit(struct reader *reader, const json_t *profile)
-{
-    const struct unit *unit = find_unit(profile);
-    static const struct unit *const nanoseconds = &units[2];
-    if (unit->kind != KIND_TIME)
-        return;
-    bool is_same = !reader->time_unit || reader->time_unit == unit;
-    reader->time_unit = is_same && has_whole_times(profile) ? unit : nanoseconds;
 }
 
 /* The number of decimal places, within the precision of a double. */
@@ -199,9 +156,8 @@ static void add_value_types(struct reader *reader, const bool is_used[KIND_COUNT
             continue;
         char count[UNIT_NAME_BYTES];
         unit_print_decimals(reader->sample_decimals, count);
-        const char *unit = kind == KIND_SAMPLES ? count : "bytes";
-        if (kind == KIND_TIME)
-            unit = reader->time_unit->pprof_name;
+        const char *const units_of_kind[KIND_COUNT] = {count, "nanoseconds", "bytes"};
+        const char *unit = units_of_kind[kind];
         profile_builder_add_value_type(reader->builder, span_text(names[kind]), span_text(unit));
         reader->index_of_kind[kind] = reader->value_type_count++;
     }
@@ -222,7 +178,6 @@ static enum err_code read_types(struct reader *reader, struct err *err)
         if (code)
             return code;
         is_used[find_unit(profile)->kind] = true;
-        choose_time_unit(reader, profile);
         survey_samples(reader, profile);
     }
     choose_sample_decimals(reader);
@@ -384,10 +339,7 @@ static bool round_value(double value, const struct unit *unit, struct reader *re
                         int64_t *ret_value)
 {
     double *carry = &reader->carry[unit->kind];
-    if (unit->kind == KIND_TIME && unit != reader->time_unit)
-        value *= unit->ns / reader->time_unit->ns;
-    if (unit->kind == KIND_SAMPLES)
-        value *= pow(10, reader->sample_decimals);
+    value *= unit->kind == KIND_SAMPLES ? pow(10, reader->sample_decimals) : unit->factor;
     if (!(value < FOLDED_VALUE_END))
         return false;
     /* carry is at least -0.5, so the result is not negative: rint(-0.5) is 0. */

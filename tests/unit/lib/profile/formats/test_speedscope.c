@@ -21,20 +21,32 @@ static void weights_are_the_values_of_sampled_profiles(void **state)
     (void)state;
     struct profile *profile =
         decode_text(speedscope_decode, SPAN_LITERAL(FILE_OF(SAMPLED("seconds", "[1,2,4]"))));
-    assert_type(profile, 0, "time", "seconds");
-    assert_stacks(profile, "", "a 4\na;b 1\na;b;c 2\n");
+    assert_type(profile, 0, "time", "nanoseconds");
+    assert_stacks(profile, "", "a 4000000000\na;b 1000000000\na;b;c 2000000000\n");
     assert_int_equal(profile->label_start[profile->sample_count], 0);
     profile_destroy(profile);
 }
 
-static void fractions_of_time_become_nanoseconds(void **state)
+/* Files of one tool have one type, whether a file has fractions or not. */
+static void times_of_all_units_become_nanoseconds(void **state)
 {
     (void)state;
-    struct profile *profile = decode_text(
-        speedscope_decode, SPAN_LITERAL(FILE_OF(SAMPLED("milliseconds", "[1.5,0.000002,4]"))));
-    assert_type(profile, 0, "time", "nanoseconds");
-    assert_stacks(profile, "", "a 4000000\na;b 1500000\na;b;c 2\n");
-    profile_destroy(profile);
+    static const struct {
+        const char *file, *stacks;
+    } cases[] = {
+        {FILE_OF(SAMPLED("nanoseconds", "[1,2,3]")), "a 3\na;b 1\na;b;c 2\n"},
+        {FILE_OF(SAMPLED("microseconds", "[1,2,3]")), "a 3000\na;b 1000\na;b;c 2000\n"},
+        {FILE_OF(SAMPLED("milliseconds", "[1,2,3]")), "a 3000000\na;b 1000000\na;b;c 2000000\n"},
+        {FILE_OF(SAMPLED("milliseconds", "[1.5,0.000002,4]")), "a 4000000\na;b 1500000\na;b;c 2\n"},
+        {FILE_OF(EVENTED("seconds", EVENT("O", "0", "1") "," EVENT("C", "0", "3"))),
+         "a 2000000000\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct profile *profile = decode_text(speedscope_decode, span_text(cases[i].file));
+        assert_type(profile, 0, "time", "nanoseconds");
+        assert_stacks(profile, "", cases[i].stacks);
+        profile_destroy(profile);
+    }
 }
 
 static void fractions_of_samples_are_kept_by_the_unit(void **state)
@@ -113,7 +125,7 @@ static void open_frames_last_until_the_end(void **state)
         decode_text(speedscope_decode,
                     SPAN_LITERAL(FILE_OF(
                         EVENTED("microseconds", EVENT("O", "0", "1") "," EVENT("O", "2", "4")))));
-    assert_stacks(profile, "", "a 3\na;c 10\n");
+    assert_stacks(profile, "", "a 3000\na;c 10000\n");
     profile_destroy(profile);
 }
 
@@ -190,7 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_the_values_of_sampled_profiles),
-        cmocka_unit_test(fractions_of_time_become_nanoseconds),
+        cmocka_unit_test(times_of_all_units_become_nanoseconds),
         cmocka_unit_test(fractions_of_samples_are_kept_by_the_unit),
         cmocka_unit_test(decimals_are_those_of_all_profiles),
         cmocka_unit_test(fractions_that_no_unit_keeps_add_up),
