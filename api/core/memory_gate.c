@@ -117,37 +117,37 @@ static void set_held(struct memory_gate *gate, int64_t client, uint64_t bytes)
         gate->holders[i] = gate->holders[--gate->holder_count];
 }
 
-/* A client with bytes does not get more than half of all while another one waits. */
-static bool must_give_way(const struct memory_gate *gate, int64_t client, uint64_t bytes)
+/* A client that holds bytes gets no more than half of the budget, whether others wait or not: its
+ * work may take a minute, and a client that comes in that time would wait for as long. */
+static bool exceeds_half(const struct memory_gate *gate, int64_t client, uint64_t bytes)
 {
     const uint64_t held = held_by(gate, client);
-    bool does_other_wait = false;
-    for (const struct waiter *waiter = gate->first; waiter; waiter = waiter->next)
-        does_other_wait |= waiter->client != client;
-    return does_other_wait && held && held + bytes > gate->max_bytes / 2;
+    return held && held + bytes > gate->max_bytes / 2;
 }
 
-static const struct waiter *find_least(const struct memory_gate *gate, bool gives_way)
+static bool is_first_of_client(const struct memory_gate *gate, const struct waiter *waiter)
+{
+    const struct waiter *earlier = gate->first;
+    while (earlier != waiter && (earlier->is_refused || earlier->client != waiter->client))
+        earlier = earlier->next;
+    return earlier == waiter;
+}
+
+/* The next to be admitted: of the clients that hold the fewest bytes, the one that came first; the
+ * callers of one client in order. NULL: all that wait wait for their own client. */
+static const struct waiter *find_next(const struct memory_gate *gate)
 {
     const struct waiter *next = NULL;
     uint64_t least = UINT64_MAX;
     for (const struct waiter *waiter = gate->first; waiter; waiter = waiter->next) {
         const uint64_t held = held_by(gate, waiter->client);
-        if (waiter->is_refused || held >= least ||
-            (gives_way && must_give_way(gate, waiter->client, waiter->bytes)))
+        if (waiter->is_refused || held >= least || !is_first_of_client(gate, waiter) ||
+            exceeds_half(gate, waiter->client, waiter->bytes))
             continue;
         next = waiter;
         least = held;
     }
     return next;
-}
-
-/* The next to be admitted: of the clients that hold the fewest bytes, the one that came first. If
- * all of these clients would give way to each other, the rule of giving way is ignored. */
-static const struct waiter *find_next(const struct memory_gate *gate)
-{
-    const struct waiter *next = find_least(gate, true);
-    return next ? next : find_least(gate, false);
 }
 
 static bool can_enter(const struct memory_gate *gate, const struct waiter *waiter)
@@ -204,7 +204,6 @@ static void append_waiter(struct memory_gate *gate, struct waiter *waiter)
         link = &(*link)->next;
     *link = waiter;
     gate->waiting_count++;
-    pthread_cond_broadcast(&gate->has_changed); /* a client that gives way is not the next one */
 }
 
 static bool wait_for_memory(struct memory_gate *gate, struct waiter *self)
@@ -253,7 +252,9 @@ enum err_code memory_gate_enter(struct memory_gate *gate, int64_t client, uint64
 bool memory_gate_try_enter(struct memory_gate *gate, int64_t client, uint64_t bytes)
 {
     pthread_mutex_lock(&gate->mutex);
-    const bool is_in = !gate->first && bytes <= gate->max_bytes - gate->used_bytes;
+    const bool is_in = !find_next(gate) && !waiting_of(gate, client) &&
+                       !exceeds_half(gate, client, bytes) &&
+                       bytes <= gate->max_bytes - gate->used_bytes;
     if (is_in)
         set_held(gate, client, held_by(gate, client) + bytes);
     pthread_mutex_unlock(&gate->mutex);

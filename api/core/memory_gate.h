@@ -4,11 +4,13 @@
  * A caller that is about to need much memory first takes that many bytes of the budget
  * (--max-heavy-memory) and returns them when the memory is freed. A request that does not fit now
  * waits; one that can never fit is refused. A client is a tenant, or all anonymous clients
- * together: of those that wait, the one that holds the fewest bytes is next, and while another one
- * waits, none gets more than half, unless all clients that wait would. The number of requests that
- * one client sends does not change how long another client waits. No caller waits for more bytes
- * while it holds some, so callers that hold bytes always finish. Work below the bounds named
- * MEMORY_GATE_LIGHT_… takes nothing of the budget: each worker thread may do that much at any time.
+ * together. No client holds more than half of the budget, except in one request that needs more by
+ * itself, so the other half is free for others at any time. Of the clients that wait, the one that
+ * holds the fewest bytes is next; the requests of one client are admitted in order. The number of
+ * requests that one client sends does not change how long another client waits. No caller waits for
+ * more bytes while it holds some, so callers that hold bytes always finish. Work below the bounds
+ * named MEMORY_GATE_LIGHT_… takes nothing of the budget: each worker thread may do that much at any
+ * time.
  *
  * The memory that decoding needs is not known from the size of the input: a small gzip file may
  * expand to gigabytes. memory_gate_decode therefore tries with small limits first, and after
@@ -71,8 +73,8 @@ enum err_code memory_gate_decode(struct memory_gate *gate, int64_t client, struc
  */
 enum err_code memory_gate_enter(struct memory_gate *gate, int64_t client, uint64_t bytes,
                                 const char *what, struct err *err) MUST_USE;
-/* The same without waiting: false if the bytes are not free now, or others wait. The caller may
- * hold bytes already. */
+/* The same without waiting: false if the bytes are not free now, would be more than the client's
+ * half, or others wait for them. The caller may hold bytes already. */
 bool memory_gate_try_enter(struct memory_gate *gate, int64_t client, uint64_t bytes) MUST_USE;
 /* 0 bytes are a no-op. */
 void memory_gate_leave(struct memory_gate *gate, int64_t client, uint64_t bytes);

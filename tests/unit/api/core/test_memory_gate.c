@@ -92,7 +92,7 @@ static void the_default_is_half_of_the_memory(void **state)
     assert_int_equal(memory_info_share_bytes(1 << 30, 7 * MIB, 8 * MIB), 7 * MIB);
 }
 
-enum { HEAVY_COUNT = 2 }; /* of these visitors fit at the same time */
+enum { HEAVY_COUNT = 2 }; /* of these visitors of one client fit at the same time */
 
 struct visitor {
     struct memory_gate *gate;
@@ -131,7 +131,7 @@ static void some_wait_for_memory_and_others_are_refused(void **state)
     for (unsigned i = 0; i < VISITORS; i++) {
         visitors[i] = (struct visitor){.gate = gate,
                                        .client = CLIENT,
-                                       .bytes = (40 + i % 3 * 5) * MIB,
+                                       .bytes = (20 + i % 3 * 2) * MIB,
                                        .inside = &inside,
                                        .most_inside = &most_inside};
         assert_int_equal(pthread_create(&threads[i], NULL, visit, &visitors[i]), 0);
@@ -141,7 +141,7 @@ static void some_wait_for_memory_and_others_are_refused(void **state)
         pthread_join(threads[i], NULL);
         refused_count += visitors[i].code == ERR_BUSY;
     }
-    assert_true(most_inside > 40 * MIB && most_inside <= 100 * MIB);
+    assert_true(most_inside > 24 * MIB && most_inside <= 50 * MIB);
     assert_true(refused_count > 0 && refused_count <= 6);
     assert_int_equal(memory_gate_used_bytes(gate), 0);
     memory_gate_destroy(gate);
@@ -178,37 +178,90 @@ static void wait_for_waiting(struct memory_gate *gate, int count)
         clock_sleep_ms(1);
 }
 
-/* One client fills the gate and all waiting slots. */
+static void end_call(struct caller *caller, enum err_code code)
+{
+    pthread_join(caller->thread, NULL);
+    assert_int_equal(caller->code, code);
+}
+
+/* One client holds as much as it gets, and fills the list of those that wait. */
+static void another_client_enters_at_once(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct caller callers[MEMORY_GATE_WAITERS], other;
+    struct memory_gate *gate = memory_gate_create(100 * MIB);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(memory_gate_enter(gate, CLIENT, 20 * MIB, "a call", &err), ERR_NONE);
+    assert_false(memory_gate_try_enter(gate, CLIENT, 20 * MIB)); /* more than half */
+    for (int i = 0; i < MEMORY_GATE_WAITERS; i++) {
+        start_call(gate, &callers[i], CLIENT, 20 * MIB);
+        wait_for_waiting(gate, i + 1);
+    }
+    assert_true(memory_gate_try_enter(gate, OTHER, 20 * MIB));
+    start_call(gate, &other, OTHER, 30 * MIB);
+    end_call(&other, ERR_NONE);
+    for (int i = 0; i < MEMORY_GATE_WAITERS; i++)
+        assert_false(atomic_load(&callers[i].has_ended));
+    /* Not even a small request of the client passes its earlier ones. */
+    assert_false(memory_gate_try_enter(gate, CLIENT, MIB));
+    for (int i = 0; i < MEMORY_GATE_WAITERS; i++) {
+        memory_gate_leave(gate, CLIENT, 20 * MIB);
+        end_call(&callers[i], ERR_NONE);
+    }
+    assert_int_equal(memory_gate_used_bytes(gate), 90 * MIB);
+    memory_gate_leave(gate, CLIENT, 40 * MIB);
+    memory_gate_leave(gate, OTHER, 50 * MIB);
+    memory_gate_destroy(gate);
+}
+
+/* The list of those that wait is full of one client's requests when another client has to wait. */
 static void another_client_gets_an_entry_and_the_next_bytes(void **state)
 {
     (void)state;
     struct err err = {0};
     struct caller callers[MEMORY_GATE_WAITERS], other;
     struct memory_gate *gate = memory_gate_create(100 * MIB);
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(memory_gate_enter(gate, CLIENT, 20 * MIB, "all", &err), ERR_NONE);
+    assert_int_equal(memory_gate_enter(gate, CLIENT, 90 * MIB, "more than half", &err), ERR_NONE);
     for (int i = 0; i < MEMORY_GATE_WAITERS; i++) {
         start_call(gate, &callers[i], CLIENT, 20 * MIB);
         wait_for_waiting(gate, i + 1);
     }
     start_call(gate, &other, OTHER, 60 * MIB);
-    pthread_join(callers[MEMORY_GATE_WAITERS - 1].thread, NULL); /* it lost its slot */
-    assert_int_equal(callers[MEMORY_GATE_WAITERS - 1].code, ERR_BUSY);
-    for (int i = 0; i < 3; i++) {
-        assert_false(atomic_load(&other.has_ended));
-        memory_gate_leave(gate, CLIENT, 20 * MIB);
-    }
-    pthread_join(other.thread, NULL);
-    assert_int_equal(other.code, ERR_NONE);
-    for (int i = 0; i < MEMORY_GATE_WAITERS - 1; i++)
-        assert_false(atomic_load(&callers[i].has_ended));
+    end_call(&callers[MEMORY_GATE_WAITERS - 1], ERR_BUSY); /* it lost its slot */
+    assert_false(atomic_load(&other.has_ended));
+    memory_gate_leave(gate, CLIENT, 90 * MIB);
+    end_call(&other, ERR_NONE);
+    for (int i = 0; i < 2; i++)
+        end_call(&callers[i], ERR_NONE);
+    assert_false(atomic_load(&callers[2].has_ended));
+    memory_gate_leave(gate, CLIENT, 40 * MIB);
+    end_call(&callers[2], ERR_NONE);
+    memory_gate_leave(gate, CLIENT, 20 * MIB);
     memory_gate_leave(gate, OTHER, 60 * MIB);
-    for (int i = 0; i < MEMORY_GATE_WAITERS - 1; i++) {
-        pthread_join(callers[i].thread, NULL);
-        assert_int_equal(callers[i].code, ERR_NONE);
-    }
-    assert_int_equal(memory_gate_used_bytes(gate), 100 * MIB);
-    memory_gate_leave(gate, CLIENT, 100 * MIB);
+    assert_int_equal(memory_gate_used_bytes(gate), 0);
+    memory_gate_destroy(gate);
+}
+
+/* A request that needs more than half waits until its client holds nothing, and later requests of
+ * the client wait behind it. */
+static void a_request_for_more_than_half_waits_for_its_client_only(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct caller large, small;
+    struct memory_gate *gate = memory_gate_create(100 * MIB);
+    assert_int_equal(memory_gate_enter(gate, CLIENT, 10 * MIB, "a call", &err), ERR_NONE);
+    start_call(gate, &large, CLIENT, 70 * MIB);
+    wait_for_waiting(gate, 1);
+    start_call(gate, &small, CLIENT, MIB);
+    wait_for_waiting(gate, 2);
+    memory_gate_leave(gate, CLIENT, 10 * MIB);
+    end_call(&large, ERR_NONE);
+    assert_false(atomic_load(&small.has_ended));
+    memory_gate_leave(gate, CLIENT, 70 * MIB);
+    end_call(&small, ERR_NONE);
+    memory_gate_leave(gate, CLIENT, MIB);
     memory_gate_destroy(gate);
 }
 
@@ -220,7 +273,9 @@ int main(void)
         cmocka_unit_test(refuses_a_profile_that_never_fits_and_names_the_setting),
         cmocka_unit_test(the_default_is_half_of_the_memory),
         cmocka_unit_test(some_wait_for_memory_and_others_are_refused),
+        cmocka_unit_test(another_client_enters_at_once),
         cmocka_unit_test(another_client_gets_an_entry_and_the_next_bytes),
+        cmocka_unit_test(a_request_for_more_than_half_waits_for_its_client_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
