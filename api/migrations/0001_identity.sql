@@ -5,10 +5,10 @@
 --   perfolio_server  serves requests; is subject to row-level security, owns nothing
 --   perfolio_jobs    background jobs and operator commands for all teams
 --
--- A team is called tenant in the database. A row of a tenant is visible to perfolio_server only while
--- the setting app.tenant contains the tenant's number. Rows that have to be found before the tenant
--- is known (by a token, a session, an e-mail) are read by SECURITY DEFINER functions that return the
--- row of one exact key. Secrets are stored as SHA-256, passwords as scrypt.
+-- A team is called tenant in the database. A row of a tenant is visible to perfolio_server only
+-- while the setting app.tenant contains the tenant's number. Rows that have to be found before the
+-- tenant is known (by a token, a session, an e-mail) are read by SECURITY DEFINER functions that
+-- return the row of one exact key. Secrets are stored as SHA-256, passwords as scrypt.
 --
 -- Constraints without a name of their own have PostgreSQL's: <table>_<column>_check, <table>_pkey,
 -- <table>_<column>_key, <table>_<column>_fkey.
@@ -23,8 +23,8 @@ BEGIN
                            name);
         END IF;
     END LOOP;
-    -- In an external database the user of --database-url applies these files and owns the tables. It
-    -- needs the rights of perfolio_owner, which the policies name.
+    -- In an external database the user of --database-url applies these files and owns the tables.
+    -- It needs the rights of perfolio_owner, which the policies name.
     IF current_user <> 'perfolio_owner' AND NOT pg_has_role(current_user, 'perfolio_owner', 'USAGE')
     THEN
         EXECUTE format('GRANT perfolio_owner, perfolio_server, perfolio_jobs TO %I', current_user);
@@ -49,8 +49,8 @@ BEGIN
                    protected, is_own, is_own);
     EXECUTE format('CREATE POLICY jobs_rows ON %s TO perfolio_jobs USING (true) WITH CHECK (true)',
                    protected);
-    EXECUTE format('CREATE POLICY owner_rows ON %s TO perfolio_owner USING (true) WITH CHECK (true)',
-                   protected);
+    EXECUTE format('CREATE POLICY owner_rows ON %s TO perfolio_owner USING (true) '
+                   'WITH CHECK (true)', protected);
 END $$;
 REVOKE ALL ON FUNCTION protect_tenant_rows(regclass, text) FROM PUBLIC;
 
@@ -76,13 +76,14 @@ CREATE TABLE tenant (
     max_bytes_stored    bigint CHECK (max_bytes_stored >= 0),
     uploads_per_minute  bigint CHECK (uploads_per_minute >= 0),
     max_upload_bytes    bigint CHECK (max_upload_bytes >= 0),
-    -- How long continuous profiles are kept after their begin. NULL: the server's setting; 0: for ever.
+    -- How long continuous profiles are kept after their begin. NULL: the server's setting; 0: for
+    -- ever.
     profile_retention_s bigint CHECK (profile_retention_s >= 0),
     -- Limits of ingest and queries, by the names of api/identity/tenant_limits.h. A limit that is
     -- absent has the value of the server's setting.
     limits              jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(limits) = 'object'),
-    -- Labels of samples that become labels of series (api/core/sample_labels.h), separated by commas.
-    -- NULL: those of the server's setting. The team's owners set them.
+    -- Labels of samples that become labels of series (api/core/sample_labels.h), separated by
+    -- commas. NULL: those of the server's setting. The team's owners set them.
     sample_labels       text CHECK (length(sample_labels) < 512)
 );
 CREATE UNIQUE INDEX tenant_name ON tenant (lower(name));
@@ -180,10 +181,10 @@ CREATE INDEX login_code_of_user ON login_code (user_id);
 CREATE INDEX login_code_of_tenant ON login_code (tenant_id);
 SELECT protect_tenant_rows('login_code');
 
--- Wrong passwords that were entered for an account; its user sees them. At most 100 rows are kept per
--- account (api/identity/failed_sign_ins.c), and none for longer than 30 days. An e-mail without an
--- account gets a row as well, so the time of the response does not reveal whether an account exists.
--- Such rows have no user and belong to the anonymous tenant.
+-- Wrong passwords that were entered for an account; its user sees them. At most 100 rows are kept
+-- per account (api/identity/failed_sign_ins.c), and none for longer than 30 days. An e-mail without
+-- an account gets a row as well, so the time of the response does not reveal whether an account
+-- exists. Such rows have no user and belong to the anonymous tenant.
 CREATE TABLE failed_sign_in (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant_id bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
@@ -215,8 +216,8 @@ CREATE INDEX audit_log_at ON audit_log (at);
 SELECT protect_tenant_rows('audit_log');
 
 -- The result of a request that had an Idempotency-Key, so that a repeated request gets the same
--- response. A row is written in the transaction that creates the share or the upload, and is kept for
--- a day. The hash of an anonymous request's key covers the client's address as well.
+-- response. A row is written in the transaction that creates the share or the upload, and is kept
+-- for a day. The hash of an anonymous request's key covers the client's address as well.
 CREATE TABLE idempotency (
     tenant_id    bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     key_hash     bytea NOT NULL CHECK (length(key_hash) = 32),         -- SHA-256
@@ -325,10 +326,10 @@ GRANT EXECUTE ON FUNCTION token_find(bytea), session_find(bytea), session_end(by
 -- "<stored> of <quota> bytes" if the sum exceeds the tenant's quota, or default_max if it has none.
 --
 -- Two transactions do not see each other's additions before they commit. Far from the quota, small
--- additions take a shared lock and run in parallel: each of the 32 slots has at most one uncommitted
--- addition of at most small_bytes, so the margin covers all of them. Near the quota, and for larger
--- additions, an exclusive lock makes each transaction wait for the commits of the others, and the sum
--- is exact. Bytes that are given back are subtracted without this function.
+-- additions take a shared lock and run in parallel: each of the 32 slots has at most one
+-- uncommitted addition of at most small_bytes, so the margin covers all of them. Near the quota,
+-- and for larger additions, an exclusive lock makes each transaction wait for the commits of the
+-- others, and the sum is exact. Bytes that are given back are subtracted without this function.
 CREATE FUNCTION tenant_usage_charge(charged_tenant bigint, delta bigint, default_max bigint)
     RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = public, pg_temp AS $$

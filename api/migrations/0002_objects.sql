@@ -8,8 +8,8 @@ CREATE TABLE object_folder (
     is_only      boolean NOT NULL DEFAULT true UNIQUE CHECK (is_only)
 );
 
--- Objects that no row names any more. Background jobs delete them, and retry an object that cannot be
--- deleted after all others.
+-- Objects that no row names any more. Background jobs delete them, and retry an object that cannot
+-- be deleted after all others.
 CREATE TABLE object_trash (
     object_key text PRIMARY KEY,
     added_at   timestamptz NOT NULL DEFAULT now(),
@@ -39,8 +39,8 @@ CREATE TABLE scrub (
     only_row        boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     is_paused       boolean NOT NULL DEFAULT false,
     next_pass_at    timestamptz NOT NULL DEFAULT now() + interval '1 hour',
-    -- The current pass. started_at is NULL when there is none. kind and cursor are the position up to
-    -- which objects were read (api/ops/object_verify.h).
+    -- The current pass. started_at is NULL when there is none. kind and cursor are the position up
+    -- to which objects were read (api/ops/object_verify.h).
     started_at      timestamptz,
     kind            text NOT NULL DEFAULT '',
     cursor          text NOT NULL DEFAULT '',

@@ -1,9 +1,10 @@
--- Shares: a profile with a permalink. Its bytes are in the object store, its settings in these tables.
--- Also what belongs to a share: reports of abuse, comments, short links; and the links to source code
--- that pages of shares and queries show.
+-- Shares: a profile with a permalink. Its bytes are in the object store, its settings in these
+-- tables. Also what belongs to a share: reports of abuse, comments, short links; and the links to
+-- source code that pages of shares and queries show.
 
--- States of a share: 'live'; 'deleting': readers get 410, the object has not been deleted yet; 'gone':
--- a tombstone with the columns that a 410 response needs. Rows are deleted only with their tenant.
+-- States of a share: 'live'; 'deleting': readers get 410, the object has not been deleted yet;
+-- 'gone': a tombstone with the columns that a 410 response needs. Rows are deleted only with their
+-- tenant.
 CREATE TABLE share (
     id                text PRIMARY KEY CHECK (id ~ '^[0-9A-Za-z]{22}$'),
     tenant_id         bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
@@ -14,7 +15,8 @@ CREATE TABLE share (
     gone_reason       text CHECK (gone_reason IN ('deleted', 'expired', 'taken down')),
     title             text NOT NULL DEFAULT '' CHECK (length(title) <= 200),
     description       text NOT NULL DEFAULT '' CHECK (length(description) <= 20000),
-    visibility        text NOT NULL CHECK (visibility IN ('public', 'unlisted', 'team', 'password')),
+    visibility        text NOT NULL
+                      CHECK (visibility IN ('public', 'unlisted', 'team', 'password')),
     password_hash     text,
     delete_token_hash bytea NOT NULL CHECK (length(delete_token_hash) = 32),
     created_at        timestamptz NOT NULL DEFAULT now(),
@@ -27,8 +29,8 @@ CREATE TABLE share (
     format            text NOT NULL,
     filename          text NOT NULL DEFAULT '' CHECK (length(filename) <= 255),
     labels            json NOT NULL DEFAULT '{}',
-    -- The description of the profile in GET /api/v1/shares/{id}, computed once. json, not jsonb: it is
-    -- returned unchanged, and strings of a profile may contain what jsonb refuses.
+    -- The description of the profile in GET /api/v1/shares/{id}, computed once. json, not jsonb: it
+    -- is returned unchanged, and strings of a profile may contain what jsonb refuses.
     summary           json NOT NULL DEFAULT '{}',
     views             bigint NOT NULL DEFAULT 0,
     last_view_at      timestamptz,
@@ -111,7 +113,8 @@ SELECT protect_tenant_rows('share_comment');
 GRANT SELECT, INSERT, UPDATE (text, edited_at), DELETE ON share_comment TO perfolio_server;
 GRANT SELECT, DELETE ON share_comment TO perfolio_jobs;
 
--- The row of a deleted share remains as a tombstone, so the foreign key does not delete its comments.
+-- The row of a deleted share remains as a tombstone, so the foreign key does not delete its
+-- comments.
 CREATE FUNCTION share_comment_drop() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -125,10 +128,10 @@ CREATE TRIGGER share_comments AFTER UPDATE OF state ON share
 
 -- ---- short links ----
 
--- /s/<id> redirects to the address of a view, which may have several kilobytes. A link belongs to the
--- tenant of the share that it shows (in a comparison: the share that is compared with the base) and is
--- deleted with that share or with the base. It gives no access: the visibility of the share is checked
--- as usual.
+-- /s/<id> redirects to the address of a view, which may have several kilobytes. A link belongs to
+-- the tenant of the share that it shows (in a comparison: the share that is compared with the base)
+-- and is deleted with that share or with the base. It gives no access: the visibility of the share
+-- is checked as usual.
 CREATE TABLE short_link (
     id         text PRIMARY KEY CHECK (id ~ '^[0-9A-Za-z]{22}$'),
     tenant_id  bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,

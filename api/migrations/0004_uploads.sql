@@ -14,10 +14,11 @@ CREATE TABLE upload (
     part_count       bigint NOT NULL CHECK (part_count > 0),
     filename         text NOT NULL DEFAULT '' CHECK (length(filename) <= 255),
     sha256           bytea CHECK (length(sha256) = 32), -- NULL: the client did not send it
-    -- Until then a request is completing the upload, and others get 409. A time, not a flag: it ends by
-    -- itself when the server crashes.
+    -- Until then a request is completing the upload, and others get 409. A time, not a flag: it
+    -- ends by itself when the server crashes.
     completing_until timestamptz,
-    share_id         text, -- what it became; a repeated request to complete it returns the same share
+    -- What it became; a repeated request to complete it returns the same share.
+    share_id         text,
     created_at       timestamptz NOT NULL DEFAULT now(),
     expires_at       timestamptz NOT NULL
 );

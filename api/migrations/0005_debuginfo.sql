@@ -1,5 +1,5 @@
--- Debug information: symbol tables, the files that they are built from, binaries without symbols, jobs
--- that build and fetch tables, and the debuginfod servers that a team uses.
+-- Debug information: symbol tables, the files that they are built from, binaries without symbols,
+-- jobs that build and fetch tables, and the debuginfod servers that a team uses.
 --
 -- A build id is hexadecimal: the bytes of the binary's note, for Go's own build ids the text.
 
@@ -18,8 +18,10 @@ CREATE TABLE symbol_table (
     broken_units    integer NOT NULL,
     functions       bigint NOT NULL,
     source          text NOT NULL CHECK (source IN ('table', 'file', 'upstream')),
-    file            text NOT NULL DEFAULT '' CHECK (length(file) <= 255), -- name given by the uploader
-    problem         text NOT NULL DEFAULT '' CHECK (length(problem) <= 600), -- what the builder left out
+    -- The name that the uploader gave.
+    file            text NOT NULL DEFAULT '' CHECK (length(file) <= 255),
+    -- What the builder left out.
+    problem         text NOT NULL DEFAULT '' CHECK (length(problem) <= 600),
     created_at      timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, build_id)
 );
@@ -27,8 +29,8 @@ SELECT protect_tenant_rows('symbol_table');
 CREATE TRIGGER symbol_table_trash AFTER DELETE OR UPDATE OF object_key ON symbol_table
     FOR EACH ROW EXECUTE FUNCTION object_trash_add();
 
--- Tables that were built from files of public debuginfod servers; all teams use them. The same columns
--- but tenant_id.
+-- Tables that were built from files of public debuginfod servers; all teams use them. The same
+-- columns but tenant_id.
 CREATE TABLE symbol_table_public (
     build_id        text PRIMARY KEY CHECK (build_id ~ '^([0-9a-f]{2}){1,128}$'),
     object_key      text NOT NULL CHECK (length(object_key) <= 200),
@@ -93,15 +95,16 @@ CREATE TABLE debug_file (
     tenant_id       bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     build_id        text NOT NULL CHECK (build_id ~ '^([0-9a-f]{2}){1,128}$'),
     kind            text NOT NULL CHECK (kind IN ('debuginfo', 'executable')),
-    object_key      text NOT NULL CHECK (length(object_key) <= 200), -- '': useless, bytes were dropped
+    -- '': the file is useless, and its bytes were dropped.
+    object_key      text NOT NULL CHECK (length(object_key) <= 200),
     bytes           bigint NOT NULL CHECK (bytes >= 0),
     sha256          bytea NOT NULL CHECK (length(sha256) = 32),
     file            text NOT NULL DEFAULT '' CHECK (length(file) <= 255),
     state           text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'built', 'failed')),
     reason          text NOT NULL DEFAULT '' CHECK (length(reason) <= 600), -- why it failed
     builder_version integer NOT NULL DEFAULT 0, -- 0: no builder has read it
-    -- What the builder found in the file; 0 until then. An executable with DWARF of its own is served
-    -- to debuggers that request a debug file which nobody uploaded.
+    -- What the builder found in the file; 0 until then. An executable with DWARF of its own is
+    -- served to debuggers that request a debug file which nobody uploaded.
     quality         integer NOT NULL DEFAULT 0,
     created_at      timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT debug_file_content UNIQUE (tenant_id, build_id, kind, sha256)
@@ -117,7 +120,8 @@ CREATE TABLE symbol_need (
     file        text NOT NULL DEFAULT '' CHECK (length(file) <= 255),
     first_at    timestamptz NOT NULL DEFAULT now(),
     last_at     timestamptz NOT NULL DEFAULT now(),
-    reason      text NOT NULL DEFAULT '' CHECK (length(reason) <= 600), -- why the last attempt failed
+    -- Why the last attempt failed.
+    reason      text NOT NULL DEFAULT '' CHECK (length(reason) <= 600),
     try_count   integer NOT NULL DEFAULT 0,
     next_try_at timestamptz, -- NULL: no server can be asked
     PRIMARY KEY (tenant_id, build_id)

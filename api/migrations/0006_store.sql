@@ -1,11 +1,12 @@
--- Continuous profiles: the catalogue of the store (store/catalogue), deletions, retention rules, and
--- what teams and their sources have sent.
+-- Continuous profiles: the catalogue of the store (store/catalogue), deletions, retention rules,
+-- and what teams and their sources have sent.
 --
--- The catalogue decides which profiles exist: an object that no row names does not exist for queries.
+-- The catalogue decides which profiles exist: an object that no row names does not exist for
+-- queries.
 
 -- A running server. The keys of the objects that it writes contain its number; after it has ended,
--- those that no row names are deleted. It ends when it stops, or when it was not seen for a minute. A
--- writer that has ended can no longer commit.
+-- those that no row names are deleted. It ends when it stops, or when it was not seen for a minute.
+-- A writer that has ended can no longer commit.
 CREATE TABLE store_writer (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text NOT NULL CHECK (length(name) <= 300),
@@ -25,15 +26,15 @@ CREATE TABLE segment (
     object_key text NOT NULL UNIQUE CHECK (length(object_key) <= 200),
     bytes      bigint NOT NULL CHECK (bytes > 0),
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- When blocks had replaced all its parts. The object remains until no query that began before can
-    -- read it.
+    -- When blocks had replaced all its parts. The object remains until no query that began before
+    -- can read it.
     swapped_at timestamptz
 );
 CREATE INDEX segment_waiting ON segment (id) WHERE swapped_at IS NULL;
 CREATE INDEX segment_swapped ON segment (swapped_at) WHERE swapped_at IS NOT NULL;
 
--- The part of a segment that belongs to one tenant: blocks that follow each other from first_byte on,
--- with these lengths.
+-- The part of a segment that belongs to one tenant: blocks that follow each other from first_byte
+-- on, with these lengths.
 CREATE TABLE segment_tenant (
     segment_id   bigint NOT NULL REFERENCES segment (id) ON DELETE CASCADE,
     tenant_id    bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
@@ -76,19 +77,19 @@ CREATE TABLE block (
     series_count     integer NOT NULL,
     created_at       timestamptz NOT NULL DEFAULT now(),
     swapped_at       timestamptz, -- when another block replaced it; see segment.swapped_at
-    -- Rows of store_deletion that may match profiles in it. They remain after the block is replaced,
-    -- until its object is gone.
+    -- Rows of store_deletion that may match profiles in it. They remain after the block is
+    -- replaced, until its object is gone.
     deletions        bigint[] NOT NULL DEFAULT '{}',
-    -- The set of retention rules (the function retention_key) that the block was last compared with,
-    -- and when, in ns since 1970, the next of them expires a whole series of it. NULL: never.
+    -- The set of retention rules (the function retention_key) that the block was last compared
+    -- with, and when, in ns since 1970, the next of them expires a whole series of it. NULL: never.
     retention_key    bigint NOT NULL DEFAULT 0,
     retention_due_ns bigint,
-    -- The writer that merges it. Until leased_until no other writer does, and only this one may replace
-    -- it.
+    -- The writer that merges it. Until leased_until no other writer does, and only this one may
+    -- replace it.
     leased_by        bigint,
     leased_until     timestamptz,
-    -- No merge can read it, or it is too large to be merged; why, since when, when the next attempt is
-    -- due, and after how many. Queries still read what is readable.
+    -- No merge can read it, or it is too large to be merged; why, since when, when the next attempt
+    -- is due, and after how many. Queries still read what is readable.
     is_broken        boolean NOT NULL DEFAULT false,
     broken_why       text CHECK (broken_why IN ('unreadable', 'missing', 'too large')),
     broken_since     timestamptz,
@@ -103,8 +104,8 @@ CREATE INDEX block_deleting ON block (id) WHERE deletions <> '{}';
 CREATE INDEX block_retry ON block (retry_at) WHERE is_broken AND swapped_at IS NULL;
 SELECT protect_tenant_rows('block');
 
--- A query finds profiles of up to an hour by their begin (block_time). These indexes contain the few
--- parts with longer ones. The halves avoid an overflow of the difference.
+-- A query finds profiles of up to an hour by their begin (block_time). These indexes contain the
+-- few parts with longer ones. The halves avoid an overflow of the difference.
 CREATE INDEX block_reach ON block (tenant_id, reach_ns)
     WHERE swapped_at IS NULL AND reach_ns / 2 - end_ns / 2 >= 1800000000000;
 CREATE INDEX segment_tenant_reach ON segment_tenant (tenant_id, reach_ns)
@@ -154,15 +155,16 @@ SELECT protect_tenant_rows('store_deletion');
 
 -- ---- retention ----
 
--- How long profiles are kept. The first rule of a team, by position, whose selector matches a series
--- applies to it; tenant.profile_retention_s applies to all other series.
+-- How long profiles are kept. The first rule of a team, by position, whose selector matches a
+-- series applies to it; tenant.profile_retention_s applies to all other series.
 CREATE TABLE retention_rule (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant_id  bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     position   integer NOT NULL,
     selector   text NOT NULL CHECK (length(selector) <= 8192),
     keep_s     bigint NOT NULL CHECK (keep_s >= 0), -- after their begin; 0: for ever
-    -- After keep_s only the sums of each series and hour remain, until totals_s. NULL: nothing remains.
+    -- After keep_s only the sums of each series and hour remain, until totals_s. NULL: nothing
+    -- remains.
     totals_s   bigint,
     created_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT retention_rule_totals CHECK (totals_s IS NULL OR (keep_s > 0 AND totals_s > keep_s))
@@ -229,8 +231,8 @@ CREATE TABLE ingest_series (
 CREATE INDEX ingest_series_day ON ingest_series (day);
 SELECT protect_tenant_rows('ingest_series');
 
--- The sources that send profiles to a team. Servers write it every few seconds (api/ingest/sources.h);
--- people read it, nothing else depends on it.
+-- The sources that send profiles to a team. Servers write it every few seconds
+-- (api/ingest/sources.h); people read it, nothing else depends on it.
 CREATE TABLE sender (
     tenant_id     bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     key           bytea NOT NULL CHECK (length(key) = 16), -- hash of the next six columns
@@ -264,5 +266,5 @@ GRANT SELECT ON segment, segment_tenant, block, store_deletion, ingest_usage, se
 GRANT UPDATE (deletions, leased_by, leased_until) ON block, segment_tenant TO perfolio_server;
 GRANT INSERT (tenant_id, selector, begin_ns, end_ns) ON store_deletion TO perfolio_server;
 GRANT SELECT, INSERT, UPDATE, DELETE ON retention_rule TO perfolio_server, perfolio_jobs;
-GRANT SELECT, INSERT, UPDATE, DELETE ON store_writer, segment, segment_tenant, block, store_deletion,
-      ingest_batch, ingest_usage, ingest_series, sender TO perfolio_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON store_writer, segment, segment_tenant, block,
+      store_deletion, ingest_batch, ingest_usage, ingest_series, sender TO perfolio_jobs;

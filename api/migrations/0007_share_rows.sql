@@ -1,5 +1,5 @@
--- The members of a share's summary that lists show. A summary may have a megabyte; a list that read its
--- members from there would parse all of it for each of them.
+-- The members of a share's summary that lists show. A summary may have a megabyte; a list that read
+-- its members from there would parse all of it for each of them.
 ALTER TABLE share ADD COLUMN list_summary json NOT NULL DEFAULT '{}';
 UPDATE share SET list_summary = json_build_object(
     'sample_types', summary->'sample_types', 'default_sample_type', summary->'default_sample_type',
@@ -7,8 +7,9 @@ UPDATE share SET list_summary = json_build_object(
     'duration_ns', summary->'duration_ns')
 WHERE state = 'live';
 
--- The bytes of the texts in the row and in the share's comments, which count towards the tenant's quota
--- as raw_bytes do (api/share/share_charge.h). Existing rows are charged here, even to a tenant whose quota they exceed.
+-- The bytes of the texts in the row and in the share's comments, which count towards the tenant's
+-- quota as raw_bytes do (api/share/share_charge.h). Existing rows are charged here, even to a
+-- tenant whose quota they exceed.
 ALTER TABLE share ADD COLUMN row_bytes bigint NOT NULL DEFAULT 0 CHECK (row_bytes >= 0);
 UPDATE share SET row_bytes = octet_length(title) + octet_length(description)
     + octet_length(filename) + octet_length(labels::text) + octet_length(summary::text)

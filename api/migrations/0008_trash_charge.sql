@@ -1,6 +1,6 @@
--- Objects in the trash count for the storage quota of their owner until they are deleted: nothing is
--- deleted while a backup copies the objects, and otherwise a client could fill the disk with parts that
--- it puts again, or with uploads that it deletes.
+-- Objects in the trash count for the storage quota of their owner until they are deleted: nothing
+-- is deleted while a backup copies the objects, and otherwise a client could fill the disk with
+-- parts that it puts again, or with uploads that it deletes.
 
 ALTER TABLE object_trash
     -- The tenant that the bytes count for, which may be deleted meanwhile; 0: public symbol tables;
@@ -36,8 +36,8 @@ BEGIN
     RETURN OLD;
 END $$;
 
--- The bytes in the trash that count for a tenant, or for the public symbol tables. perfolio_server may
--- not read object_trash, which contains the keys of all tenants.
+-- The bytes in the trash that count for a tenant, or for the public symbol tables. perfolio_server
+-- may not read object_trash, which contains the keys of all tenants.
 CREATE FUNCTION object_trash_bytes(owner_id bigint) RETURNS bigint
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
     SELECT coalesce(sum(bytes), 0)::bigint FROM object_trash WHERE tenant = owner_id AND bytes > 0
@@ -45,9 +45,10 @@ $$;
 REVOKE ALL ON FUNCTION object_trash_bytes(bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION object_trash_bytes(bigint) TO perfolio_server, perfolio_jobs;
 
--- As in 0001_identity.sql, with the bytes in the trash. A transaction that replaces an object gives its
--- bytes back and charges the new ones, so that the check includes the old object.
-CREATE OR REPLACE FUNCTION tenant_usage_charge(charged_tenant bigint, delta bigint, default_max bigint)
+-- As in 0001_identity.sql, with the bytes in the trash. A transaction that replaces an object gives
+-- its bytes back and charges the new ones, so that the check includes the old object.
+CREATE OR REPLACE FUNCTION tenant_usage_charge(charged_tenant bigint, delta bigint,
+                                               default_max bigint)
     RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,10 +1,10 @@
--- A transaction that replaces an object gives back the bytes of the old one and charges the new ones in
--- one step. With two steps it had the row of its slot locked when it waited for the advisory lock, and
--- deadlocked with a transaction that held that lock and waited for the same row.
+-- A transaction that replaces an object gives back the bytes of the old one and charges the new
+-- ones in one step. With two steps it had the row of its slot locked when it waited for the
+-- advisory lock, and deadlocked with a transaction that held that lock and waited for the same row.
 
--- Subtracts replaced_bytes from the bytes that a tenant stores and adds new_bytes (at least 1). Otherwise
--- as tenant_usage_charge in 0001_identity.sql and 0008_trash_charge.sql: the check includes the objects
--- in the trash, so the object that is replaced has to be there.
+-- Subtracts replaced_bytes from the bytes that a tenant stores and adds new_bytes (at least 1).
+-- Otherwise as tenant_usage_charge in 0001_identity.sql and 0008_trash_charge.sql: the check
+-- includes the objects in the trash, so the object that is replaced has to be there.
 CREATE FUNCTION tenant_usage_replace(charged_tenant bigint, replaced_bytes bigint, new_bytes bigint,
                                      default_max bigint)
     RETURNS void
@@ -45,7 +45,8 @@ END $$;
 REVOKE ALL ON FUNCTION tenant_usage_replace(bigint, bigint, bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenant_usage_replace(bigint, bigint, bigint, bigint) TO perfolio_server;
 
-CREATE OR REPLACE FUNCTION tenant_usage_charge(charged_tenant bigint, delta bigint, default_max bigint)
+CREATE OR REPLACE FUNCTION tenant_usage_charge(charged_tenant bigint, delta bigint,
+                                               default_max bigint)
     RETURNS void
     LANGUAGE sql VOLATILE SET search_path = public, pg_temp AS $$
     SELECT tenant_usage_replace(charged_tenant, 0, delta, default_max)

@@ -1,5 +1,6 @@
--- The parts of a completed upload of debug information count for the quota only as far as its result is
--- smaller: the upload was charged when it was announced, and the result is charged in its place.
+-- The parts of a completed upload of debug information count for the quota only as far as its
+-- result is smaller: the upload was charged when it was announced, and the result is charged in its
+-- place.
 
 -- Set before the parts are deleted; NULL: no debug information was made of the upload.
 ALTER TABLE upload ADD result_bytes bigint CHECK (result_bytes >= 0);
@@ -16,8 +17,8 @@ BEGIN
     END IF;
     IF TG_TABLE_NAME = 'upload_part' THEN
         owner_id := OLD.tenant_id;
-        -- The share that the parts became is charged already, until its own object is deleted. All parts
-        -- together count for at most the bytes of the upload that the result does not have.
+        -- The share that the parts became is charged already, until its own object is deleted. All
+        -- parts together count for at most the bytes of the upload that the result does not have.
         SELECT CASE WHEN share_id IS NOT NULL THEN 0
                     ELSE div(OLD.size_bytes::numeric * greatest(size_bytes - result_bytes, 0),
                              size_bytes) END

@@ -3,8 +3,9 @@ CREATE INDEX share_gone ON share (tenant_id, gone_at) WHERE state = 'gone';
 
 -- Adds a report of abuse and returns its id. NULL: the share, or the whole server, has as many open
 -- reports as it may have. A function, because a request sees the reports of one team only.
-CREATE FUNCTION share_report_add(of_tenant bigint, of_share text, its_reason text, from_address text,
-                                 max_of_share bigint, max_of_all bigint) RETURNS bigint
+CREATE FUNCTION share_report_add(of_tenant bigint, of_share text, its_reason text,
+                                 from_address text, max_of_share bigint, max_of_all bigint)
+    RETURNS bigint
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$
     INSERT INTO share_report (tenant_id, share_id, reason, address)
     SELECT of_tenant, of_share, its_reason, from_address
