@@ -1,7 +1,7 @@
-# `make run` installs missing packages, builds and starts the server. `make test` installs the packages
-# that the tests need and runs them. `make help` lists all targets. Each kind of build has a folder below
-# build/: BUILD=release (default), debug, asan, tsan, coverage, fuzz or arm64 (cross-compiled with
-# Debian's libraries in build/arm64-root).
+# `make run` installs missing packages, builds and starts the server. `make test` installs the
+# packages that the tests need and runs them. `make help` lists all targets. Each kind of build has
+# a folder below build/: BUILD=release (default), debug, asan, tsan, coverage, fuzz or arm64
+# (cross-compiled with Debian's libraries in build/arm64-root).
 BUILD    ?= release
 OUT      := build/$(BUILD)
 GEN      := build/generated$(if $(filter arm64,$(BUILD)),-arm64)
@@ -11,14 +11,16 @@ PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC_fuzz  := clang
 CC_asan  := clang
-CC_arm64 := clang-14 -Wno-unused-command-line-argument --target=aarch64-linux-gnu --sysroot=$(ARM_ROOT)
-# An installed ccache makes a second build of the same tree cheap. In depend mode it uses the dependency
-# files of the compiler, so the first build costs no more than without it.
+CC_arm64 := clang-14 -Wno-unused-command-line-argument --target=aarch64-linux-gnu \
+            --sysroot=$(ARM_ROOT)
+# An installed ccache makes a second build of the same tree cheap. In depend mode it uses the
+# dependency files of the compiler, so the first build costs no more than without it.
 CCACHE   := $(if $(shell command -v ccache),ccache)
 export CCACHE_DEPEND := 1
 CC       := $(strip $(CCACHE) $(or $(CC_$(BUILD)),$(if $(filter default,$(origin CC)),gcc,$(CC))))
+ARM_PKG_CONFIG := $(ARM_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(ARM_ROOT)/usr/share/pkgconfig
 PKG_CONFIG := $(if $(filter arm64,$(BUILD)),PKG_CONFIG_SYSROOT_DIR=$(ARM_ROOT) \
-              PKG_CONFIG_LIBDIR=$(ARM_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(ARM_ROOT)/usr/share/pkgconfig) pkg-config
+              PKG_CONFIG_LIBDIR=$(ARM_PKG_CONFIG)) pkg-config
 PYTHON   ?= /usr/bin/python3
 # One short line per file; V=1 shows the whole commands.
 Q        := $(if $(V),,@)
@@ -28,17 +30,21 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test test-long check unit objects test-programs integration browser fuzz fuzz-seeds bench bench-agents bench-store bench-symbols \
-        bench-unwind bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help one-test web
+.PHONY: all run deps deps-test test test-long check unit objects test-programs integration browser \
+        fuzz fuzz-seeds bench bench-agents bench-store bench-symbols bench-unwind bench-agent \
+        bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 \
+        test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop \
+        format flags help one-test web
 
-LIBRARIES := libh2o-evloop libpq openssl expat libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
-             libpng freetype2 zlib libbpf
+LIBRARIES := libh2o-evloop libpq openssl expat libzstd jansson libdeflate libpcre2-8 libxxhash \
+             inih libcurl libpng freetype2 zlib libbpf
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla \
         -Wwrite-strings -Wpointer-arith -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
         -Wswitch-enum -Wconversion -Wdouble-promotion \
         $(if $(findstring clang,$(CC)),,-Wduplicated-cond -Wlogical-op -Wno-format-truncation)
 HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
-          $(if $(filter x86_64,$(MACHINE)),-fcf-protection -fstack-clash-protection) -Wl,-z,relro,-z,now
+          $(if $(filter x86_64,$(MACHINE)),-fcf-protection -fstack-clash-protection) \
+          -Wl,-z,relro,-z,now
 SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 SANITIZE_tsan := -fsanitize=thread
 SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
@@ -50,10 +56,12 @@ MODE_tsan     := -O1 $(SANITIZE_tsan)
 MODE_fuzz     := -O1 $(SANITIZE_fuzz)
 MODE_coverage := -O0 --coverage
 # -isystem: no warnings about third-party headers. H2O_USE_EPOLL selects the event loop of h2o.
-INCLUDES := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags-only-I $(LIBRARIES) 2>/dev/null))
+INCLUDES := $(patsubst -I%,-isystem %,\
+            $(shell $(PKG_CONFIG) --cflags-only-I $(LIBRARIES) 2>/dev/null))
 CFLAGS   := -std=gnu17 -D_GNU_SOURCE -DH2O_USE_EPOLL=1 -I. $(INCLUDES) $(WARN) -g -pthread -fPIE \
             -fno-omit-frame-pointer $(MODE_$(BUILD)) $(EXTRA_CFLAGS)
-LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed $(if $(filter arm64,$(BUILD)),-fuse-ld=lld-14)
+LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed \
+            $(if $(filter arm64,$(BUILD)),-fuse-ld=lld-14)
 # Libraries that only perfolio-symbolize needs; libiberty has no pkg-config file.
 DEBUG_LIBS := -liberty $(shell $(PKG_CONFIG) --libs libelf libseccomp liblzma 2>/dev/null)
 LDLIBS   := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null) -lm
@@ -80,22 +88,25 @@ $(OUT)/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) $(TEST_FLAGS) -MMD -MP -c $< -o $@
 build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/release/store/%.o \
     build/release/lib/symbols/symbol_cursor.o \
-    $(patsubst %,build/release/agent/unwind/%.o,cfi_program eh_frame unwind_table cfi_rules): CFLAGS += -O3
-# cmocka's macros pass enums as ints; clang warns about that, gcc does not. Tests and the folders below
-# need little CPU time when they run, so most of the time would go into optimizing them.
+    $(patsubst %,build/release/agent/unwind/%.o,cfi_program eh_frame unwind_table cfi_rules): \
+    CFLAGS += -O3
+# cmocka's macros pass enums as ints; clang warns about that, gcc does not. Tests and the folders
+# below need little CPU time when they run, so most of the time would go into optimizing them.
 build/asan/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
 # A few files whose tests would take longer than compiling them with optimization.
-$(patsubst %,build/asan/%.o,lib/base/mem lib/base/arena lib/base/chunk_pool lib/base/buf lib/base/map agent/symbols/jitdump \
-    lib/profile/report/flame store/block/bitpack): CFLAGS += -O1
+$(patsubst %,build/asan/%.o,lib/base/mem lib/base/arena lib/base/chunk_pool lib/base/buf \
+    lib/base/map agent/symbols/jitdump lib/profile/report/flame store/block/bitpack): CFLAGS += -O1
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
-build/fuzz/api/%.o build/fuzz/cli/%.o build/fuzz/debuginfod/%.o build/fuzz/lib/io/%.o \
-    $(patsubst %,build/fuzz/agent/%.o,kernel/% labels/% process/% profile/% symbols/% upload/% main): CFLAGS += -O0
+$(patsubst %,build/fuzz/%.o,api/% cli/% debuginfod/% lib/io/%) \
+    $(patsubst %,build/fuzz/agent/%.o,kernel/% labels/% process/% profile/% symbols/% upload/% \
+    main): CFLAGS += -O0
 build/release/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
 # Renames the main function of each test file, which the runner calls (tests/unit/test.h).
-$(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),-DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')
+$(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),\
+    -DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')
 $(OUT)/tests/fuzz/fuzz_%.o: TEST_FLAGS = -DFUZZ_NAME=$(basename $(@F))
-# gold links in half the time. It warns about symbols of the sanitizers, so its output is shown only if
-# it fails.
+# gold links in half the time. It warns about symbols of the sanitizers, so its output is shown only
+# if it fails.
 TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 define link_test
 	$(call say,LINK,$@)
@@ -127,8 +138,9 @@ $(OUT)/perfolio-agent: $(OUT)/agent/main.o $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-# BPF programs, the same for every build: compiled by clang and embedded in the agent. The build needs
-# neither BTF nor privileges: offsets of kernel structures are relocated when the agent loads them.
+# BPF programs, the same for every build: compiled by clang and embedded in the agent. The build
+# needs neither BTF nor privileges: offsets of kernel structures are relocated when the agent loads
+# them.
 BPF_CLANG  ?= clang-14
 BPF_STRIP  ?= llvm-strip-14
 BPF_ARCH   := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(MACHINE)))
@@ -147,15 +159,16 @@ $(OUT)/bpf.o: $(GEN)/bpf.S
 	$(call say,CC,$<)
 	$(Q)$(CC) -c $< -o $@
 
-# Web pages, migrations and the preview font are embedded in the server. Their folders are prerequisites
-# too, because a folder's time changes when a file in it is deleted.
+# Web pages, migrations and the preview font are embedded in the server. Their folders are
+# prerequisites too, because a folder's time changes when a file in it is deleted.
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*') \
                $(shell find web/src web/public -type d)
 web: web/dist/.done
 web/node_modules/.done: web/package.json web/package-lock.json
 	cd web && npm ci --no-audit --no-fund
 	@touch $@
-web/dist/.done: web/node_modules/.done $(WEB_SOURCES) deploy/licenses/DejaVuSans.txt lib/profile/formats/format_list.h
+web/dist/.done: web/node_modules/.done $(WEB_SOURCES) deploy/licenses/DejaVuSans.txt \
+                lib/profile/formats/format_list.h
 	cd web && npm run --silent build
 	@touch $@
 $(GEN)/openapi.yaml.gz: api/openapi.yaml
@@ -188,8 +201,10 @@ check:
 	sh tests/lint/check.sh
 
 UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
-# One program contains all unit tests. Each test_x is a symbolic link to it and runs the tests of test_x.c.
-$(OUT)/tests/unit/runner: $(call objects,tests/unit/runner.c $(UNIT_C)) $(OUT)/cli.a $(OUT)/agent.a $(OUT)/api.a $(OUT)/store.a $(OUT)/debuginfod.a $(OUT)/lib.a
+# One program contains all unit tests. Each test_x is a symbolic link to it and runs the tests of
+# test_x.c.
+$(OUT)/tests/unit/runner: $(call objects,tests/unit/runner.c $(UNIT_C)) \
+    $(patsubst %,$(OUT)/%.a,cli agent api store debuginfod lib)
 	$(call link_test,-lcmocka)
 $(UNIT_PROGRAMS): $(OUT)/tests/unit/runner
 	$(Q)ln -sfr $< $@
@@ -197,7 +212,8 @@ unit:
 	BUILD=$(BUILD) $(PYTHON) tests/run.py unit
 unit-programs: $(UNIT_PROGRAMS)
 # Compiles every source of the programs without linking.
-objects: $(call objects,$(LIB_C) $(STORE_C) $(foreach folder,api cli debuginfod agent,$(call sources,$(folder))))
+objects: $(call objects,$(LIB_C) $(STORE_C) \
+    $(foreach folder,api cli debuginfod agent,$(call sources,$(folder))))
 # kill -9, a thousand times, for shares and for continuous profiles; `make test` runs a few rounds.
 test-crash: all
 	PERFOLIO_CRASH_ROUNDS=$${PERFOLIO_CRASH_ROUNDS:-1000} $(PYTHON) -m pytest -q \
@@ -213,7 +229,8 @@ $(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/tests/fuzz/runner.o 
 	$(call link_test,-fsanitize=fuzzer)
 # All fuzzers in one program, to run the seeds. make test uses BUILD=asan for it, which needs no
 # instrumentation for coverage.
-$(OUT)/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) $(OUT)/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
+$(OUT)/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) $(OUT)/tests/fuzz/runner.o \
+                         $(FUZZ_ARCHIVES)
 	$(call link_test,-fsanitize=fuzzer)
 fuzz-programs: $(FUZZ_PROGRAMS)
 fuzz-seeds:
@@ -243,7 +260,8 @@ $(OUT)/tests/programs/cpython_%: $(OUT)/tests/programs/cpython_%.o $(OUT)/agent.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # perfoliod with file system calls that a test can make fail.
-$(OUT)/tests/programs/faulty_%: $(OUT)/tests/programs/faulty_%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
+$(OUT)/tests/programs/faulty_%: $(OUT)/tests/programs/faulty_%.o $(OUT)/api.a $(OUT)/store.a \
+                                $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 TEST_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/programs/*.c))
@@ -304,7 +322,8 @@ bench: all bench-programs
 # 500 agents and 20 queries per second for BENCH_SECONDS=600.
 bench-agents: all bench-programs
 	$(PYTHON) tests/bench/run.py agents
-# The store, end to end, compared to DuckDB from npm. tests/bench/store.py lists the BENCH_* variables.
+# The store, end to end, compared to DuckDB from npm. tests/bench/store.py lists the BENCH_*
+# variables.
 bench-store: all bench-programs tests/duckdb/node_modules/.done
 	$(PYTHON) tests/bench/store.py $(BENCH_PARTS)
 # Symbol tables of real files, compared to llvm-gsymutil, llvm-symbolizer and gimli's addr2line.
@@ -341,7 +360,7 @@ clean:
 	rm -rf build web/dist
 define HELP
 Build and run
-  make                      perfoliod, perfolio, perfolio-agent, perfolio-symbolize in build/$(BUILD)
+  make                      the four programs, in build/$(BUILD)
   make run                  installs missing packages, builds, starts on https://localhost:7443
   make install              DESTDIR= PREFIX=/usr/local
   make deps | deps-test     installs the packages for building; deps-test: also for testing
@@ -350,7 +369,8 @@ Build and run
 
 Test (CONTRIBUTING.md lists which test runs where)
   make test                 all tests of a change; make test-long runs the slow ones
-  make one-test T=...       one test: tests/integration/test_x.py::test_y, tests/unit/.../test_x.c[::function],
+  make one-test T=...       one test: tests/integration/test_x.py::test_y,
+                            tests/unit/.../test_x.c[::function],
                             or a part of the name of a browser test
   make check | unit | integration | browser      one part of make test
   make fuzz-seeds           the seeds of all fuzzers, with sanitizers

@@ -6,7 +6,7 @@ set -eu
 echo '    .section .rodata'
 for object in "$@"; do
     name=$(basename "$object" .bpf.o)
-    printf '    .balign 16\n    .globl bpf_%s_start, bpf_%s_end\nbpf_%s_start:\n    .incbin "%s"\nbpf_%s_end:\n' \
-        "$name" "$name" "$name" "$object" "$name"
+    printf '    .balign 16\n    .globl bpf_%s_start, bpf_%s_end\n' "$name" "$name"
+    printf 'bpf_%s_start:\n    .incbin "%s"\nbpf_%s_end:\n' "$name" "$object" "$name"
 done
 echo '    .section .note.GNU-stack,"",@progbits'

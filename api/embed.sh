@@ -1,7 +1,7 @@
 #!/bin/sh
-# Writes assembler that puts files into the server (see api/core/assets.h): web/dist, the SQL migrations,
-# the OpenAPI description and the font of preview pictures. Run from the root of the source tree;
-# the table is sorted by name in byte order, since assets.c searches it by halves.
+# Writes assembler that puts files into the server (see api/core/assets.h): web/dist, the SQL
+# migrations, the OpenAPI description and the font of preview pictures. Run from the root of the
+# source tree; the table is sorted by name in byte order, since assets.c searches it by halves.
 # $1: the OpenAPI description, compressed by gzip.
 set -eu
 LC_ALL=C

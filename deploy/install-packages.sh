@@ -6,12 +6,14 @@ set -eu
 
 run="postgresql-15 libpq5 ca-certificates fonts-dejavu-core"
 build="make gcc libc6-dev pkg-config libh2o-evloop-dev libh2o-dev-common libwslay-dev libpq-dev
-    libssl-dev libzstd-dev libjansson-dev libexpat1-dev libdeflate-dev libdeflate-tools libpcre2-dev libxxhash-dev libinih-dev
-    libcurl4-openssl-dev zlib1g-dev libpng-dev libfreetype-dev fonts-dejavu-core
+    libssl-dev libzstd-dev libjansson-dev libexpat1-dev libdeflate-dev libdeflate-tools
+    libpcre2-dev libxxhash-dev libinih-dev libcurl4-openssl-dev zlib1g-dev libpng-dev
+    libfreetype-dev fonts-dejavu-core
     libiberty-dev libseccomp-dev liblzma-dev libelf-dev libbpf-dev linux-libc-dev clang-14 llvm-14"
-test="ccache g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck black
-    mandoc curl git openssl perl procps python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml
-    python3-jsonschema llvm elfutils libdw-dev debuginfod libarchive-tools binutils dwz xz-utils libc6-dbg ruby"
+test="ccache g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell
+    firefox-esr debootstrap valgrind shellcheck black mandoc curl git openssl perl procps
+    python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml python3-jsonschema llvm
+    elfutils libdw-dev debuginfod libarchive-tools binutils dwz xz-utils libc6-dbg ruby"
 # make test-kernels, and a real S3 server for make test-s3.
 kernels="qemu-system-x86 qemu-system-arm lld-14"
 s3="radosgw ceph-mon ceph-osd ceph-common"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # make install: copies the built files to DESTDIR and PREFIX.
 #   sh deploy/install.sh BUILD_FOLDER DESTDIR PREFIX
-# Programs look for each other in their own folder, so any DESTDIR works. An existing settings file is
-# not replaced.
+# Programs look for each other in their own folder, so any DESTDIR works. An existing settings file
+# is not replaced.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -ne 3 ]; then
@@ -29,7 +29,8 @@ install -m 644 deploy/completion/perfolio-agent.bash \
 install -m 644 deploy/completion/_perfolio-agent "$target/share/zsh/site-functions/"
 install -m 644 deploy/completion/perfolio-agent.fish "$target/share/fish/vendor_completions.d/"
 install -m 644 deploy/kubernetes/perfolio-agent.yaml "$target/share/doc/perfolio/"
-install -m 644 deploy/prometheus-rules.yaml deploy/perfolio.ini README.md LICENSE web/dist/licenses.txt "$target/share/doc/perfolio/"
+install -m 644 deploy/prometheus-rules.yaml deploy/perfolio.ini README.md LICENSE \
+    web/dist/licenses.txt "$target/share/doc/perfolio/"
 install -m 644 deploy/perfolio.sysusers "$target/lib/sysusers.d/perfolio.conf"
 for unit in perfoliod perfolio-agent; do
     sed "s|@PREFIX@|$prefix|g" "deploy/$unit.service" >"$target/lib/systemd/system/$unit.service"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs both commands of the README in an empty Debian 12, as root: debootstrap makes a minimal system in
-# a temporary folder, a clean clone goes to /root/perfolio in it, and there
-#   1. `make run` until https://localhost:7443/readyz responds, then the upload command that it printed;
+# Runs both commands of the README in an empty Debian 12, as root: debootstrap makes a minimal
+# system in a temporary folder, a clean clone goes to /root/perfolio in it, and there
+#   1. `make run` until https://localhost:7443/readyz responds, then the upload command that it
+#      printed;
 #      SIGTERM must end all processes, and a second start must take less than two seconds;
 #   2. `make test`.
 # Uses the apt mirrors, proxies and certificate authorities of this system. Needs root, debootstrap,

@@ -2,10 +2,11 @@
 # Runs every fuzzer for SECONDS of CPU time each:
 #   tests/fuzz/run.sh SECONDS [FUZZER ...]
 # With SECONDS 0 each fuzzer only runs its seeds, in the program "seeds" that contains all fuzzers.
-# Prints a line for each fuzzer, "ok" or "not ok". Findings and logs are in build/fuzz/findings. Fuzzers
-# use a copy of the seeds; FUZZ_KEEP=1 merges inputs that reached new code into tests/fuzz/corpus.
-# One input may take 10 s of CPU time. libFuzzer measures wall time, which depends on the load of the
-# system, so an input that took longer runs again, alone, with a limit of CPU time.
+# Prints a line for each fuzzer, "ok" or "not ok". Findings and logs are in build/fuzz/findings.
+# Fuzzers use a copy of the seeds; FUZZ_KEEP=1 merges inputs that reached new code into
+# tests/fuzz/corpus.
+# One input may take 10 s of CPU time. libFuzzer measures wall time, which depends on the load of
+# the system, so an input that took longer runs again, alone, with a limit of CPU time.
 # FUZZ_JOBS fuzzers run at a time (default: one per processor).
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# Defines apt functions for one architecture with lists, archives and sources in $folder; to be sourced.
-# Nothing is installed or configured; apt verifies hashes. Uses the mirrors of this system, or
-# DEBIAN_MIRROR and DEBIAN_SECURITY_MIRROR.
+# Defines apt functions for one architecture with lists, archives and sources in $folder; to be
+# sourced. Nothing is installed or configured; apt verifies hashes. Uses the mirrors of this system,
+# or DEBIAN_MIRROR and DEBIAN_SECURITY_MIRROR.
 mirror_of() { # RELEASE
     # shellcheck disable=SC2016  # apt's own variables
     found=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' |
@@ -28,8 +28,9 @@ apt_of() { # ARCHITECTURE PROGRAM ARGUMENT...
     shift 2
     "$program" -q -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" \
         -o Dir::Etc::sourcelist="$home/sources.list" -o Dir::Etc::sourceparts="$home/parts" \
-        -o Dir::State="$home" -o Dir::State::Lists="$home/lists" -o Dir::State::status="$home/status" \
-        -o Dir::Cache="$home" -o Dir::Cache::archives="$home/archives" -o APT::Sandbox::User=root \
+        -o Dir::State="$home" -o Dir::State::Lists="$home/lists" \
+        -o Dir::State::status="$home/status" -o Dir::Cache="$home" \
+        -o Dir::Cache::archives="$home/archives" -o APT::Sandbox::User=root \
         -o Acquire::Languages=none -o Acquire::Retries=2 -o pkgCacheFile= -o srcpkgcache= "$@"
 }
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Unpacks Debian's arm64 libraries and headers, which make BUILD=arm64 needs, into ROOT; downloads stay
-# in FOLDER:
+# Unpacks Debian's arm64 libraries and headers, which make BUILD=arm64 needs, into ROOT; downloads
+# stay in FOLDER:
 #   sh tests/kernels/arm64_root.sh FOLDER ROOT
 set -eu
-packages="libc6-dev libgcc-12-dev linux-libc-dev libbpf-dev libcurl4-openssl-dev libssl-dev libzstd-dev
-    libjansson-dev libexpat1-dev libdeflate-dev libpcre2-dev libxxhash-dev libinih-dev zlib1g-dev libpng-dev
-    libfreetype-dev libpq-dev libh2o-evloop-dev libwslay-dev libiberty-dev libseccomp-dev liblzma-dev
-    libelf-dev libdw-dev"
+packages="libc6-dev libgcc-12-dev linux-libc-dev libbpf-dev libcurl4-openssl-dev libssl-dev
+    libzstd-dev libjansson-dev libexpat1-dev libdeflate-dev libpcre2-dev libxxhash-dev libinih-dev
+    zlib1g-dev libpng-dev libfreetype-dev libpq-dev libh2o-evloop-dev libwslay-dev libiberty-dev
+    libseccomp-dev liblzma-dev libelf-dev libdw-dev"
 folder=$1
 mkdir -p "$folder" "$2"
 folder=$(cd "$folder" && pwd)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Downloads Debian's kernels and unpacks them as FOLDER/NAME/{vmlinuz,config,release}, and a busybox for
-# each architecture, FOLDER/busybox-amd64:
+# Downloads Debian's kernels and unpacks them as FOLDER/NAME/{vmlinuz,config,release}, and a busybox
+# for each architecture, FOLDER/busybox-amd64:
 #   sh tests/kernels/fetch.sh FOLDER NAME...        5.10 6.1 6.12 5.10-arm64 6.1-arm64 6.12-arm64
 set -eu
 folder=$1

@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
-# The first process of the virtual machine that tests/kernels/run.py starts: runs each case of /cases and
-# prints the results on the console, files as base64 between lines that run.py recognizes.
+# The first process of the virtual machine that tests/kernels/run.py starts: runs each case of
+# /cases and prints the results on the console, files as base64 between lines that run.py
+# recognizes.
 export PATH=/bin HOME=/tmp
 /bin/busybox --install -s /bin
 mkdir -p /proc /sys /dev /tmp /out
@@ -45,7 +46,8 @@ done </cases
 
 truth deep 25 &
 pid=$!
-perfolio-agent --aggregate=kernel --offline-dir=/out/spool --interval=1 --frequency=99 >/out/log 2>&1 &
+perfolio-agent --aggregate=kernel --offline-dir=/out/spool --interval=1 --frequency=99 \
+    >/out/log 2>&1 &
 agent=$!
 # run.py stops a virtual machine in which this takes too long.
 until grep -q 'msg="sampling"' /out/log; do sleep 1; done

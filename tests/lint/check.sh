@@ -19,7 +19,8 @@ list() {
         while IFS= read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done
 }
 
-# The files that changed in the last ten commits or since then; all files if there are fewer commits.
+# The files that changed in the last ten commits or since then; all files if there are fewer
+# commits.
 # shellcheck disable=SC2317  # called by its name in $1 of check_format
 list_recent() {
     since=$(git rev-parse --quiet --verify HEAD~10 || git hash-object -t tree /dev/null)
@@ -27,15 +28,16 @@ list_recent() {
     git ls-files --others --exclude-standard -- "$@"
 }
 
-# $1: list or list_recent. Prettier's configuration and ignored files are in web/; black's line length
-# is in pyproject.toml.
+# $1: list or list_recent. Prettier's configuration and ignored files are in web/; black's line
+# length is in pyproject.toml.
 check_format() {
     "$1" '*.c' '*.h' | xargs -r -P "$jobs" -n 40 clang-format --dry-run -Werror &&
         "$1" '*.py' | xargs -r black --quiet --check &&
         make -s web/node_modules/.done &&
         "$1" '*.ts' '*.tsx' '*.mjs' 'web/*.css' | xargs -r \
         web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --check &&
-        list '*.py' '*.ts' '*.tsx' '*.mjs' 'web/*.css' | xargs "$python" tests/lint/line_length.py
+        list '*.py' '*.ts' '*.tsx' '*.mjs' 'web/*.css' '*.sh' .ci/run '*.sql' '*.yaml' Makefile |
+        xargs "$python" tests/lint/line_length.py
 }
 
 # The flags of the release build. Warnings that need the optimiser come with the build itself. In
@@ -43,7 +45,8 @@ check_format() {
 compile() {
     flags=$(make -s --no-print-directory flags CC="$1" BUILD=release)
     # shellcheck disable=SC2086  # the flags are split on purpose
-    list 'lib/*.c' 'store/*.c' 'api/*.c' 'cli/*.c' 'debuginfod/*.c' 'agent/*.c' | xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
+    list 'lib/*.c' 'store/*.c' 'api/*.c' 'cli/*.c' 'debuginfod/*.c' 'agent/*.c' |
+        xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
         list 'tests/unit/*.c' |
         xargs -P "$jobs" -n 8 "$1" $flags -Wno-sign-conversion -fsyntax-only
 }

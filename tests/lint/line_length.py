@@ -1,10 +1,12 @@
 """Checks that no line of the given files has more than 100 characters; black and Prettier do not
-break strings and comments.
+break strings and comments, and no formatter runs for the other languages.
 
     python3 tests/lint/line_length.py FILE...
 
-Only a regular expression of JavaScript cannot be broken: its line may be longer if it contains
-nothing else, apart from the name of a property in front of it.
+Two kinds of lines cannot be broken and may be longer: a regular expression of JavaScript with
+nothing else, apart from the name of a property in front of it, and a URL with nothing else, apart
+from the mark of a comment or the option that it belongs to. Not checked are the completions in
+deploy/completion: the programs print them, one line per option, and shells do not break a text.
 """
 
 import pathlib
@@ -13,6 +15,7 @@ import sys
 
 MAX_CHARACTERS = 100
 REGULAR_EXPRESSION = re.compile(r" *(\w+: )?/[^/*].*/[a-z]*[,;]")
+URL = re.compile(r"\s*([-#;*/]+ )?\S*https?://\S+")
 
 
 def main(names):
@@ -20,7 +23,7 @@ def main(names):
     for name in names:
         has_expressions = name.endswith((".ts", ".tsx", ".mjs"))
         for number, line in enumerate(pathlib.Path(name).read_text().split("\n"), 1):
-            if len(line) <= MAX_CHARACTERS:
+            if len(line) <= MAX_CHARACTERS or URL.fullmatch(line):
                 continue
             if has_expressions and REGULAR_EXPRESSION.fullmatch(line):
                 continue

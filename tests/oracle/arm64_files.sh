@@ -3,8 +3,8 @@
 #   arm64_files.sh FOLDER
 # The lists of arm64 packages are kept in FOLDER; nothing is installed or configured.
 set -eu
-packages="libc6 libstdc++6 libgcc-s1 libssl3 libcrypto++8 python3.11-minimal perl-base coreutils bash
-    libsqlite3-0 libcurl4 libzstd1 postgresql-15 libgnutls30 libglib2.0-0"
+packages="libc6 libstdc++6 libgcc-s1 libssl3 libcrypto++8 python3.11-minimal perl-base coreutils
+    bash libsqlite3-0 libcurl4 libzstd1 postgresql-15 libgnutls30 libglib2.0-0"
 folder=$1
 mkdir -p "$folder/lists/partial" "$folder/archives/partial" "$folder/files"
 : >"$folder/status"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# A real S3 server for tests: radosgw with one monitor and one storage daemon, from the distribution's
-# packages (sh deploy/install-packages.sh s3), on free ports of 127.0.0.1.
+# A real S3 server for tests: radosgw with one monitor and one storage daemon, from the
+# distribution's packages (sh deploy/install-packages.sh s3), on free ports of 127.0.0.1.
 #   sh tests/s3/radosgw.sh start DIR    new, with all files in DIR; writes settings of clients to
 #                                       DIR/environment; takes about 20 s
 #   sh tests/s3/radosgw.sh kill DIR     kills radosgw and the storage daemon with SIGKILL
 #   sh tests/s3/radosgw.sh resume DIR   starts them again, on the same ports
 #   sh tests/s3/radosgw.sh stop DIR     ends all processes; DIR stays
-# RADOSGW_STORE=memstore keeps objects in memory; the default, bluestore, keeps them in a sparse file of
-# 4 GiB, so that they survive SIGKILL.
+# RADOSGW_STORE=memstore keeps objects in memory; the default, bluestore, keeps them in a sparse
+# file of 4 GiB, so that they survive SIGKILL.
 set -eu
 action=${1:?start, kill, resume or stop} dir=${2:?a folder}
 store=${RADOSGW_STORE:-bluestore}
@@ -118,7 +118,8 @@ start() {
     ports=$(free_ports)
     monitor_port=${ports% *} port=${ports#* }
     write_config
-    monmaptool --create --fsid "$fsid" --addv a "v1:127.0.0.1:$monitor_port" "$dir/monmap" >"$dir/setup.log"
+    monmaptool --create --fsid "$fsid" --addv a "v1:127.0.0.1:$monitor_port" "$dir/monmap" \
+        >"$dir/setup.log"
     trap 'if [ $? -ne 0 ]; then cat "$dir/setup.log" >&2; fi' EXIT
     quietly ceph-mon -i a --mkfs --monmap "$dir/monmap"
     quietly ceph-mon -i a

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts an S3 server (radosgw.sh) and runs tests with it: those of the object store, those of servers
-# with a bucket, and those of the store and of shares that otherwise use a folder.
+# Starts an S3 server (radosgw.sh) and runs tests with it: those of the object store, those of
+# servers with a bucket, and those of the store and of shares that otherwise use a folder.
 #   sh tests/s3/run.sh [pytest arguments instead of these tests]
 set -eu
 cd "$(dirname "$0")/../.."
@@ -21,6 +21,6 @@ if [ $# -gt 0 ]; then
 fi
 "$python" -m pytest -q --durations=5 tests/s3
 cd tests/integration
-"$python" -m pytest -q --durations=5 test_s3_servers.py test_debuginfo_servers.py test_store.py test_store_shares.py \
-    test_store_metadata.py test_store_crash.py test_ingest_wire.py test_query_cli.py test_shares.py \
-    test_uploads.py test_quotas.py test_crash.py
+"$python" -m pytest -q --durations=5 test_s3_servers.py test_debuginfo_servers.py test_store.py \
+    test_store_shares.py test_store_metadata.py test_store_crash.py test_ingest_wire.py \
+    test_query_cli.py test_shares.py test_uploads.py test_quotas.py test_crash.py
