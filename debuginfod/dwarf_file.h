@@ -157,6 +157,8 @@ enum err_code dwarf_file_open(struct arena *arena, struct elf_input *elf, bool i
                               struct dwarf_file **ret_file, struct err *err) MUST_USE;
 void dwarf_file_close(struct dwarf_file *file); /* NULL is a no-op */
 
+/* ---- dwarf_unit.c ---- */
+
 /* Reads the abbreviations and the first entry. Returns false, and marks the unit as broken, when
  * that fails. */
 bool dwarf_unit_open(struct dwarf_unit *unit);
@@ -164,6 +166,8 @@ bool dwarf_unit_open(struct dwarf_unit *unit);
 struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *file, uint64_t offset);
 /* The unit whose header is at the offset, or NULL. */
 struct dwarf_unit *dwarf_file_unit_from(struct dwarf_file *file, uint64_t offset);
+
+/* ---- dwarf_abbrev.c, dwarf_value.c ---- */
 
 /* NULL: there is no such code. */
 const struct dwarf_abbrev *dwarf_abbrev_find(const struct dwarf_abbrevs *abbrevs, uint64_t code);

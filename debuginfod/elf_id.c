@@ -46,18 +46,15 @@ static void read_notes(struct span notes, struct elf_id *id)
     }
 }
 
-static void hash_text(struct elf_input *elf, struct elf_id *id)
+static void hash_text(const struct elf_section *text, struct elf_id *id)
 {
-    const struct elf_section *text = elf_input_find(elf, ".text");
-    if (!text || elf->type == ET_REL)
-        return;
     XXH64_hash_t hash = XXH64(text->stored.data, text->stored.size, 0);
     XXH64_canonical_t bytes;
     XXH64_canonicalFromHash(&bytes, hash);
     take_id(id, ELF_ID_TEXT, span_of(bytes.digest, sizeof(bytes.digest)));
 }
 
-void elf_id_read(struct elf_input *elf, struct elf_id *ret_id)
+void elf_id_read(const struct elf_input *elf, const struct elf_section *text, struct elf_id *ret_id)
 {
     *ret_id = (struct elf_id){.kind = ELF_ID_NONE};
     for (uint32_t i = 0; i < elf->section_count; i++) {
@@ -70,6 +67,6 @@ void elf_id_read(struct elf_input *elf, struct elf_id *ret_id)
             segment->file_bytes <= elf->file.size - segment->file_offset)
             read_notes(span_of(elf->file.data + segment->file_offset, segment->file_bytes), ret_id);
     }
-    if (ret_id->kind == ELF_ID_NONE)
-        hash_text(elf, ret_id);
+    if (ret_id->kind == ELF_ID_NONE && text && elf->type != ET_REL)
+        hash_text(text, ret_id);
 }

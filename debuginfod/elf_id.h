@@ -10,8 +10,10 @@
 
 struct elf_id;
 struct elf_input;
+struct elf_section;
 
-/* ret_id->kind is ELF_ID_NONE when the file has no id. */
-void elf_id_read(struct elf_input *elf, struct elf_id *ret_id);
+/* text is the section .text, or NULL. ret_id->kind is ELF_ID_NONE when the file has no id. */
+void elf_id_read(const struct elf_input *elf, const struct elf_section *text,
+                 struct elf_id *ret_id);
 
 #endif

@@ -217,7 +217,7 @@ enum err_code elf_input_open(struct arena *arena, struct span file, bool is_mapp
     }
     if (elf->type == ET_REL)
         place_sections(elf);
-    elf_id_read(elf, &elf->id);
+    elf_id_read(elf, elf_input_find(elf, ".text"), &elf->id);
     *ret_elf = elf;
     return ERR_NONE;
 }
