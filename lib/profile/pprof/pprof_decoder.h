@@ -68,7 +68,7 @@ struct decoder {
     struct profile_label *labels;
 };
 
-/* ---- errors; all return ERR_INVALID ---- */
+/* ---- errors (pprof_error.c); all return ERR_INVALID ---- */
 
 /* A message of that kind is truncated or malformed. */
 enum err_code pprof_malformed(struct decoder *decoder, const char *what, uint64_t index);
