@@ -1,7 +1,7 @@
 /*
  * symbol_table_writer: the state of a writer. Private to symbol_table_write.c (collects the items),
- * symbol_table_encode.c (encodes them) and symbol_unpack.c (supplies items that are already in
- * order).
+ * symbol_table_encode.c (encodes them), symbol_table_finish.c (assembles the table) and
+ * symbol_unpack.c (supplies items that are already in order).
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
