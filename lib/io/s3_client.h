@@ -77,7 +77,7 @@ void s3_request_init(struct s3_request *request, const char *action, const char 
  * response is larger than allowed (response->was_too_large), before its body is read if
  * Content-Length states the size. Errors: ERR_NOT_FOUND (no object with that key), ERR_CORRUPT
  * (the range is not in the object), ERR_GONE (no such upload), ERR_UNSUPPORTED (the server responds
- * with 501: some lack multi-delete; object_s3_delete.c then deletes one by one), ERR_NETWORK,
+ * with 501: some lack multi-delete; s3_store_delete.c then deletes one by one), ERR_NETWORK,
  * ERR_TIMEOUT and ERR_BUSY (after all retries), ERR_CANCELLED (the request's wait_limit is over),
  * ERR_UNAUTHENTICATED, ERR_FORBIDDEN and ERR_INVALID (settings).
  */

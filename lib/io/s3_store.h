@@ -1,8 +1,8 @@
 /*
- * object_s3_store: the store and the functions that the files of the S3 backend share.
+ * s3_store: the store and the functions that the files of the S3 backend share.
  */
-#ifndef LIB_IO_OBJECT_S3_STORE_H
-#define LIB_IO_OBJECT_S3_STORE_H
+#ifndef LIB_IO_S3_STORE_H
+#define LIB_IO_S3_STORE_H
 
 #include "lib/io/object_backend.h"
 #include "lib/io/s3_client.h"
@@ -53,23 +53,12 @@ enum { S3_STORE_ETAG_MAX_BYTES = 256 };
 enum err_code s3_store_put(struct s3_store *store, const char *key, struct span bytes,
                            struct err *err) MUST_USE;
 
-/* object_s3_writer.c */
-enum err_code s3_writer_open(struct object_store *store, const char *key,
-                             struct object_writer **ret_writer, struct err *err) MUST_USE;
-enum err_code s3_writer_append(struct object_writer *writer, struct span bytes,
-                               struct err *err) MUST_USE;
-enum err_code s3_writer_commit(struct object_writer *writer, struct err *err) MUST_USE;
-void s3_writer_abort(struct object_writer *writer);
-/* Aborts an abandoned upload; an upload that does not exist is not an error. */
-enum err_code s3_writer_abort_upload(struct s3_store *store, const char *key, const char *upload_id,
-                                     struct err *err) MUST_USE;
-
-/* object_s3_list.c */
+/* s3_store_list.c: the list and sweep of object_backend.h. */
 enum err_code s3_store_list(struct object_store *store, const char *prefix, object_visit *visit,
                             void *context, struct err *err) MUST_USE;
 enum err_code s3_store_sweep(struct object_store *store, struct err *err) MUST_USE;
 
-/* object_s3_delete.c */
+/* s3_store_delete.c: the delete_many of object_backend.h. */
 enum err_code s3_store_delete_many(struct object_store *store, const char *const *keys,
                                    size_t count, struct err *err) MUST_USE;
 

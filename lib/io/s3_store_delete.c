@@ -1,7 +1,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
-#include "lib/io/object_s3_store.h"
 #include "lib/io/s3_failure.h"
+#include "lib/io/s3_store.h"
 #include "lib/io/s3_xml.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
+#include "lib/io/s3_writer.h"
+
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/io/object_s3_store.h"
 #include "lib/io/s3_xml.h"
 
 #include <stdio.h>
