@@ -1,4 +1,5 @@
-"""The checks of scoped objects (tests/lint/scoped.py) and commits (tests/lint/commits.py)."""
+"""The checks of scoped objects (tests/lint/scoped.py), commits (tests/lint/commits.py) and cycles
+inside folders (tests/lint/layers.py)."""
 
 import importlib.util
 
@@ -14,7 +15,7 @@ def load(name):
     return module
 
 
-scoped, commits = load("scoped"), load("commits")
+scoped, commits, layers = load("scoped"), load("commits"), load("layers")
 
 
 def names(body):
@@ -64,3 +65,34 @@ def test_an_initialised_object_passes(body):
 def test_a_commit_must_have_a_short_subject_and_a_body(subject, body, problem):
     found = commits.problems(f"1a2b3c4\0{subject}\0{body}\0\x01\n")
     assert len(found) == (problem is not None) and all(problem in line for line in found)
+
+
+@pytest.mark.parametrize(
+    "uses, allowed, problem",
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": set()}, [], None),
+        ({"a": {"b", "c"}, "b": {"c"}, "c": {"c"}}, [], None),
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}}, [], "a, b, c use each other"),
+        ({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}, [], "b, c use each other"),
+        ({"a": {"b"}, "b": {"a"}}, ["a b"], None),
+        ({"a": {"b"}, "b": {"a"}, "c": set()}, ["a b c"], None),
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}}, ["a b"], "a, b, c use each other"),
+        ({"a": {"b"}, "b": set()}, ["a b"], "no cycle any more"),
+        ({"a": {"b"}}, ["a b"], None),
+    ],
+)
+def test_modules_use_each_other_only_in_the_listed_groups(uses, allowed, problem):
+    checker = layers.Checker()
+    checker.check_inside("lib/x", uses, allowed)
+    assert len(checker.errors) == (problem is not None)
+    assert all(problem in error for error in checker.errors)
+
+
+def test_uses_inside_a_folder_are_found_by_the_symbols_of_object_files():
+    defined = {"a_open": "lib/x/a.o", "b_open": "lib/x/b.o", "c_open": "lib/y/c.o"}
+    undefined = {"lib/x/a.o": ["b_open", "c_open", "malloc"], "lib/y/c.o": ["a_open"]}
+    objects = ["lib/x/a.o", "lib/x/b.o", "lib/y/c.o"]
+    assert layers.uses_inside(objects, defined, undefined) == {
+        "lib/x": {"a": {"b"}, "b": set()},
+        "lib/y": {"c": set()},
+    }

@@ -12,6 +12,11 @@ listed before it: they use the types that such a header declares and call none o
 CYCLES lists the pairs of folders that may break the order. It is empty; an entry that nothing needs
 is an error.
 
+INSIDE lists, for a folder, the groups of modules that may use each other in a cycle. A module is a
+file of C code without its suffix; it uses another of its folder by a symbol that the other's object
+file defines. A cycle that is no part of such a group is an error. So are a group without a cycle
+and the name of a module that does not exist.
+
 WRAPPERS names, for the headers of each library, the only files that may include them. Everything
 else calls these files, so that a library can be replaced in one place.
 """
@@ -92,6 +97,22 @@ INTERFACES = {"store/store.h"}
 
 CYCLES = set()
 
+INSIDE = {
+    "agent": ["agent agent_cpus"],
+    "agent/process": ["processes processes_mappings processes_scan"],
+    "api/debuginfo": ["missing_symbols public_tables symbol_tables", "routes upload"],
+    "api/query": ["query report_cache"],
+    "api/server": ["body_buffer connection h2o_request h2o_response health http_server job routes"],
+    "api/supervisor": ["supervisor supervisor_migrate supervisor_vacuum"],
+    "cli": ["completion help"],
+    "cli/admin": ["admin admin_call admin_help"],
+    "store/catalogue": [
+        "catalogue catalogue_claims catalogue_deletion catalogue_marks catalogue_retention"
+    ],
+    "store/maintain": ["compact maintenance repair"],
+    "store/query": ["scan scan_plan"],
+}
+
 # Files above all folders of their program: main.c, files that only main.c uses, lists of all
 # commands.
 PROGRAMS = (
@@ -153,6 +174,43 @@ def may_use(user, used):
     return user == used or used in FOLDERS[user].split()
 
 
+def cycles_of(uses):
+    """The groups of keys of `uses`, a set of keys for each key, that use each other in a cycle
+    (Tarjan's strongly connected components of more than one key), each as a sorted list."""
+    order, lowest, stack, groups = {}, {}, [], []
+
+    def visit(key):
+        order[key] = lowest[key] = len(order)
+        stack.append(key)
+        for used in sorted(uses.get(key, ())):
+            if used not in order:
+                visit(used)
+            if used in stack:
+                lowest[key] = min(lowest[key], lowest[used])
+        if lowest[key] == order[key]:
+            start = stack.index(key)
+            groups.append(sorted(stack[start:]))
+            del stack[start:]
+
+    for key in sorted(uses):
+        if key not in order:
+            visit(key)
+    return sorted(group for group in groups if len(group) > 1)
+
+
+def uses_inside(objects, defined, undefined):
+    """For each folder: for each of its modules, the set of modules of the folder that it uses.
+    defined: the object file of each symbol; undefined: the symbols that an object file lacks."""
+    inside = {}
+    for path in map(pathlib.PurePath, objects):
+        used = (defined.get(symbol) for symbol in undefined.get(str(path), ()))
+        others = {pathlib.PurePath(other) for other in used if other}
+        inside.setdefault(str(path.parent), {})[path.stem] = {
+            other.stem for other in others if other.parent == path.parent
+        }
+    return inside
+
+
 class Checker:
     def __init__(self):
         self.errors = []
@@ -212,6 +270,21 @@ class Checker:
                         "(api/identity/tenant.h)"
                     )
 
+    def check_inside(self, folder, uses, allowed):
+        """uses: for each module of the folder, those that it uses. allowed: a row of INSIDE."""
+        groups = [set(group.split()) for group in allowed]
+        cycles = cycles_of(uses)
+        for cycle in cycles:
+            if not any(set(cycle) <= group for group in groups):
+                self.report(f"{folder}: {', '.join(cycle)} use each other in a cycle")
+        for group in groups:
+            is_known = group <= uses.keys()  # all object files are up to date
+            if is_known and not any(group & set(cycle) for cycle in cycles):
+                self.report(
+                    f"INSIDE: {', '.join(sorted(group))} of {folder} are no cycle any more; "
+                    "remove the entry"
+                )
+
     def check_symbols(self, build):
         """Whether the objects of each folder use only symbols of folders that FOLDERS allows."""
         defined, undefined, objects = {}, {}, []
@@ -246,6 +319,8 @@ class Checker:
                         )
                     else:
                         self.check_use(user, used, path, f"{symbol} of {other}")
+        for folder, uses in uses_inside(objects, defined, undefined).items():
+            self.check_inside(folder, uses, INSIDE.get(folder, []))
 
 
 def main():
@@ -273,6 +348,10 @@ def main():
             checker.check_file(path)
     if build.is_dir():
         checker.check_symbols(build)
+    for folder, groups in INSIDE.items():
+        for module in " ".join(groups).split():
+            if not (ROOT / folder / f"{module}.c").is_file():
+                checker.report(f"INSIDE: {folder}/{module}.c does not exist")
     for user, used in CYCLES - checker.needed:
         checker.report(f"CYCLES: {user} does not use {used} any more; remove the entry")
     print("\n".join(checker.errors))
