@@ -34,14 +34,14 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
         fuzz fuzz-seeds bench bench-agents bench-store bench-symbols bench-unwind bench-agent \
         bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 \
         test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop \
-        format flags help one-test web
+        format flags bpf-flags help one-test web
 
 LIBRARIES := libh2o-evloop libpq openssl expat libzstd jansson libdeflate libpcre2-8 libxxhash \
              inih libcurl libpng freetype2 zlib libbpf
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla \
         -Wwrite-strings -Wpointer-arith -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
-        -Wswitch-enum -Wconversion -Wdouble-promotion \
-        $(if $(findstring clang,$(CC)),,-Wduplicated-cond -Wlogical-op -Wno-format-truncation)
+        -Wswitch-enum -Wconversion -Wdouble-promotion
+WARN_GCC := $(if $(findstring clang,$(CC)),,-Wduplicated-cond -Wlogical-op -Wno-format-truncation)
 HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
           $(if $(filter x86_64,$(MACHINE)),-fcf-protection -fstack-clash-protection) \
           -Wl,-z,relro,-z,now
@@ -58,7 +58,8 @@ MODE_coverage := -O0 --coverage
 # -isystem: no warnings about third-party headers. H2O_USE_EPOLL selects the event loop of h2o.
 INCLUDES := $(patsubst -I%,-isystem %,\
             $(shell $(PKG_CONFIG) --cflags-only-I $(LIBRARIES) 2>/dev/null))
-CFLAGS   := -std=gnu17 -D_GNU_SOURCE -DH2O_USE_EPOLL=1 -I. $(INCLUDES) $(WARN) -g -pthread -fPIE \
+CFLAGS   := -std=gnu17 -D_GNU_SOURCE -DH2O_USE_EPOLL=1 -I. $(INCLUDES) $(WARN) $(WARN_GCC) -g \
+            -pthread -fPIE \
             -fno-omit-frame-pointer $(MODE_$(BUILD)) $(EXTRA_CFLAGS)
 LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed \
             $(if $(filter arm64,$(BUILD)),-fuse-ld=lld-14)
@@ -146,7 +147,7 @@ BPF_STRIP  ?= llvm-strip-14
 BPF_ARCH   := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(MACHINE)))
 BPF_HEADERS := $(if $(filter arm64,$(BUILD)),$(ARM_ROOT))/usr/include
 BPF_CFLAGS := -std=gnu17 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__$(MACHINE)__ \
-              -I. -isystem $(BPF_HEADERS)/$(MACHINE)-linux-gnu -Wall -Wextra -Werror
+              -I. -isystem $(BPF_HEADERS)/$(MACHINE)-linux-gnu $(WARN)
 $(GEN)/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
@@ -351,6 +352,11 @@ test-fresh:
 	sh tests/fresh.sh
 flags:
 	@echo $(filter-out -Wl%,$(CFLAGS))
+# Flags with which CC checks the BPF programs. gcc has no BPF target and compiles them for this
+# machine.
+bpf-flags:
+	@echo $(if $(findstring clang,$(CC)),$(BPF_CFLAGS),$(filter-out -Wl%,$(CFLAGS)) \
+	    -D__TARGET_ARCH_$(BPF_ARCH) -Wno-unknown-pragmas)
 format: web/node_modules/.done
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 	git ls-files '*.py' | xargs black --quiet

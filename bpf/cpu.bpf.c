@@ -38,6 +38,13 @@ _Static_assert(sizeof(struct sample_stack) <=
                "a record has either a stack or interpreted frames");
 _Static_assert((int)SAMPLE_USER_FRAMES_MAX == (int)UNWIND_MAX_FRAMES, "one limit for both");
 
+/* The programs, which the agent finds by their names. */
+int sample_cpu(struct bpf_perf_event_data *context);
+int note_switch(struct bpf_raw_tracepoint_args *context); /* in off_cpu.bpf.h */
+int follow_fork(struct bpf_raw_tracepoint_args *context);
+int forget_program(struct bpf_raw_tracepoint_args *context);
+int forget_process(struct bpf_raw_tracepoint_args *context);
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
@@ -121,7 +128,7 @@ static __u32 number_in_namespace(struct task_struct *task)
             return 0;
         bpf_core_read(&number, sizeof(number), &pid->numbers[i]);
         if (BPF_CORE_READ(number.ns, ns.inum) == agent_namespace)
-            return number.nr;
+            return (__u32)number.nr;
     }
     return 0;
 }
@@ -129,7 +136,7 @@ static __u32 number_in_namespace(struct task_struct *task)
 static __u32 process_number(struct task_struct *task)
 {
     if (!agent_namespace)
-        return BPF_CORE_READ(task, tgid);
+        return (__u32)BPF_CORE_READ(task, tgid);
     return number_in_namespace(BPF_CORE_READ(task, group_leader));
 }
 
@@ -230,6 +237,7 @@ static __u64 thread_pointer(void)
  * itself, and assumes only that a call returns a number. 513 calls therefore cost it little, while
  * 513 inlined copies would exceed its limit. Such a function takes no pointers, so it looks its
  * arguments up again. */
+int unwind_frame(__u32 index, __u32 slot);
 __attribute__((noinline)) int unwind_frame(__u32 index, __u32 slot)
 {
     struct scratch *sample = bpf_map_lookup_elem(&scratch, &slot);
@@ -255,8 +263,8 @@ static void unwind_frames(__u32 slot, struct scratch *sample,
 /* The user registers with which the thread entered the kernel: at the end of its kernel stack. */
 static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 {
-    const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-    const __u64 bytes = bpf_core_type_size(struct pt_regs);
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    const __u64 bytes = (__u64)bpf_core_type_size(struct pt_regs);
     const __u8 *end = BPF_CORE_READ(task, stack);
     end += kernel_stack_bytes;
     return !bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), end - bytes) &&
@@ -280,22 +288,22 @@ static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 
 /* Copies the user registers into the unwinder's state. */
 static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_data *context,
-                                                       _Bool is_in_program, struct scratch *scratch)
+                                                       _Bool is_in_program, struct scratch *sample)
 {
     if (is_in_program) {
         if (is_compat(&context->regs))
             return UNWIND_STOP_COMPAT;
-        take_registers(&scratch->state, &context->regs);
+        take_registers(&sample->state, &context->regs);
         /* Keeps the compiler from merging this copy with the one below: the context may only be
          * read at constant offsets. */
         __asm__ volatile("" ::"r"(context));
         return UNWIND_CONTINUE;
     }
-    if (!find_entry(&scratch->registers))
+    if (!find_entry(&sample->registers))
         return UNWIND_STOP_REGISTER;
-    if (is_compat(&scratch->registers))
+    if (is_compat(&sample->registers))
         return UNWIND_STOP_COMPAT;
-    take_registers(&scratch->state, &scratch->registers);
+    take_registers(&sample->state, &sample->registers);
     return UNWIND_CONTINUE;
 }
 
@@ -319,14 +327,14 @@ static _Bool is_early(const struct sample_process *known, const struct sample_ev
 /* Unwinds the user stack. Returns the interpreted frames; NULL: there are none. */
 static __always_inline struct interpreter_reader *
 unwind_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_program,
-               struct scratch *scratch)
+               struct scratch *sample)
 {
-    struct sample_event *event = &scratch->event;
+    struct sample_event *event = &sample->event;
     struct interpreter_reader *interpreted = 0;
     const struct unwind_mapping_list unknown = {};
     const struct unwind_mapping_list *list = &unknown;
     const __u32 process = event->process_id;
-    event->stop = find_registers(interrupted, is_in_program, scratch);
+    event->stop = find_registers(interrupted, is_in_program, sample);
     if (event->stop)
         return 0;
     const struct sample_process *known = bpf_map_lookup_elem(&processes, &process);
@@ -337,10 +345,10 @@ unwind_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_
     } else {
         known = 0;
     }
-    scratch->pc = scratch->state.pc;
-    unwind_begin(&scratch->state, list, unwind_options);
-    unwind_frames(slot, scratch, interpreted);
-    scratch->is_early =
+    sample->pc = sample->state.pc;
+    unwind_begin(&sample->state, list, unwind_options);
+    unwind_frames(slot, sample, interpreted);
+    sample->is_early =
         !(unwind_options & UNWIND_OPTION_FP_ONLY) && !interpreted && is_early(known, event);
     return interpreted;
 }
@@ -356,8 +364,9 @@ static void put_interpreted(struct sample_event *event,
     if (count > INTERPRETED_FRAMES_MAX)
         count = INTERPRETED_FRAMES_MAX;
     if (bpf_probe_read_kernel((char *)event + SAMPLE_EVENT_HEAD_BYTES + first * 8,
-                              count * sizeof(struct interpreted_frame), interpreted->frames) == 0)
-        event->interpreted_count = count;
+                              (__u32)(count * sizeof(struct interpreted_frame)),
+                              interpreted->frames) == 0)
+        event->interpreted_count = (__u32)count;
 }
 
 /*
@@ -382,7 +391,7 @@ static void put_stack(struct sample_event *event, const struct scratch *sample)
     for (int i = 0; i < SAMPLE_STACK_PAGES; i++) {
         const __u64 piece = SAMPLE_STACK_PAGE_BYTES - (address & (SAMPLE_STACK_PAGE_BYTES - 1));
         const _Bool is_read =
-            !bpf_probe_read_user(stack->bytes + bytes, piece, (const void *)address);
+            !bpf_probe_read_user(stack->bytes + bytes, (__u32)piece, (const void *)address);
         address += piece;
         if (is_read)
             bytes += piece;
@@ -391,7 +400,7 @@ static void put_stack(struct sample_event *event, const struct scratch *sample)
         else
             stack->start = address;
     }
-    event->stack_bytes = SAMPLE_STACK_HEAD_BYTES + bytes;
+    event->stack_bytes = (__u32)(SAMPLE_STACK_HEAD_BYTES + bytes);
 }
 
 /* Unwinds the kernel stack into the record, after the user frames. */
@@ -439,7 +448,8 @@ static __always_inline void put_current(struct sample_event *event)
 {
 #if CPU_BEFORE_5_17
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    event->started_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+    struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+    event->started_ns = BPF_CORE_READ(leader, start_boottime);
     bpf_get_current_comm(event->comm, sizeof(event->comm));
 #else
     const struct task_struct *task = bpf_get_current_task_btf();
@@ -559,7 +569,8 @@ SEC("raw_tp/sched_process_exit")
 int forget_process(struct bpf_raw_tracepoint_args *context)
 {
     struct task_struct *task = (struct task_struct *)context->args[0];
-    if (BPF_CORE_READ(task, signal, live.counter))
+    struct signal_struct *threads = BPF_CORE_READ(task, signal);
+    if (BPF_CORE_READ(threads, live.counter))
         return 0;
     const __u32 process = process_number(task);
     bpf_map_delete_elem(&processes, &process);

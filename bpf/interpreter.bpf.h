@@ -41,7 +41,7 @@ static __always_inline struct interpreter_reader *interpreter_of(__u32 slot)
 
 static __always_inline int interpreter_pointer(__u64 address, __u64 *ret_value)
 {
-    return bpf_probe_read_user(ret_value, sizeof(*ret_value), (const void *)address);
+    return (int)bpf_probe_read_user(ret_value, sizeof(*ret_value), (const void *)address);
 }
 
 static __always_inline __u64 interpreter_word(const struct interpreter_reader *reader, __u16 offset)
@@ -54,7 +54,7 @@ static __always_inline int interpreter_read(struct interpreter_reader *reader, _
                                             __u16 bytes)
 {
     __u64 size = bytes & (INTERPRETER_PIECE_BYTES - 1);
-    return size && bpf_probe_read_user(reader->piece, size, (const void *)address) == 0;
+    return size && bpf_probe_read_user(reader->piece, (__u32)size, (const void *)address) == 0;
 }
 
 static __always_inline __u32 interpreter_check_of(struct interpreter_reader *reader, __u64 code)
@@ -80,7 +80,7 @@ static __always_inline void interpreter_end_group(struct interpreter_reader *rea
     reader->is_group_filled = 0;
     if (group < INTERPRETED_GROUPS_MAX) {
         reader->anchor[group] = anchor;
-        reader->last[group] = last;
+        reader->last[group] = (__u16)last;
         reader->group_count = group + 1;
     }
 }
@@ -204,6 +204,7 @@ static __always_inline int interpreter_begin(struct interpreter_reader *reader,
 
 #if CPU_BEFORE_5_17
 /* Not static, so that the verifier checks it once; see unwind_frame in cpu.bpf.c. */
+int interpreter_step_alone(__u32 index, __u32 slot);
 __attribute__((noinline)) int interpreter_step_alone(__u32 index, __u32 slot)
 {
     struct interpreter_reader *reader = interpreter_of(slot);

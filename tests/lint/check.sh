@@ -44,11 +44,13 @@ check_format() {
 # tests clang may pass an int loop variable as an enum, as gcc does.
 compile() {
     flags=$(make -s --no-print-directory flags CC="$1" BUILD=release)
+    bpf_flags=$(make -s --no-print-directory bpf-flags CC="$1" BUILD=release)
     # shellcheck disable=SC2086  # the flags are split on purpose
     list 'lib/*.c' 'store/*.c' 'api/*.c' 'cli/*.c' 'debuginfod/*.c' 'agent/*.c' |
         xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
         list 'tests/unit/*.c' |
-        xargs -P "$jobs" -n 8 "$1" $flags -Wno-sign-conversion -fsyntax-only
+        xargs -P "$jobs" -n 8 "$1" $flags -Wno-sign-conversion -fsyntax-only &&
+        list 'bpf/*.bpf.c' | xargs -P "$jobs" -n 1 "$1" $bpf_flags -fsyntax-only
 }
 
 check_shell() {
