@@ -2,7 +2,8 @@
  * route: one row of the route table: method, path, access, limits, handler.
  *
  * Each part of the server declares a table of rows in its own header (share_routes, query_routes,
- * …). api/server/routes.h lists the tables and finds the row for a request.
+ * …). api/server/routes.h lists the tables, and
+ * api/server/route_match.h finds the row for a request.
  */
 #ifndef API_HTTP_ROUTE_H
 #define API_HTTP_ROUTE_H
@@ -70,6 +71,12 @@ struct route {
 struct route_table {
     const struct route *routes;
     size_t route_count;
+};
+
+/* The tables of a server, in the order of matching (api/server/route_match.h). */
+struct route_list {
+    const struct route_table *const *tables;
+    size_t table_count;
 };
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "api/identity/auth.h"
 #include "api/server/request_smuggling.h"
-#include "api/server/routes.h"
+#include "api/server/route_match.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -294,7 +294,7 @@ static void respond_options(struct http_job *job)
 {
     buf_auto allow;
     buf_init(&allow, 256);
-    routes_allow(job->request.path, &allow);
+    route_match_methods(job->loop->http->options.routes, job->request.path, &allow);
     if (allow.size == 0) {
         struct err err;
         err_set(&err, ERR_NOT_FOUND,
@@ -308,7 +308,8 @@ static void respond_options(struct http_job *job)
     struct span params[REQUEST_MAX_PATH_PARAMS];
     const struct route *route;
     struct err err;
-    if (routes_match(HTTP_GET, job->request.path, params, &route, &err) == ERR_NONE &&
+    if (route_match(job->loop->http->options.routes, HTTP_GET, job->request.path, params, &route,
+                    &err) == ERR_NONE &&
         (route->flags & (ROUTE_CORS | ROUTE_CORS_IF_OPEN))) {
         job->request.route = route; /* so that the response gets the field for any origin */
         job->response.is_open_to_sites = true;
@@ -327,7 +328,7 @@ static void refuse_method(struct http_job *job, const struct err *err)
     http_job_fail(job, 405, err);
     buf_auto allow;
     buf_init(&allow, 256);
-    routes_allow(job->request.path, &allow);
+    route_match_methods(job->loop->http->options.routes, job->request.path, &allow);
     response_add(&job->request, &job->response, "allow",
                  arena_strndup(job->request.arena, allow.data, allow.size));
     http_response_send(job);
@@ -367,8 +368,8 @@ static void dispatch_job(struct http_job *job)
 {
     struct request *request = &job->request;
     struct err err = {0};
-    enum err_code code =
-        routes_match(request->method, request->path, request->path_params, &request->route, &err);
+    enum err_code code = route_match(job->loop->http->options.routes, request->method,
+                                     request->path, request->path_params, &request->route, &err);
     if (code == ERR_UNSUPPORTED) {
         refuse_method(job, &err);
         return;

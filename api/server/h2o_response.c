@@ -7,7 +7,7 @@
 #include "api/http/problem.h"
 #include "api/server/pages.h"
 #include "api/server/protocol_error.h"
-#include "api/server/routes.h"
+#include "api/server/route_match.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -383,13 +383,13 @@ static void describe_error(const h2o_req_t *req, struct err *err)
 }
 
 /* In the form of the route's protocol, if there is a route; the status is h2o's. */
-static void respond_to_error(struct request *request, struct response *response,
-                             const h2o_req_t *req, const struct err *err)
+static void respond_to_error(const struct http_server *http, struct request *request,
+                             struct response *response, const h2o_req_t *req, const struct err *err)
 {
     struct err no_route;
     http_request_fill_fields(request, req);
-    (void)!routes_match(request->method, request->path, request->path_params, &request->route,
-                        &no_route);
+    (void)!route_match(http->options.routes, request->method, request->path, request->path_params,
+                       &request->route, &no_route);
     if (!protocol_error_respond(request, response, err))
         problem_respond(request, response, req->res.status, err);
 }
@@ -407,7 +407,7 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     struct err err;
     http_request_new_id(connection->loop, request.id);
     describe_error(req, &err);
-    respond_to_error(&request, &response, req, &err);
+    respond_to_error(connection->loop->http, &request, &response, req, &err);
     problem_log(&request, req->res.status, &err);
     struct replaced_body *replaced =
         (struct replaced_body *)h2o_add_ostream(req, sizeof(*replaced), slot);

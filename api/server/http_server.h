@@ -3,10 +3,11 @@
  *
  * The wrapper of libh2o: h2o's types are used only in api/server/. N loop threads share the
  * listening sockets; a request is read completely (at most HTTP_MAX_BODY_BYTES), copied into its
- * own arena, matched against api/server/routes.h, and run on the worker pool (api/core/worker.h),
- * or on the loop with ROUTE_INLINE. The order for each request: route, body limit, 404 limiter
- * (which lets valid credentials through), auth_identify, auth_check_access, handler; an error from
- * any of them becomes a problem document (api/http/problem.h).
+ * own arena, matched against the routes of the options (api/server/route_match.h), and run on the
+ * worker pool (api/core/worker.h), or on the loop with ROUTE_INLINE. The order for each request:
+ * route, body limit, 404 limiter (which lets valid credentials through), auth_identify,
+ * auth_check_access, handler; an error from any of them becomes a problem document
+ * (api/http/problem.h).
  *
  * Limits of connections: an address (IPv6: its /64) may have max_connections_per_address
  * connections, and all together max_connections, of which reserved_connections are for
@@ -62,6 +63,7 @@
 #include <stdint.h>
 
 struct http_server;
+struct route_list;
 struct server;
 
 enum {
@@ -76,6 +78,7 @@ struct http_listener {
 
 /* Zeroed fields select the default in their comment. */
 struct http_options {
+    const struct route_list *routes; /* required; must outlive the server */
     const struct http_listener *listeners;
     size_t listener_count;
     const char *certificate_path; /* PEM chain; read again by http_server_reload */

@@ -29,12 +29,9 @@
 #include "api/share/short_link.h"
 #include "api/share/source_links.h"
 #include "api/upload/upload.h"
-#include "lib/base/err.h"
-
-#include <string.h>
 
 /* In the order of matching: rows with narrower patterns precede the pages' /p/{id}. */
-static const struct route_table *const joined[] = {
+static const struct route_table *const tables[] = {
     &health_routes,       &identity_routes,      &operator_routes,
     &share_routes,        &query_share_routes,   &upload_routes,
     &share_upload_routes, &share_report_routes,  &query_diff_routes,
@@ -47,122 +44,8 @@ static const struct route_table *const joined[] = {
     &debuginfo_routes,    &scrub_routes,         &page_routes,
 };
 
-enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };
-
-/* The position of literal in text: at its end if must_end, otherwise the first one after one byte.
- */
-static const uint8_t *find_literal(struct span text, const char *literal, size_t literal_size,
-                                   bool must_end)
-{
-    if (text.size <= literal_size)
-        return NULL;
-    if (must_end) {
-        const uint8_t *at = text.data + text.size - literal_size;
-        return literal_size == 0 || memcmp(at, literal, literal_size) == 0 ? at : NULL;
-    }
-    return memmem(text.data + 1, text.size - 1, literal, literal_size);
-}
-
-static size_t segment_size(const uint8_t *text, size_t size)
-{
-    const uint8_t *slash = memchr(text, '/', size);
-    return slash ? (size_t)(slash - text) : size;
-}
-
-/* Matches one {…} at *pattern with the start of *path; advances both. */
-static bool match_param(const char **pattern, struct span *path, struct span *ret_param)
-{
-    const char *literal = strchr(*pattern, '}') + 1;
-    size_t literal_size = strcspn(literal, "{/");
-    struct span segment = span_of(path->data, segment_size(path->data, path->size));
-    const uint8_t *end = find_literal(segment, literal, literal_size, literal[literal_size] != '{');
-    if (!end)
-        return false;
-    *ret_param = span_of(path->data, (size_t)(end - path->data));
-    size_t used = ret_param->size + literal_size;
-    *path = span_of(path->data + used, path->size - used);
-    *pattern = literal + literal_size;
-    return true;
-}
-
-static bool match_pattern(const char *pattern, struct span path,
-                          struct span params[REQUEST_MAX_PATH_PARAMS])
-{
-    size_t param_count = 0;
-    while (*pattern) {
-        if (*pattern == '{') {
-            if (param_count == REQUEST_MAX_PATH_PARAMS || path.size == 0 ||
-                !match_param(&pattern, &path, &params[param_count]))
-                return false;
-            param_count++;
-        } else {
-            if (path.size == 0 || path.data[0] != (uint8_t)*pattern)
-                return false;
-            pattern++;
-            path = span_of(path.data + 1, path.size - 1);
-        }
-    }
-    for (; param_count < REQUEST_MAX_PATH_PARAMS && path.size == 0; param_count++)
-        params[param_count] = (struct span){0};
-    return path.size == 0;
-}
-
-enum err_code routes_match(enum http_method method, struct span path,
-                           struct span ret_params[REQUEST_MAX_PATH_PARAMS],
-                           const struct route **ret_route, struct err *err)
-{
-    bool is_known_path = false;
-    if (method == HTTP_HEAD)
-        method = HTTP_GET;
-    for (size_t table = 0; table < TABLE_COUNT; table++) {
-        for (size_t i = 0; i < joined[table]->route_count; i++) {
-            const struct route *route = &joined[table]->routes[i];
-            struct span params[REQUEST_MAX_PATH_PARAMS];
-            if (!match_pattern(route->pattern, path, params))
-                continue;
-            is_known_path = true;
-            if (route->method != method)
-                continue;
-            memcpy(ret_params, params, sizeof(params));
-            *ret_route = route;
-            return ERR_NONE;
-        }
-    }
-    if (is_known_path)
-        return err_set(err, ERR_UNSUPPORTED,
-                       "this address does not support the method %s; use one of those in the "
-                       "field Allow of this response",
-                       http_method_name(method));
-    return err_set(err, ERR_NOT_FOUND,
-                   "there is nothing at this address; /api/openapi.yaml lists what there is");
-}
-
-void routes_allow(struct span path, struct buf *buf)
-{
-    bool is_allowed[METHOD_COUNT] = {false};
-    struct span params[REQUEST_MAX_PATH_PARAMS];
-    for (size_t table = 0; table < TABLE_COUNT; table++) {
-        for (size_t i = 0; i < joined[table]->route_count; i++) {
-            const struct route *route = &joined[table]->routes[i];
-            if (match_pattern(route->pattern, path, params))
-                is_allowed[route->method] = true;
-        }
-    }
-    is_allowed[HTTP_HEAD] |= is_allowed[HTTP_GET];
-    const char *separator = "";
-    for (int method = 0; method < METHOD_COUNT; method++) {
-        if (!is_allowed[method])
-            continue;
-        buf_printf(buf, "%s%s", separator, http_method_name((enum http_method)method));
-        separator = ", ";
-    }
-}
-
-const struct route_table *const *routes_all(size_t *ret_table_count)
-{
-    *ret_table_count = TABLE_COUNT;
-    return joined;
-}
+const struct route_list routes_all = {.tables = tables,
+                                      .table_count = sizeof(tables) / sizeof(*tables)};
 
 struct bit_name {
     unsigned bit;
@@ -222,8 +105,8 @@ static void print_route(FILE *file, const struct route *route)
 
 void routes_print(FILE *file)
 {
-    for (size_t table = 0; table < TABLE_COUNT; table++) {
-        for (size_t i = 0; i < joined[table]->route_count; i++)
-            print_route(file, &joined[table]->routes[i]);
+    for (size_t table = 0; table < routes_all.table_count; table++) {
+        for (size_t i = 0; i < tables[table]->route_count; i++)
+            print_route(file, &tables[table]->routes[i]);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * routes: the tables of all parts of the server (api/http/route.h), in the order of matching.
+ * routes: the routes of perfoliod: the tables of all parts of the server (api/http/route.h).
  *
  * The test of the authorisation matrix reads the same tables through `perfoliod routes --json`.
  */
@@ -10,20 +10,10 @@
 
 #include <stdio.h>
 
-/* All tables, in the order of matching. */
-const struct route_table *const *routes_all(size_t *ret_table_count);
+/* All tables, in the order of matching. server_run passes them to the HTTP server. */
+extern const struct route_list routes_all;
 
-/* The route for method and path, with the texts that {…} matched in ret_params. Errors:
- * ERR_NOT_FOUND (no such path), ERR_UNSUPPORTED (the path exists with other methods). */
-enum err_code routes_match(enum http_method method, struct span path,
-                           struct span ret_params[REQUEST_MAX_PATH_PARAMS],
-                           const struct route **ret_route, struct err *err) MUST_USE;
-
-/* The methods of a path, in the form of the field Allow: "GET, HEAD, POST"; "" if there are none.
- */
-void routes_allow(struct span path, struct buf *buf);
-
-/* Prints the table as JSON lines, for tests and for operators. */
+/* Prints the tables as JSON lines, for tests and for operators. */
 void routes_print(FILE *file);
 
 #endif

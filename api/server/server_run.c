@@ -31,6 +31,7 @@
 #include "api/report/symbol_resolver.h"
 #include "api/server/gauges.h"
 #include "api/server/http_server.h"
+#include "api/server/routes.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share.h"
 #include "api/share/share_runtime.h"
@@ -345,6 +346,7 @@ static enum err_code create_http(struct server *server, const struct server_star
     for (int i = 0; i < start->listener_count; i++)
         listeners[i] = (struct http_listener){.fd = start->listeners[i], .is_tls = true};
     const struct http_options options = {
+        .routes = &routes_all,
         .listeners = listeners,
         .listener_count = (size_t)start->listener_count,
         .certificate_path = settings->tls_cert,

@@ -9,6 +9,7 @@
 #include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/request.h"
+#include "api/server/route_match.h"
 #include "api/server/routes.h"
 #include "api/share/share_settings.h"
 #include "lib/base/arena.h"
@@ -39,7 +40,8 @@ static void match_route(struct request *request)
     struct span params[REQUEST_MAX_PATH_PARAMS] = {0};
     const struct route *route = NULL;
     struct err err;
-    enum err_code code = routes_match(request->method, request->path, params, &route, &err);
+    enum err_code code =
+        route_match(&routes_all, request->method, request->path, params, &route, &err);
     fuzz_check(code == ERR_NONE || code == ERR_NOT_FOUND || code == ERR_UNSUPPORTED);
     if (code)
         return;
