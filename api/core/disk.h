@@ -4,11 +4,11 @@
  *
  * A thread checks twice a second, so a request needs no system call and never waits for a
  * disk that hangs. Requests that store data or change rows are refused when less than a reserve is
- * free (api/server/job.c). Deletions need the reserve: PostgreSQL writes its log before it deletes
- * a row, and profiles are deleted by writing blocks without them. A part of the reserve, at most 32
- * MiB, is allocated in the file .held, which is deleted when another program has filled the disk
- * nevertheless. The file outlives the server, so that the next start can delete it on a full disk:
- * PostgreSQL writes files before it accepts connections. Threads: any.
+ * free (api/server/http_job.c). Deletions need the reserve: PostgreSQL writes its log before it
+ * deletes a row, and profiles are deleted by writing blocks without them. A part of the reserve, at
+ * most 32 MiB, is allocated in the file .held, which is deleted when another program has filled the
+ * disk nevertheless. The file outlives the server, so that the next start can delete it on a full
+ * disk: PostgreSQL writes files before it accepts connections. Threads: any.
  */
 #ifndef API_CORE_DISK_H
 #define API_CORE_DISK_H

@@ -188,11 +188,11 @@ struct http_server {
     struct metric *failed_reads;
 };
 
-/* tls.c: a context with the files of options. Errors: ERR_INVALID. */
+/* http_tls.c: a context with the files of options. Errors: ERR_INVALID. */
 enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tls,
                             struct err *err) MUST_USE;
 
-/* connection.c */
+/* http_connection.c */
 void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
                             h2o_accept_ctx_t *accept);
 struct http_connection *http_connection_of(h2o_req_t *req);
@@ -215,7 +215,7 @@ void http_connection_drop_lingering(struct http_loop *loop);
 void http_connection_log_limit(struct http_server *http, enum http_limit limit,
                                const char *address);
 
-/* body_buffer.c: which uploads may continue when the buffers are full. http_server.h states the
+/* http_buffers.c: which uploads may continue when the buffers are full. http_server.h states the
  * rule. */
 /* Pauses, resumes and refuses the loop's uploads. */
 void http_buffers_look(struct http_loop *loop);
@@ -223,13 +223,13 @@ void http_buffers_resume(struct http_connection *connection);
 /* Whether other uploads wait for memory that the connection's input holds. */
 bool http_buffers_are_wanted(const struct http_connection *connection);
 
-/* h2o_request.c: the h2o handler */
+/* http_request.c: the h2o handler */
 int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
 /* Copies the header's fields into the request's arena. */
 void http_request_fill_fields(struct request *request, const h2o_req_t *req);
 void http_job_release(struct http_job *job);
 
-/* job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. The
+/* http_job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. The
  * response of a request that was on a worker or put aside comes to the loop as MESSAGE_RESPONSE. */
 /* The threads that handle the request, and read the file of its response. */
 struct worker_pool *http_job_pool(const struct http_server *http, const struct request *request);
@@ -247,7 +247,7 @@ void http_job_cancel(struct http_job *job);
  */
 void http_job_check_waiting(struct http_job *job, int64_t now_ns);
 
-/* h2o_response.c */
+/* http_response.c */
 /* Sends job->response; on the loop, once. */
 void http_response_send(struct http_job *job);
 /* The bytes of a 503 for a request that is refused while it is being read, made in arena, and

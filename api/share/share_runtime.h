@@ -40,7 +40,7 @@ struct cached_response {
     bool is_zstd;
     bool is_incomplete; /* names were left out because the disk has no space for a symbol table */
     size_t plain_bytes; /* before compression */
-    _Atomic uint32_t reader_count; /* responses that are sending it, for api/server/job.c */
+    _Atomic uint32_t reader_count; /* responses that are sending it, for api/server/http_job.c */
 };
 
 #endif

@@ -133,7 +133,7 @@ WRAPPERS = {
     "curl/": r"lib/io/http_(client|url)\.c",
     "expat": r"lib/io/s3_xml\.c",
     "jansson": r"lib/profile/formats/json_tree\.h|api/[\w/]+\.c|cli/[\w/]+\.[ch]",
-    "openssl/": r"lib/base/digest\.c|api/http/tls_files\.c|api/server/tls\.c",
+    "openssl/": r"lib/base/digest\.c|api/http/tls_files\.c|api/server/http_tls\.c",
     "zstd": r"lib/base/compress\.c",
     "libdeflate": r"lib/base/compress\.c",
     "zlib": r"lib/base/compress\.c",

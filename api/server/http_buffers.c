@@ -24,8 +24,8 @@ static struct http_connection *connection_at(h2o_linklist_t *link)
     return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
 }
 
-/* An input buffer that h2o_request.c has taken leaves an empty one, which only claims the size that
- * h2o will consume. */
+/* An input buffer that http_request.c has taken leaves an empty one, which only claims the size
+ * that h2o will consume. */
 static size_t input_bytes(const struct http_connection *connection)
 {
     return connection->is_body_taken ? 0 : connection->sock->input->size;
