@@ -19,11 +19,6 @@ struct line {
     size_t count;
 };
 
-static struct http_connection *connection_at(h2o_linklist_t *link)
-{
-    return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
-}
-
 /* An input buffer that http_request.c has taken leaves an empty one, which only claims the size
  * that h2o will consume. */
 static size_t input_bytes(const struct http_connection *connection)
@@ -72,12 +67,12 @@ static void look_at_streams(struct http_loop *loop)
         return;
     for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
          link = link->next)
-        connection_at(link)->is_receiving = false;
+        http_connection_at(link)->is_receiving = false;
     loop->http->config.http2.callbacks.foreach_request(&loop->context, look_at_stream, NULL);
     for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
          link = link->next) {
-        if (connection_at(link)->is_http2)
-            estimate_stream_bytes(connection_at(link));
+        if (http_connection_at(link)->is_http2)
+            estimate_stream_bytes(http_connection_at(link));
     }
 }
 
@@ -86,7 +81,7 @@ static size_t sum_buffered(struct http_loop *loop)
     size_t bytes = 0;
     for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
          link = link->next)
-        bytes += held_bytes(connection_at(link));
+        bytes += held_bytes(http_connection_at(link));
     return bytes;
 }
 
@@ -105,14 +100,6 @@ static void pause_reading(struct http_connection *connection)
     connection->paused_read = connection->sock->_cb.read;
     connection->window_ns = 0;
     h2o_socket_read_stop(connection->sock);
-}
-
-void http_buffers_resume(struct http_connection *connection)
-{
-    h2o_socket_cb on_read = connection->paused_read;
-    connection->paused_read = NULL;
-    connection->window_ns = 0;
-    h2o_socket_read_start(connection->sock, on_read);
 }
 
 /* Whether the connection's request has begun and is still being read. */
@@ -163,10 +150,10 @@ static size_t collect_uploads(struct http_loop *loop, struct upload *uploads)
     size_t count = 0;
     for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
          link = link->next) {
-        if (!is_upload(connection_at(link)))
+        if (!is_upload(http_connection_at(link)))
             continue;
         if (uploads)
-            uploads[count] = (struct upload){.connection = connection_at(link), .age = count};
+            uploads[count] = (struct upload){.connection = http_connection_at(link), .age = count};
         count++;
     }
     return count;
@@ -194,7 +181,7 @@ static size_t refuse_last(struct line *line)
 {
     struct http_connection *connection = line->uploads[--line->count].connection;
     size_t bytes = held_bytes(connection);
-    http_connection_refuse(connection);
+    http_response_refuse(connection);
     return bytes;
 }
 
@@ -249,7 +236,7 @@ static void set_going(struct http_connection *connection, bool may_go_on)
     else if (!may_go_on && !connection->paused_read)
         pause_reading(connection);
     else if (may_go_on && connection->paused_read)
-        http_buffers_resume(connection);
+        http_connection_resume(connection);
 }
 
 /* Pauses the last uploads so that the others can end: each that continues may grow to the largest
@@ -281,8 +268,8 @@ static void resume_all(struct http_loop *loop)
     for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
          link = next) {
         next = link->next;
-        if (connection_at(link)->paused_read)
-            http_buffers_resume(connection_at(link));
+        if (http_connection_at(link)->paused_read)
+            http_connection_resume(http_connection_at(link));
     }
 }
 

@@ -1,7 +1,6 @@
 #include "api/server/http_internal.h"
 
 #include "api/core/metrics.h"
-#include "api/server/response_memory.h"
 #include "api/server/tcp_info.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -14,12 +13,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Connections accepted per event, so that a flood of them does not delay existing ones. */
 enum {
-    ACCEPTS_PER_EVENT = 16,
-    LOOK_MS = 20,
-    SWEEP_MS = 1000,
-    PRESSURE_WINDOW_S = 3,
+    ACCEPTS_PER_EVENT = 16, /* so that a flood of connections does not delay existing ones */
     LINGER_MAX_BYTES = 64 << 20,
     MAX_CLOSING = 128, /* evicted connections that h2o has not closed yet */
     LOG_INTERVAL_S = 60,
@@ -71,22 +66,12 @@ static struct http_lingering *lingering_at(h2o_linklist_t *link)
     return H2O_STRUCT_FROM_MEMBER(struct http_lingering, link, link);
 }
 
-static void sweep_lingering(struct http_loop *loop, int64_t now_ns)
+void http_connection_end_lingering(struct http_loop *loop, int64_t until_ns)
 {
     /* All have the same duration, so the first is the next to end. */
     while (!h2o_linklist_is_empty(&loop->lingering) &&
-           lingering_at(loop->lingering.next)->deadline_ns <= now_ns)
+           lingering_at(loop->lingering.next)->deadline_ns <= until_ns)
         end_lingering(lingering_at(loop->lingering.next));
-}
-
-void http_connection_drop_lingering(struct http_loop *loop)
-{
-    sweep_lingering(loop, INT64_MAX);
-}
-
-static struct http_connection *connection_at(h2o_linklist_t *link)
-{
-    return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
 }
 
 /* h2o has closed the socket; this is its last callback. */
@@ -94,8 +79,7 @@ static void on_close(void *data)
 {
     struct http_connection *connection = data;
     while (!h2o_linklist_is_empty(&connection->jobs)) {
-        struct http_job *job =
-            H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, connection->jobs.next);
+        struct http_job *job = http_job_at(connection->jobs.next);
         h2o_linklist_unlink(&job->connection_link);
         job->connection = NULL;
     }
@@ -108,7 +92,7 @@ static void on_close(void *data)
     mem_free(connection);
 }
 
-static void count_refusal(struct http_server *http, enum http_refusal reason)
+void http_connection_count_refusal(struct http_server *http, enum http_refusal reason)
 {
     metric_add(http->refusals[reason], 1);
 }
@@ -180,19 +164,6 @@ static void announce_eviction(struct http_loop *loop, const struct connection_de
     h2o_multithread_send_message(&owner->receiver, &message->link);
 }
 
-static void close_evicted(struct http_loop *loop)
-{
-    if (!atomic_exchange(&loop->has_evictions, false))
-        return;
-    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
-         link = next) {
-        next = link->next;
-        struct http_connection *connection = connection_at(link);
-        if (connection_is_evicted(&connection->entry))
-            http_connection_cut(connection, REFUSAL_COUNT); /* counted when it was evicted */
-    }
-}
-
 static struct http_connection *create_connection(struct http_loop *loop, h2o_socket_t *sock)
 {
     struct sockaddr_storage address = {0};
@@ -224,7 +195,7 @@ static void refuse_connection(struct http_connection *connection, enum http_refu
     h2o_socket_t *sock = connection->sock;
     mem_free(connection);
     atomic_fetch_sub(&http->connection_count, 1);
-    count_refusal(http, reason);
+    http_connection_count_refusal(http, reason);
     h2o_socket_close(sock);
 }
 
@@ -243,9 +214,9 @@ static void accept_connection(struct http_loop *loop, h2o_socket_t *sock, h2o_ac
     announce_eviction(loop, &decision);
     connection->is_reserved = decision.verdict == CONNECTION_ADMITTED_RESERVED;
     if (decision.eviction == CONNECTION_EVICTED_BY_ADDRESS)
-        count_refusal(http, REFUSED_ADDRESS);
+        http_connection_count_refusal(http, REFUSED_ADDRESS);
     else if (decision.eviction == CONNECTION_EVICTED_BY_TOTAL)
-        count_refusal(http, REFUSED_EVICTED);
+        http_connection_count_refusal(http, REFUSED_EVICTED);
     if (decision.verdict == CONNECTION_REFUSED_BY_ADDRESS)
         refuse_connection(connection, REFUSED_ADDRESS);
     else if (decision.verdict == CONNECTION_REFUSED_BY_TOTAL)
@@ -292,9 +263,23 @@ struct http_connection *http_connection_of(h2o_req_t *req)
     return req->conn->callbacks->get_socket(req->conn)->on_close.data;
 }
 
-static struct http_job *job_at(h2o_linklist_t *link)
+struct http_job *http_connection_find_job(const struct http_connection *connection,
+                                          const h2o_req_t *req)
 {
-    return H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
+    for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
+         link = link->next) {
+        if (http_job_at(link)->req == req)
+            return http_job_at(link);
+    }
+    return NULL;
+}
+
+void http_connection_resume(struct http_connection *connection)
+{
+    h2o_socket_cb on_read = connection->paused_read;
+    connection->paused_read = NULL;
+    connection->window_ns = 0;
+    h2o_socket_read_start(connection->sock, on_read);
 }
 
 void http_connection_cut(struct http_connection *connection, enum http_refusal reason)
@@ -303,12 +288,12 @@ void http_connection_cut(struct http_connection *connection, enum http_refusal r
         return;
     connection->is_cut = true;
     for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs; link = link->next)
-        if (!job_at(link)->has_response_head)
-            http_job_cancel(job_at(link));
+        if (!http_job_at(link)->has_response_head)
+            http_job_cancel(http_job_at(link));
     if (reason != REFUSAL_COUNT)
-        count_refusal(connection->loop->http, reason);
+        http_connection_count_refusal(connection->loop->http, reason);
     if (connection->paused_read)
-        http_buffers_resume(connection);
+        http_connection_resume(connection);
     shutdown(connection->fd, SHUT_RDWR);
 }
 
@@ -316,269 +301,4 @@ void http_connection_linger(struct http_connection *connection)
 {
     if (connection->linger_fd < 0 && !connection->loop->is_cut)
         connection->linger_fd = fcntl(connection->fd, F_DUPFD_CLOEXEC, 3);
-}
-
-/* Lets h2o close the connection, as if its peer had gone. */
-static void on_refusal_sent(h2o_socket_t *sock, const char *err)
-{
-    (void)err;
-    struct http_connection *connection = sock->on_close.data;
-    connection->refused_read(sock, h2o_socket_error_closed);
-}
-
-void http_connection_refuse(struct http_connection *connection)
-{
-    h2o_socket_t *sock = connection->sock;
-    h2o_socket_cb on_read = connection->paused_read ? connection->paused_read : sock->_cb.read;
-    if (connection->is_cut)
-        return;
-    if (connection->is_http2 || !on_read || sock->_cb.write) {
-        http_connection_cut(connection, REFUSED_BUFFERS);
-        return;
-    }
-    h2o_socket_read_stop(sock);
-    connection->paused_read = NULL;
-    connection->refused_read = on_read;
-    connection->refused_ns = clock_monotonic_ns();
-    connection->is_cut = true;
-    count_refusal(connection->loop->http, REFUSED_BUFFERS);
-    http_connection_linger(connection);
-    connection->refusal = arena_create();
-    struct span response = http_response_to_refused(
-        connection->loop, span_of(sock->input->bytes, sock->input->size), connection->refusal);
-    h2o_iovec_t piece = h2o_iovec_init(response.data, response.size);
-    h2o_socket_write(sock, &piece, 1, on_refusal_sent);
-}
-
-static bool is_request_coming(struct http_connection *connection)
-{
-    if (connection->is_http2)
-        return connection->is_receiving;
-    return connection->sock->input->size > 0 && h2o_linklist_is_empty(&connection->jobs);
-}
-
-/* The bytes of the request after decryption: with the framing of TLS, a record of one byte would
- * count as 23. HTTP/2 is counted less exactly, including its framing. */
-static uint64_t request_bytes(const struct http_connection *connection)
-{
-    return connection->is_http2 ? connection->received_bytes : connection->sock->input->size;
-}
-
-/* Marks a connection when the body of a request begins to arrive; the sweep, which runs less often,
- * decides whether it arrives at a good rate. */
-static void look_for_body(struct http_connection *connection)
-{
-    if (!is_request_coming(connection)) {
-        connection->has_body = false;
-        return;
-    }
-    size_t held_bytes =
-        connection->is_http2 ? connection->stream_bytes : connection->sock->input->size;
-    if (connection->has_body || held_bytes < HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE)
-        return;
-    connection->has_body = true;
-    connection_table_set_receiving(connection->loop->http->connections, &connection->entry, true);
-}
-
-static void look_for_bodies(struct http_loop *loop)
-{
-    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
-         link = link->next)
-        look_for_body(connection_at(link));
-}
-
-/* A connection whose reading is paused by the buffer cap counts as receiving: it would receive more
- * if it were read. */
-static void note_receiving(struct http_connection *connection, uint64_t received_bytes)
-{
-    bool is_quick = connection->paused_read || received_bytes - connection->received_bytes >=
-                                                   HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
-    connection_table_set_receiving(connection->loop->http->connections, &connection->entry,
-                                   is_quick && is_request_coming(connection));
-}
-
-/* Closes a connection whose request arrives slower than the minimal rate over slow_timeout_s. */
-static void check_rate(struct http_connection *connection, int64_t now_ns)
-{
-    if (connection->window_ns == 0) {
-        connection->window_ns = now_ns;
-        connection->window_bytes = request_bytes(connection);
-        return;
-    }
-    int64_t window_s = connection->loop->http->options.slow_timeout_s;
-    uint64_t bytes_per_s = HTTP_MIN_BYTES_PER_S;
-    /* Uploads that may continue must be quick: the others wait for them. */
-    if (http_buffers_are_wanted(connection)) {
-        window_s = window_s < PRESSURE_WINDOW_S ? window_s : PRESSURE_WINDOW_S;
-        bytes_per_s = HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
-    }
-    if (now_ns - connection->window_ns < window_s * CLOCK_NS_PER_S)
-        return;
-    uint64_t passed_s = (uint64_t)((now_ns - connection->window_ns) / CLOCK_NS_PER_S);
-    if (request_bytes(connection) - connection->window_bytes < passed_s * bytes_per_s)
-        http_connection_cut(connection, REFUSED_SLOW);
-    connection->window_ns = 0;
-}
-
-/* Whether the peer has to read before more can be sent. With HTTP/2 nothing is written while the
- * peer's windows are 0. */
-static bool is_waiting_for_reader(const struct http_connection *connection)
-{
-    bool is_waiting = connection->sock->_cb.write != NULL;
-    for (h2o_linklist_t *link = connection->jobs.next;
-         !is_waiting && connection->is_http2 && link != &connection->jobs; link = link->next)
-        is_waiting = job_at(link)->has_unsent_piece;
-    return is_waiting;
-}
-
-static bool is_handling(const struct http_connection *connection)
-{
-    bool is_handled = false;
-    for (h2o_linklist_t *link = connection->jobs.next; !is_handled && link != &connection->jobs;
-         link = link->next)
-        is_handled = !job_at(link)->has_unsent_piece;
-    return is_handled;
-}
-
-static bool reads_large_response(const struct http_connection *connection)
-{
-    if (!is_waiting_for_reader(connection))
-        return false;
-    for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
-         link = link->next) {
-        const struct http_job *job = job_at(link);
-        if (job->has_response_head && job->response_holder)
-            return true;
-    }
-    return false;
-}
-
-/* Closes a connection whose peer reads a large response slowly while such responses fill a quarter
- * of their cap, half of what clients without credentials may hold. */
-static void check_taking(struct http_connection *connection, int64_t now_ns)
-{
-    const struct http_server *http = connection->loop->http;
-    bool is_pressed =
-        response_memory_bytes(http->response_memory) > http->options.max_buffered_bytes / 4;
-    int64_t passed_ns = now_ns - connection->taking_ns;
-    if (!is_pressed || !reads_large_response(connection)) {
-        connection->taking_ns = 0;
-        return;
-    }
-    if (connection->taking_ns != 0 && passed_ns < PRESSURE_WINDOW_S * CLOCK_NS_PER_S)
-        return;
-    uint64_t taken = connection->acked_bytes - connection->taking_acked;
-    uint64_t wanted = (uint64_t)(passed_ns / CLOCK_NS_PER_S) * HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
-    if (connection->taking_ns != 0 && taken < wanted)
-        http_connection_cut(connection, REFUSED_UNREAD);
-    connection->taking_ns = now_ns;
-    connection->taking_acked = connection->acked_bytes;
-}
-
-static void check_waiting(struct http_connection *connection, int64_t now_ns)
-{
-    for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs; link = link->next)
-        http_job_check_waiting(job_at(link), now_ns);
-}
-
-/*
- * While a request of HTTP/1 is being handled, libh2o reads nothing and does not notice that its
- * peer has gone; it detects that itself for HTTP/2 and while it is writing. Half-closed TLS
- * connections are of no use: a peer that has closed its direction has gone, or can send the request
- * again.
- */
-static bool has_gone_meanwhile(struct http_connection *connection)
-{
-    if (connection->is_http2 || h2o_linklist_is_empty(&connection->jobs) ||
-        job_at(connection->jobs.next)->has_response_head)
-        return false;
-    return tcp_info_has_ended(connection->fd);
-}
-
-static void sweep_connection(struct http_connection *connection, int64_t now_ns)
-{
-    const struct http_options *options = &connection->loop->http->options;
-    uint64_t received, acked;
-    if (has_gone_meanwhile(connection)) {
-        http_connection_cut(connection, REFUSED_GONE);
-        return;
-    }
-    if (!tcp_info_progress(connection->fd, &received, &acked))
-        return;
-    bool is_writing = is_waiting_for_reader(connection);
-    bool is_handled = is_handling(connection);
-    if (received != connection->received_bytes || acked != connection->acked_bytes ||
-        connection->paused_read || (is_handled && !is_writing))
-        connection->progress_ns = now_ns;
-    /* An upload that makes progress should not be closed for others. */
-    if (!is_handled)
-        note_receiving(connection, received);
-    connection->received_bytes = received;
-    connection->acked_bytes = acked;
-    check_taking(connection, now_ns);
-    int64_t quiet_ns = now_ns - connection->progress_ns;
-    if (connection->paused_read) {
-        if (now_ns - connection->paused_ns > options->slow_timeout_s * CLOCK_NS_PER_S)
-            http_connection_refuse(connection);
-        return;
-    }
-    if (is_request_coming(connection))
-        check_rate(connection, now_ns);
-    else
-        connection->window_ns = 0;
-    if (is_writing && quiet_ns > options->send_timeout_s * CLOCK_NS_PER_S)
-        http_connection_cut(connection, REFUSED_UNREAD);
-    else if (!is_writing && !is_handled && quiet_ns > options->idle_timeout_s * CLOCK_NS_PER_S)
-        http_connection_cut(connection, REFUSED_IDLE);
-}
-
-/* Whether no request is arriving and none is being handled. */
-static bool is_idle(struct http_connection *connection)
-{
-    return h2o_linklist_is_empty(&connection->jobs) && !connection->sock->_cb.write &&
-           connection->sock->input->size == 0 && connection->stream_bytes == 0;
-}
-
-/* A peer that has not read earlier responses does not read a refusal either. */
-static void check_refused(struct http_connection *connection, int64_t now_ns)
-{
-    bool is_late = now_ns - connection->refused_ns > HTTP_LINGER_MS * CLOCK_NS_PER_MS;
-    if (connection->refused_read && (is_late || connection->loop->is_cut))
-        shutdown(connection->fd, SHUT_RDWR);
-}
-
-static void sweep_connections(struct http_loop *loop, int64_t now_ns)
-{
-    sweep_lingering(loop, now_ns);
-    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
-         link = next) {
-        next = link->next;
-        struct http_connection *connection = connection_at(link);
-        check_waiting(connection, now_ns);
-        if (connection->is_cut) {
-            check_refused(connection, now_ns);
-            continue;
-        }
-        if (loop->is_cut || (loop->is_draining && is_idle(connection)))
-            http_connection_cut(connection, REFUSAL_COUNT);
-        else
-            sweep_connection(connection, now_ns);
-    }
-}
-
-void http_connection_watch(struct http_loop *loop, int64_t now_ns)
-{
-    close_evicted(loop);
-    /* A connection may receive as many bytes as a kernel buffer holds per iteration of the loop, so
-     * near the cap the check runs after each read. */
-    if (now_ns >= loop->next_look_ns || loop->is_filling) {
-        http_buffers_look(loop);
-        look_for_bodies(loop);
-        loop->next_look_ns = now_ns + LOOK_MS * CLOCK_NS_PER_MS;
-    }
-    if (now_ns >= loop->next_sweep_ns) {
-        sweep_connections(loop, now_ns);
-        int64_t every_ms = loop->is_draining ? 50 : SWEEP_MS;
-        loop->next_sweep_ns = now_ns + every_ms * CLOCK_NS_PER_MS;
-    }
 }

@@ -35,6 +35,8 @@ enum {
     HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE = 8 << 10,
     HTTP_PRESSURE_FREE_BYTES = 64 << 10,  /* connections that hold less are never paused */
     HTTP_LARGE_RESPONSE_BYTES = 64 << 10, /* responses that hold more count against the cap */
+    HTTP_LOG_TEXT_BYTES = 1024, /* logged of each of the four texts from the client; four times as
+                                   much when escaped */
 };
 
 enum http_refusal {
@@ -192,42 +194,37 @@ struct http_server {
 enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tls,
                             struct err *err) MUST_USE;
 
-/* http_connection.c */
-void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
-                            h2o_accept_ctx_t *accept);
-struct http_connection *http_connection_of(h2o_req_t *req);
-/* A request starts; a request that is no longer in jobs has ended. */
-void http_connection_begin(struct http_connection *connection, struct http_job *job);
-void http_connection_end(struct http_connection *connection, struct http_job *job);
-/* A request was authenticated: a reserved connection may stay open. */
-void http_connection_authenticate(struct http_connection *connection);
-/* Closes it and cancels its requests: h2o notices at its next read or write. */
-void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
-/* Responds with 503 to a request that is still being read, and ends the connection; HTTP/2 is
- * closed without a response. */
-void http_connection_refuse(struct http_connection *connection);
-/* After the response in progress, discards further input, so that the peer reads the response. */
-void http_connection_linger(struct http_connection *connection);
-/* Called after each iteration of the loop; cheap. Checks the buffer cap and, when due, timeouts. */
-void http_connection_watch(struct http_loop *loop, int64_t now_ns);
-void http_connection_drop_lingering(struct http_loop *loop);
-/* Logs that a limit was reached, at most once a minute for each. */
-void http_connection_log_limit(struct http_server *http, enum http_limit limit,
-                               const char *address);
+/* The connection or the job that contains a link of a list. */
+static inline struct http_connection *http_connection_at(h2o_linklist_t *link)
+{
+    return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
+}
 
-/* http_buffers.c: which uploads may continue when the buffers are full. http_server.h states the
- * rule. */
-/* Pauses, resumes and refuses the loop's uploads. */
-void http_buffers_look(struct http_loop *loop);
-void http_buffers_resume(struct http_connection *connection);
-/* Whether other uploads wait for memory that the connection's input holds. */
-bool http_buffers_are_wanted(const struct http_connection *connection);
+static inline struct http_job *http_job_at(h2o_linklist_t *link)
+{
+    return H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
+}
 
-/* http_request.c: the h2o handler */
-int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
-/* Copies the header's fields into the request's arena. */
-void http_request_fill_fields(struct request *request, const h2o_req_t *req);
-void http_job_release(struct http_job *job);
+/*
+ * The functions of each file. A file calls only those of the files before it, so the files have no
+ * cycles: a job that ends comes back to the loop as a message, which http_server.c handles.
+ */
+
+/* http_request_head.c: from the head of h2o's request to ours; copies into the request's arena. */
+struct span http_request_head_copy(struct arena *arena, h2o_iovec_t bytes);
+/* Writes the text of a new id. */
+void http_request_head_new_id(struct http_loop *loop, char id[REQUEST_ID_BYTES]);
+void http_request_head_fill_fields(struct request *request, const h2o_req_t *req);
+/* The path, decoded, and the query. Errors: ERR_INVALID. */
+enum err_code http_request_head_fill_target(struct request *request, h2o_iovec_t target,
+                                            struct err *err) MUST_USE;
+/* The address of the client; the header's fields must be filled. */
+void http_request_head_fill_address(struct request *request, h2o_conn_t *conn,
+                                    bool trust_forwarded_for);
+
+/* http_chunk.c: on a worker, reads the first or next piece of the response's file into job->chunk.
+ */
+void http_chunk_read(struct http_job *job);
 
 /* http_job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. The
  * response of a request that was on a worker or put aside comes to the loop as MESSAGE_RESPONSE. */
@@ -247,24 +244,59 @@ void http_job_cancel(struct http_job *job);
  */
 void http_job_check_waiting(struct http_job *job, int64_t now_ns);
 
+/* http_connection.c: accepts and closes connections, and records what happens on them. */
+void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
+                            h2o_accept_ctx_t *accept);
+struct http_connection *http_connection_of(h2o_req_t *req);
+/* NULL: h2o responds to the request by itself, because it is malformed. */
+struct http_job *http_connection_find_job(const struct http_connection *connection,
+                                          const h2o_req_t *req);
+/* A request starts; a request that is no longer in jobs has ended. */
+void http_connection_begin(struct http_connection *connection, struct http_job *job);
+void http_connection_end(struct http_connection *connection, struct http_job *job);
+/* A request was authenticated: a reserved connection may stay open. */
+void http_connection_authenticate(struct http_connection *connection);
+/* Continues to read what the buffer cap has paused. */
+void http_connection_resume(struct http_connection *connection);
+/* Closes it and cancels its requests: h2o notices at its next read or write. */
+void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
+void http_connection_count_refusal(struct http_server *http, enum http_refusal reason);
+/* After the response in progress, discards further input, so that the peer reads the response. */
+void http_connection_linger(struct http_connection *connection);
+/* Ends discarding the input of connections whose time for it has passed. */
+void http_connection_end_lingering(struct http_loop *loop, int64_t until_ns);
+/* Logs that a limit was reached, at most once a minute for each. */
+void http_connection_log_limit(struct http_server *http, enum http_limit limit,
+                               const char *address);
+
 /* http_response.c */
 /* Sends job->response; on the loop, once. */
 void http_response_send(struct http_job *job);
-/* The bytes of a 503 for a request that is refused while it is being read, made in arena, and
- * logged; input is the part of the request that was received. */
-struct span http_response_to_refused(struct http_loop *loop, struct span input,
-                                     struct arena *arena);
 /* A worker has read the next piece of the file. */
 void http_response_continue(struct http_job *job);
-/* On a worker: reads the first or next piece of the file into job->chunk. */
-void http_response_read_chunk(struct http_job *job);
+/* Responds with 503 to a request that is still being read, and ends the connection; HTTP/2 is
+ * closed without a response. */
+void http_response_refuse(struct http_connection *connection);
 /* Replaces h2o's own error texts (413, 400) by problem documents. */
 void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot);
-/* The h2o logger: one access log line and the metrics for each finished request. */
-void http_response_log(h2o_logger_t *self, h2o_req_t *req);
 
-struct http_server *http_server_of(h2o_req_t *req);
-/* Writes the text of a new id. */
-void http_request_new_id(struct http_loop *loop, char id[REQUEST_ID_BYTES]);
+/* http_log.c: the h2o logger: one access log line and the metrics for each finished request. */
+void http_log_request(h2o_logger_t *self, h2o_req_t *req);
+
+/* http_buffers.c: which uploads may continue when the buffers are full. http_server.h states the
+ * rule. */
+/* Pauses, resumes and refuses the loop's uploads. */
+void http_buffers_look(struct http_loop *loop);
+/* Whether other uploads wait for memory that the connection's input holds. */
+bool http_buffers_are_wanted(const struct http_connection *connection);
+
+/* http_sweep.c: called after each iteration of the loop; cheap. Checks the buffer cap and, when
+ * due, the timeouts of all connections and of requests that wait. */
+void http_sweep_loop(struct http_loop *loop, int64_t now_ns);
+
+/* http_request.c: the h2o handler, from the head of a request to its job. */
+int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
+/* Drops one reference; the last one frees the job. */
+void http_request_release(struct http_job *job);
 
 #endif

@@ -482,7 +482,7 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
     if (charge_response(job, plain_bytes, &busy))
         http_job_fail(job, 0, &busy);
     if (job->response.body_kind == RESPONSE_FILE && job->request.method != HTTP_HEAD)
-        http_response_read_chunk(job);
+        http_chunk_read(job);
     /* Nothing has been sent yet, so the client can still get a problem document. */
     if (job->has_failed) {
         job->has_failed = false;
@@ -535,7 +535,7 @@ static bool run_job(struct http_job *job)
     const bool was_aside = request->concurrency_slot.is_held || request->worker_slot.is_held;
     if (is_cancelled(job))
         drop_response(job);
-    else if (was_aside && http_server_is_stopping(job->loop->http))
+    else if (was_aside && atomic_load(&job->loop->http->is_stopping))
         fail_stopping(
             job); /* no more reports are started: a slot that was passed on is passed on again */
     else if (has_queued_too_long(job))

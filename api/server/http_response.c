@@ -1,9 +1,5 @@
 #include "api/server/http_internal.h"
 
-#include "api/core/integrity.h"
-#include "api/core/metrics.h"
-#include "api/core/server.h"
-#include "api/http/access_log.h"
 #include "api/http/problem.h"
 #include "api/server/pages.h"
 #include "api/server/protocol_error.h"
@@ -11,24 +7,11 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/log.h"
-#include "lib/io/object.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-enum {
-    LOG_TEXT_BYTES =
-        1024, /* of each of the four texts from the client; four times as much when escaped */
-    LOG_LINE_BYTES = 4 * 4 * LOG_TEXT_BYTES + 1024,
-    CLIENT_WENT_AWAY = 499,
-    SECURITY_FIELDS_MAX = 5,
-    REFUSED_RETRY_S = 5,
-    REFUSAL_BYTES = 8 << 10
-};
+enum { SECURITY_FIELDS_MAX = 5, REFUSED_RETRY_S = 5, REFUSAL_BYTES = 8 << 10 };
 
 struct status_reason {
     int status;
@@ -193,92 +176,11 @@ static void send_bytes(struct http_job *job)
     send_piece(job, job->response.bytes.data + job->sent_bytes, size);
 }
 
-/* The last piece is not sent until the digest of the whole file has been verified. */
-static enum err_code check_chunk(struct http_job *job, struct err *err)
-{
-    struct integrity_stream *check = job->response.file_check;
-    if (!check)
-        return ERR_NONE;
-    integrity_stream_append(check, span_of(job->chunk, (size_t)job->chunk_bytes));
-    const bool is_last = job->sent_bytes + job->chunk_bytes == job->response.file_bytes;
-    return is_last ? integrity_stream_finish(check, err) : ERR_NONE;
-}
-
-static void fail_chunk(struct http_job *job)
-{
-    job->has_failed = true;
-    metric_add(job->loop->http->failed_reads, 1);
-    log_event(LOG_ERROR, "reading a file that is being sent failed",
-              "request_id=%s offset=%llu err=\"%s\"", job->request.id,
-              (unsigned long long)(job->sent_bytes + job->chunk_bytes), job->err.message);
-}
-
-/* Reads from the object store. */
-static void read_stored_chunk(struct http_job *job, size_t wanted)
-{
-    const struct response *response = &job->response;
-    buf_auto piece;
-    buf_init(&piece, wanted);
-    const enum err_code code =
-        integrity_read_range(job->request.server, response->stored_object,
-                             response->file_offset + job->sent_bytes, wanted, &piece, &job->err);
-    if (code == ERR_NOT_FOUND)
-        err_set(&job->err, ERR_GONE,
-                "this file has just been deleted: ask its creator for another link");
-    if (code) {
-        fail_chunk(job);
-        return;
-    }
-    memcpy(job->chunk, piece.data, wanted);
-    job->chunk_bytes = wanted;
-}
-
-static void read_file_chunk(struct http_job *job, size_t wanted)
-{
-    while (job->chunk_bytes < wanted) {
-        ssize_t size =
-            pread(job->response.file_fd, job->chunk + job->chunk_bytes, wanted - job->chunk_bytes,
-                  (off_t)(job->response.file_offset + job->sent_bytes + job->chunk_bytes));
-        if (size < 0 && errno == EINTR)
-            continue;
-        if (size <= 0) {
-            if (size == 0)
-                err_set(&job->err, ERR_CORRUPT, "the file ends early");
-            else
-                object_fail_reading(&job->err, "cannot read the file of request", job->request.id);
-            fail_chunk(job);
-            return;
-        }
-        job->chunk_bytes += (uint64_t)size;
-    }
-}
-
-void http_response_read_chunk(struct http_job *job)
-{
-    uint64_t left = job->response.file_bytes - job->sent_bytes;
-    size_t wanted = left < HTTP_CHUNK_BYTES ? left : HTTP_CHUNK_BYTES;
-    if (!job->chunk)
-        job->chunk = arena_new_raw(job->request.arena, uint8_t, wanted);
-    job->chunk_bytes = 0;
-    if (job->response.stored_object)
-        read_stored_chunk(job, wanted);
-    else
-        read_file_chunk(job, wanted);
-    if (job->has_failed)
-        return;
-    if (check_chunk(job, &job->err)) {
-        job->has_failed = true;
-        if (job->sent_bytes) /* otherwise the client gets a problem */
-            log_event(LOG_ERROR, "a response was aborted: the file that was sent is damaged",
-                      "request_id=%s", job->request.id);
-    }
-}
-
 static void run_read_chunk(struct worker_job *work)
 {
     struct http_job *job = (struct http_job *)work;
     if (!atomic_load_explicit(&job->is_cancelled, memory_order_relaxed))
-        http_response_read_chunk(job);
+        http_chunk_read(job);
     h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
 }
 
@@ -339,18 +241,6 @@ void http_response_send(struct http_job *job)
         send_bytes(job);
 }
 
-static struct http_job *find_job(h2o_req_t *req)
-{
-    struct http_connection *connection = http_connection_of(req);
-    for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
-         link = link->next) {
-        struct http_job *job = H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
-        if (job->req == req)
-            return job;
-    }
-    return NULL;
-}
-
 /* Replaces h2o's text by our document. */
 struct replaced_body {
     h2o_ostream_t stream;
@@ -387,7 +277,7 @@ static void respond_to_error(const struct http_server *http, struct request *req
                              struct response *response, const h2o_req_t *req, const struct err *err)
 {
     struct err no_route;
-    http_request_fill_fields(request, req);
+    http_request_head_fill_fields(request, req);
     (void)!route_match(http->options.routes, request->method, request->path, request->path_params,
                        &request->route, &no_route);
     if (!protocol_error_respond(request, response, err))
@@ -405,7 +295,7 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     http_method_parse(span_of(req->input.method.base, req->input.method.len), &request.method);
     struct response response = {0};
     struct err err;
-    http_request_new_id(connection->loop, request.id);
+    http_request_head_new_id(connection->loop, request.id);
     describe_error(req, &err);
     respond_to_error(connection->loop->http, &request, &response, req, &err);
     problem_log(&request, req->res.status, &err);
@@ -438,7 +328,8 @@ static void append_fields(struct buf *head, const struct http_field *fields, siz
 static void read_request_line(struct request *request, struct span input)
 {
     struct span line, method, target, rest;
-    if (!span_split(span_of(input.data, input.size < LOG_TEXT_BYTES ? input.size : LOG_TEXT_BYTES),
+    if (!span_split(span_of(input.data,
+                            input.size < HTTP_LOG_TEXT_BYTES ? input.size : HTTP_LOG_TEXT_BYTES),
                     '\r', &line, &rest))
         return;
     span_split(line, ' ', &method, &rest);
@@ -447,7 +338,10 @@ static void read_request_line(struct request *request, struct span input)
     http_method_parse(method, &request->method);
 }
 
-struct span http_response_to_refused(struct http_loop *loop, struct span input, struct arena *arena)
+/* The bytes of a 503, made in arena, and logged; input is the part of the request that was
+ * received.
+ */
+static struct span describe_refusal(struct http_loop *loop, struct span input, struct arena *arena)
 {
     struct request request = {.arena = arena, .server = loop->http->server};
     struct response response = {0};
@@ -457,7 +351,7 @@ struct span http_response_to_refused(struct http_loop *loop, struct span input, 
             "the server is receiving as many uploads as it can hold; try again in a few seconds");
     err.retry_after_s = REFUSED_RETRY_S;
     read_request_line(&request, input);
-    http_request_new_id(loop, request.id);
+    http_request_head_new_id(loop, request.id);
     problem_respond(&request, &response, 0, &err);
     problem_log(&request, response.status, &err);
     buf_auto text;
@@ -475,102 +369,44 @@ struct span http_response_to_refused(struct http_loop *loop, struct span input, 
     return span_of(arena_strndup(arena, text.data, text.size), text.size);
 }
 
+/* Lets h2o close the connection, as if its peer had gone. */
+static void on_refusal_sent(h2o_socket_t *sock, const char *err)
+{
+    (void)err;
+    struct http_connection *connection = sock->on_close.data;
+    connection->refused_read(sock, h2o_socket_error_closed);
+}
+
+void http_response_refuse(struct http_connection *connection)
+{
+    h2o_socket_t *sock = connection->sock;
+    h2o_socket_cb on_read = connection->paused_read ? connection->paused_read : sock->_cb.read;
+    if (connection->is_cut)
+        return;
+    if (connection->is_http2 || !on_read || sock->_cb.write) {
+        http_connection_cut(connection, REFUSED_BUFFERS);
+        return;
+    }
+    h2o_socket_read_stop(sock);
+    connection->paused_read = NULL;
+    connection->refused_read = on_read;
+    connection->refused_ns = clock_monotonic_ns();
+    connection->is_cut = true;
+    http_connection_count_refusal(connection->loop->http, REFUSED_BUFFERS);
+    http_connection_linger(connection);
+    connection->refusal = arena_create();
+    struct span response = describe_refusal(
+        connection->loop, span_of(sock->input->bytes, sock->input->size), connection->refusal);
+    h2o_iovec_t piece = h2o_iovec_init(response.data, response.size);
+    h2o_socket_write(sock, &piece, 1, on_refusal_sent);
+}
+
 void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot)
 {
     (void)self;
-    if (req->res.status >= 400 && !find_job(req)) {
+    if (req->res.status >= 400 && !http_connection_find_job(http_connection_of(req), req)) {
         replace_error(req, slot);
         slot = &(*slot)->next;
     }
     h2o_setup_next_ostream(req, slot);
-}
-
-/* Writes quotes, backslashes and bytes that are not printable ASCII as \xHH, as other servers do.
- */
-static void append_escaped(struct buf *line, struct span text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i];
-        if (byte < 0x20 || byte >= 0x7f || byte == '"' || byte == '\\')
-            buf_printf(line, "\\x%02x", byte);
-        else
-            buf_append_byte(line, byte);
-    }
-}
-
-static struct span shortened(struct span text)
-{
-    return text.size > LOG_TEXT_BYTES ? span_of(text.data, LOG_TEXT_BYTES) : text;
-}
-
-static struct span find_field(const h2o_headers_t *headers, const char *name)
-{
-    ssize_t at = h2o_find_header_by_str(headers, name, strlen(name), -1);
-    if (at == -1)
-        return SPAN_LITERAL("-");
-    return span_of(headers->entries[at].value.base, headers->entries[at].value.len);
-}
-
-static void append_field(struct buf *line, const h2o_req_t *req, const char *name)
-{
-    buf_append_text(line, " \"");
-    append_escaped(line, shortened(find_field(&req->headers, name)));
-    buf_append_text(line, "\"");
-}
-
-static void append_peer(struct buf *line, h2o_req_t *req, const struct http_job *job)
-{
-    if (job) {
-        append_escaped(line, span_text(job->request.address));
-        return;
-    }
-    struct sockaddr_storage address;
-    char text[NI_MAXHOST];
-    socklen_t size = req->conn->callbacks->get_peername(req->conn, (struct sockaddr *)&address);
-    size_t text_size =
-        size ? h2o_socket_getnumerichost((struct sockaddr *)&address, size, text) : SIZE_MAX;
-    buf_append_span(line, text_size == SIZE_MAX ? SPAN_LITERAL("-") : span_of(text, text_size));
-}
-
-static void write_log_line(struct access_log *log, h2o_req_t *req, const struct http_job *job,
-                           int status, int64_t duration_ns)
-{
-    char when[64];
-    time_t now = time(NULL);
-    struct tm parts;
-    strftime(when, sizeof(when), "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&now, &parts));
-    buf_auto line;
-    buf_init(&line, LOG_LINE_BYTES);
-    append_peer(&line, req, job);
-    buf_printf(&line, " - %s [%s] \"",
-               job && job->has_response_head && job->user[0] ? job->user : "-", when);
-    append_escaped(&line, shortened(span_of(req->input.method.base, req->input.method.len)));
-    buf_append_byte(&line, ' ');
-    append_escaped(&line, shortened(span_of(req->input.path.base, req->input.path.len)));
-    buf_printf(&line, " HTTP/%d.%d\" %d %zu", req->version >> 8, req->version & 0xff, status,
-               req->bytes_sent);
-    append_field(&line, req, "referer");
-    append_field(&line, req, "user-agent");
-    buf_printf(&line, " %.6f ", (double)duration_ns / 1e9);
-    buf_append_span(&line, find_field(&req->res.headers, "x-request-id"));
-    buf_append_byte(&line, '\n');
-    if (!buf_failed(&line))
-        access_log_append(log, buf_span(&line));
-}
-
-void http_response_log(h2o_logger_t *self, h2o_req_t *req)
-{
-    (void)self;
-    struct http_connection *connection = http_connection_of(req);
-    struct http_server *http = connection->loop->http;
-    const struct http_job *job = find_job(req);
-    bool has_gone = job && (!job->has_response_head ||
-                            atomic_load_explicit(&job->is_cancelled, memory_order_relaxed));
-    int status = has_gone ? CLIENT_WENT_AWAY : req->res.status;
-    int64_t duration_ns = job ? clock_monotonic_ns() - job->request.start_ns : 0;
-    const struct route *route = job ? job->request.route : NULL;
-    metrics_observe_request(http->server->metrics, route ? http_method_name(route->method) : "",
-                            route ? route->pattern : "none", status, duration_ns);
-    if (http->access_log)
-        write_log_line(http->access_log, req, job, status, duration_ns);
 }

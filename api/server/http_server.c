@@ -168,7 +168,7 @@ static void set_up_h2o(struct http_server *http)
     h2o_create_handler(&host->fallback_path, sizeof(h2o_handler_t))->on_req = http_request_on_req;
     h2o_create_filter(&host->fallback_path, sizeof(h2o_filter_t))->on_setup_ostream =
         http_response_filter;
-    h2o_create_logger(&host->fallback_path, sizeof(h2o_logger_t))->log_access = http_response_log;
+    h2o_create_logger(&host->fallback_path, sizeof(h2o_logger_t))->log_access = http_log_request;
 }
 
 static double read_connections(void *context)
@@ -392,7 +392,7 @@ static void on_response(struct http_job *job)
         http_response_send(job);
     else if (job->req)
         http_response_continue(job);
-    http_job_release(job);
+    http_request_release(job);
 }
 
 static void on_message(struct http_loop *loop, struct http_message *message)
@@ -406,11 +406,11 @@ static void on_message(struct http_loop *loop, struct http_message *message)
         loop->accept_tls.ssl_ctx = message->tls;
         break;
     case MESSAGE_EVICTIONS:
-        break; /* http_connection_watch follows each iteration */
+        break; /* http_sweep_loop follows each iteration */
     case MESSAGE_CUT:
         loop->is_cut = true;
         start_draining(loop);
-        http_connection_drop_lingering(loop);
+        http_connection_end_lingering(loop, INT64_MAX);
         break;
     case MESSAGE_DRAIN:
         start_draining(loop);
@@ -437,7 +437,7 @@ static void run_loop_once(struct http_loop *loop)
 {
     /* -1 is only an interrupted wait. */
     h2o_evloop_run(loop->context.loop, ITERATION_MS);
-    http_connection_watch(loop, clock_monotonic_ns());
+    http_sweep_loop(loop, clock_monotonic_ns());
 }
 
 static void init_loop(struct http_loop *loop)
@@ -472,7 +472,7 @@ static void *run_loop(void *argument)
     int64_t deadline_ns = clock_monotonic_ns() + END_MS * CLOCK_NS_PER_MS;
     while (!h2o_linklist_is_empty(&loop->connections) && clock_monotonic_ns() < deadline_ns)
         run_loop_once(loop);
-    http_connection_drop_lingering(loop);
+    http_connection_end_lingering(loop, INT64_MAX);
     return NULL;
 }
 
