@@ -46,22 +46,6 @@ static void log_failure(const char *message, const struct err *err)
               log_quote(err->message, text, sizeof(text)));
 }
 
-int supervisor_add_folder_fd(const struct supervisor *supervisor, int *fds, int count)
-{
-    if (supervisor->folder.needs_fd)
-        fds[count++] = supervisor->folder.fd;
-    return count;
-}
-
-enum err_code supervisor_start_self(const struct supervisor *supervisor,
-                                    const struct child_process_options *base, pid_t *ret_pid,
-                                    struct err *err)
-{
-    struct child_process_options options = *base;
-    options.environment = (const char *const *)supervisor->environment;
-    options.death_signal = SIGKILL; /* what is acknowledged is durable, so nothing is lost */
-    return child_process_start(&options, ret_pid, err);
-}
 static void make_absolute(char **path)
 {
     char working[PATH_MAX], absolute[2 * PATH_MAX];

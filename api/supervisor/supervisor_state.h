@@ -65,6 +65,7 @@ enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err)
  * 90 s. */
 void supervisor_vacuum_full_disk(struct supervisor *supervisor);
 
+/* supervisor_start.c, for all files that start a child: */
 /* Starts this executable again with the children's environment; it dies with the supervisor. */
 enum err_code supervisor_start_self(const struct supervisor *supervisor,
                                     const struct child_process_options *base, pid_t *ret_pid,
