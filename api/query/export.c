@@ -4,6 +4,7 @@
 #include "api/core/settings.h"
 #include "api/query/export_space.h"
 #include "api/query/query.h"
+#include "api/query/query_fields.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -119,7 +120,7 @@ static enum err_code get_export(struct request *request, struct response *respon
         os_close(spool->file.fd);
         return code;
     }
-    query_add_statistics(request, response, &statistics, begin_ns);
+    query_fields_add_statistics(request, response, &statistics, begin_ns);
     response_add(request, response, "cache-control", "private, no-cache");
     response_add(request, response, "content-disposition",
                  "attachment; filename=\"profiles.parquet\"");

@@ -2,6 +2,7 @@
 
 #include "api/core/server.h"
 #include "api/query/query.h"
+#include "api/query/query_fields.h"
 #include "api/query/store_json.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -95,7 +96,7 @@ static enum err_code get_profiles(struct request *request, struct response *resp
     buf_auto json;
     buf_init(&json, STORE_JSON_MAX_BYTES);
     append_list(&list, &json);
-    query_add_statistics(request, response, &list.statistics, begin_ns);
+    query_fields_add_statistics(request, response, &list.statistics, begin_ns);
     return store_json_respond(request, response, &json, err);
 }
 

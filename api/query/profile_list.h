@@ -3,8 +3,8 @@
  *
  * The newest first, `limit` of them; `next` is the value of `after` for the following ones. An id
  * contains series and time, so it stays valid as long as the profile is kept; GET
- * /api/v1/profiles/{id} opens it (api/query/query.h). All data of a series at one time is one
- * profile.
+ * /api/v1/profiles/{id} opens it (api/query/query_report.h). All data of a series at one time is
+ * one profile.
  */
 #ifndef API_QUERY_PROFILE_LIST_H
 #define API_QUERY_PROFILE_LIST_H

@@ -1,24 +1,17 @@
 /*
- * query: queries of the store (store/store.h) over HTTP. One route merges the profiles that a
- * selector matches in a window and responds with a report, of the same kinds as for shares. Another
- * route returns one profile of a list (api/query/profile_list.h), not merged with others.
+ * query: reads a query of the store (store/store.h) from the parameters of a request, and runs it.
  *
  * The window contains the profiles with start <= begin < end. start and end have the forms of
- * lib/base/time_parse.h; the default is the last hour. Reports and their parameters are those of
- * shares (api/report/report.h). Header fields describe the result: Perfolio-Profile-Type,
- * Perfolio-Rule (sum, mean, difference), Perfolio-Statistics (the blocks, rows and bytes that were
- * read), and Perfolio-Warning if the result lacks stored data that is damaged.
+ * lib/base/time_parse.h; the default is the last hour.
  */
 #ifndef API_QUERY_QUERY_H
 #define API_QUERY_QUERY_H
 
-#include "api/http/route.h"
+#include "api/http/request.h"
 
-struct arena;
 struct report;
 struct store_result;
 struct store_query;
-struct store_statistics;
 
 /* The names span_selector and trace_id_selector. query_read_labels also reads label, which every
  * report accepts. */
@@ -69,27 +62,5 @@ void query_limit_report(const struct store_query *query, struct report *report);
  * code unchanged. */
 enum err_code query_explain_report_limit(const struct store_query *query, enum err_code code,
                                          struct err *err) MUST_USE;
-
-/* Describes, in ASCII, the data that a result lacks; NULL if it is complete. In arena. */
-const char *query_describe_missing(struct arena *arena, const struct store_statistics *read);
-/* Sets err: the label that parameter names is not in the result, with possible reasons. Returns
- * ERR_INVALID. */
-enum err_code query_refuse_label(struct arena *arena, const char *parameter,
-                                 const struct store_result *result, struct err *err);
-/* Adds the header fields that describe the result. begin_ns: when the request began
- * (clock_monotonic_ns), for the elapsed time in Perfolio-Statistics. */
-void query_add_fields(struct request *request, struct response *response,
-                      const struct store_result *result, int64_t begin_ns);
-
-/* Adds only Perfolio-Statistics and Perfolio-Warning, for results of the store that are not merged
- * profiles. */
-void query_add_statistics(struct request *request, struct response *response,
-                          const struct store_statistics *read, int64_t begin_ns);
-/* Adds a Perfolio-Warning if the query found nothing and its selector requires a label that neither
- * a series nor a sample of the window has. */
-void query_explain_labels(struct request *request, struct response *response,
-                          const struct store_query *query, const struct store_statistics *read);
-
-extern const struct route_table query_routes;
 
 #endif

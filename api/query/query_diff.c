@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/identity/auth.h"
 #include "api/query/query.h"
+#include "api/query/query_fields.h"
 #include "api/report/report_write.h"
 #include "api/report/symbolization_status.h"
 #include "api/share/profile_cache.h"
@@ -139,7 +140,7 @@ static enum err_code merge_side(struct request *request, const struct query_diff
         return err_add(err, "%s", share_names[side]);
     sides->profiles[side] = result->profile;
     sides->left_out[side == 0 ? VIEW_SIDE_A : VIEW_SIDE_B] = result->left_out;
-    missing[side] = query_describe_missing(request->arena, &result->statistics);
+    missing[side] = query_fields_describe_missing(request->arena, &result->statistics);
     if (!*result->type)
         return err_set(err, ERR_INVALID,
                        "%s: the query finds no profile in its window, so there is nothing to "

@@ -2,6 +2,7 @@
 
 #include "api/core/server.h"
 #include "api/query/query.h"
+#include "api/query/query_fields.h"
 #include "api/query/store_json.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -511,9 +512,10 @@ static enum err_code get_query_range(struct request *request, struct response *r
     buf_auto json;
     buf_init(&json, STORE_JSON_MAX_BYTES);
     append_result(range_request, &result, begin_ns, &json);
-    query_add_statistics(request, response, &result.statistics, begin_ns);
+    query_fields_add_statistics(request, response, &result.statistics, begin_ns);
     if (!result.type)
-        query_explain_labels(request, response, &range_request->range.query, &result.statistics);
+        query_fields_explain_labels(request, response, &range_request->range.query,
+                                    &result.statistics);
     return store_json_respond(request, response, &json, err);
 }
 

@@ -4,6 +4,7 @@
 #include "api/identity/idempotency.h"
 #include "api/identity/quota.h"
 #include "api/query/query.h"
+#include "api/query/query_fields.h"
 #include "api/query/query_title.h"
 #include "api/share/share_settings.h"
 #include "lib/base/arena.h"
@@ -38,7 +39,7 @@ static void add_comments(struct arena *arena, const struct store_query *query,
                      describe_window(arena, query), query->start_ns, query->end_ns),
         arena_printf(arena, "profile type: %s", result->type),
         arena_printf(arena, "rule: %s", store_aggregation_name(result->aggregation)),
-        query_describe_missing(arena, &result->statistics),
+        query_fields_describe_missing(arena, &result->statistics),
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (texts[i])
@@ -95,15 +96,15 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     if (code)
         return code;
     if (result.absent_label) {
-        code = query_refuse_label(request->arena, "keep_label", &result, err);
+        code = query_fields_refuse_label(request->arena, "keep_label", &result, err);
     } else if (result.profile->sample_count) {
         add_comments(request->arena, &query, &result);
-        query_add_fields(request, response, &result, begin_ns);
+        query_fields_add(request, response, &result, begin_ns);
         *ret_title = query_title(request->arena, span_text(result.type), query.selectors[0],
                                  query.start_ns, query.end_ns);
         code = pack_profile(result.profile, packed, err);
     } else {
-        const char *missing = query_describe_missing(request->arena, &result.statistics);
+        const char *missing = query_fields_describe_missing(request->arena, &result.statistics);
         code = err_set(err, ERR_INVALID,
                        "query: it finds no sample from %s, so there is nothing to share: select "
                        "other labels or another time%s%s",

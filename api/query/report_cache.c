@@ -1,7 +1,7 @@
 #include "api/query/report_cache.h"
 
 #include "api/core/server.h"
-#include "api/query/query.h"
+#include "api/query/query_fields.h"
 #include "api/report/symbolization_status.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -28,7 +28,7 @@ struct finished {
     _Atomic uint32_t reader_count;
 };
 
-struct report_request {
+struct report_cache_request {
     struct request *request;
     const struct report *report;
     bool is_zstd;
@@ -65,7 +65,7 @@ size_t report_cache_bytes(struct report_cache *report_cache)
     return flight_cache_bytes(report_cache->cache);
 }
 
-static struct flight_cache *cache_of(const struct report_request *wanted)
+static struct flight_cache *cache_of(const struct report_cache_request *wanted)
 {
     return wanted->request->server->report_cache->cache;
 }
@@ -75,16 +75,17 @@ static void unref_entry(void *entry)
     flight_cache_unref(entry);
 }
 
-struct report_request *report_request_create(struct request *request, const struct report *report)
+struct report_cache_request *report_cache_create_request(struct request *request,
+                                                         const struct report *report)
 {
-    struct report_request *wanted = arena_new(request->arena, struct report_request, 1);
+    struct report_cache_request *wanted = arena_new(request->arena, struct report_cache_request, 1);
     wanted->request = request;
     wanted->report = report;
     wanted->is_zstd = report->kind->compresses && request_accepts_encoding(request, "zstd");
     return wanted;
 }
 
-static const char *key_of(const struct report_request *wanted, const char *identity)
+static const char *key_of(const struct report_cache_request *wanted, const char *identity)
 {
     char hex[DIGEST_HEX_BYTES];
     report_hash_parameters(wanted->report, hex);
@@ -100,7 +101,7 @@ static bool is_outdated(const struct finished *finished)
 
 static bool has_finished(void *context, const char *identity)
 {
-    struct report_request *wanted = context;
+    struct report_cache_request *wanted = context;
     const char *key = key_of(wanted, identity);
     wanted->entry = flight_cache_try(cache_of(wanted), key);
     if (wanted->entry && is_outdated(flight_cache_get(wanted->entry))) {
@@ -113,7 +114,7 @@ static bool has_finished(void *context, const char *identity)
     return wanted->entry != NULL;
 }
 
-void report_request_watch(struct report_request *wanted, struct store_query *query)
+void report_cache_watch(struct report_cache_request *wanted, struct store_query *query)
 {
     query->has_result = has_finished;
     query->has_result_context = wanted;
@@ -122,7 +123,7 @@ void report_request_watch(struct report_request *wanted, struct store_query *que
 /* ---- computing ---- */
 
 /* The names that the result still lacks; NULL if that cannot be determined now. */
-static const char *describe_names(const struct report_request *wanted)
+static const char *describe_names(const struct report_cache_request *wanted)
 {
     struct request *request = wanted->request;
     struct symbolization_status status = {0};
@@ -135,7 +136,7 @@ static const char *describe_names(const struct report_request *wanted)
     return symbolization_status_write(request, &status);
 }
 
-static enum err_code write_body(const struct report_request *wanted, struct buf *body,
+static enum err_code write_body(const struct report_cache_request *wanted, struct buf *body,
                                 struct err *err)
 {
     const struct profile *const profiles[2] = {wanted->result->profile, NULL};
@@ -161,7 +162,7 @@ static struct buf copy_exactly(const struct buf *body)
 static enum err_code make_finished(void *context, void **ret_value, size_t *ret_bytes,
                                    struct err *err)
 {
-    struct report_request *wanted = context;
+    struct report_cache_request *wanted = context;
     wanted->has_begun = true;
     buf_auto body;
     buf_init(&body, wanted->report->max_bytes);
@@ -181,7 +182,7 @@ static enum err_code make_finished(void *context, void **ret_value, size_t *ret_
     return ERR_NONE;
 }
 
-static void send_bytes(struct report_request *wanted, struct response *response,
+static void send_bytes(struct report_cache_request *wanted, struct response *response,
                        const struct store_result *result, struct span body)
 {
     if (wanted->is_zstd) {
@@ -194,13 +195,13 @@ static void send_bytes(struct report_request *wanted, struct response *response,
     response_bytes(response, 200, wanted->report->kind->content_type, body);
 }
 
-static enum err_code respond_once(struct report_request *wanted, struct response *response,
+static enum err_code respond_once(struct report_cache_request *wanted, struct response *response,
                                   const struct store_result *result, int64_t begin_ns,
                                   struct err *err)
 {
     buf_auto body;
     buf_init(&body, wanted->report->max_bytes);
-    query_add_fields(wanted->request, response, result, begin_ns);
+    query_fields_add(wanted->request, response, result, begin_ns);
     enum err_code code = write_body(wanted, &body, err);
     if (code)
         return code;
@@ -209,15 +210,15 @@ static enum err_code respond_once(struct report_request *wanted, struct response
                         err);
 }
 
-const struct store_statistics *report_request_statistics(const struct report_request *wanted)
+const struct store_statistics *report_cache_statistics(const struct report_cache_request *wanted)
 {
     const struct finished *finished = wanted->entry ? flight_cache_get(wanted->entry) : NULL;
     return finished ? &finished->result.statistics : &wanted->result->statistics;
 }
 
-enum err_code report_request_respond(struct report_request *wanted, struct response *response,
-                                     const struct store_result *result, int64_t begin_ns,
-                                     struct err *err)
+enum err_code report_cache_respond(struct report_cache_request *wanted, struct response *response,
+                                   const struct store_result *result, int64_t begin_ns,
+                                   struct err *err)
 {
     wanted->result = result;
     const char *key = *result->identity ? key_of(wanted, result->identity) : NULL;
@@ -235,7 +236,7 @@ enum err_code report_request_respond(struct report_request *wanted, struct respo
                        */
         return respond_once(wanted, response, result, begin_ns, err);
     struct finished *finished = flight_cache_get(wanted->entry);
-    query_add_fields(wanted->request, response, &finished->result, begin_ns);
+    query_fields_add(wanted->request, response, &finished->result, begin_ns);
     send_bytes(wanted, response, &finished->result, buf_span(&finished->body));
     response->reader_count = &finished->reader_count;
     return ERR_NONE;

@@ -19,21 +19,22 @@ void report_cache_destroy(struct report_cache *report_cache); /* NULL is a no-op
 size_t report_cache_bytes(struct report_cache *report_cache);
 
 /* One requested report; lives in the request's arena. */
-struct report_request;
-struct report_request *report_request_create(struct request *request, const struct report *report);
+struct report_cache_request;
+struct report_cache_request *report_cache_create_request(struct request *request,
+                                                         const struct report *report);
 /* Makes the query end early, without a merged profile, if the report of its data is cached. Call it
  * before query_merge. */
-void report_request_watch(struct report_request *wanted, struct store_query *query);
+void report_cache_watch(struct report_cache_request *wanted, struct store_query *query);
 
 /* Responds with the cached report, or computes it from the result's profile; adds the fields that
  * describe the result. begin_ns: the start of the query, of the monotonic clock. Errors: those
  * of report_write_profiles. */
-enum err_code report_request_respond(struct report_request *wanted, struct response *response,
-                                     const struct store_result *result, int64_t begin_ns,
-                                     struct err *err) MUST_USE;
+enum err_code report_cache_respond(struct report_cache_request *wanted, struct response *response,
+                                   const struct store_result *result, int64_t begin_ns,
+                                   struct err *err) MUST_USE;
 
-/* The statistics of the query whose result report_request_respond sent. If the report was cached,
+/* The statistics of the query whose result report_cache_respond sent. If the report was cached,
  * that is the query for which it was computed. */
-const struct store_statistics *report_request_statistics(const struct report_request *wanted);
+const struct store_statistics *report_cache_statistics(const struct report_cache_request *wanted);
 
 #endif

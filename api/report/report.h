@@ -2,9 +2,9 @@
  * report: a report of a profile, or of two that are compared: reads its parameters and computes its
  * bytes.
  *
- * The profiles are from shares (api/share/share_report.h), from a query (api/query/query.h) or from
- * both (api/query/query_diff.h). Each of these modules finds its profiles, checks access, limits
- * memory and caches complete responses; this module knows none of them.
+ * The profiles are from shares (api/share/share_report.h), from a query (api/query/query_report.h)
+ * or from both (api/query/query_diff.h). Each of these modules finds its profiles, checks access,
+ * limits memory and caches complete responses; this module knows none of them.
  *
  * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
  * line, address, binary, or a label), names (full, simple, none: the form of names from symbol

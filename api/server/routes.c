@@ -12,9 +12,9 @@
 #include "api/query/deletion.h"
 #include "api/query/export.h"
 #include "api/query/profile_list.h"
-#include "api/query/query.h"
 #include "api/query/query_diff.h"
 #include "api/query/query_range.h"
+#include "api/query/query_report.h"
 #include "api/query/query_share.h"
 #include "api/query/retention.h"
 #include "api/query/series.h"
@@ -36,7 +36,7 @@ static const struct route_table *const tables[] = {
     &share_routes,        &query_share_routes,   &upload_routes,
     &share_upload_routes, &share_report_routes,  &query_diff_routes,
     &short_link_routes,   &comment_routes,       &badge_routes,
-    &oembed_routes,       &profile_routes,       &query_routes,
+    &oembed_routes,       &profile_routes,       &query_report_routes,
     &export_routes,       &series_routes,        &profile_list_routes,
     &query_range_routes,  &otlp_receiver_routes, &pyroscope_receiver_routes,
     &usage_routes,        &sources_routes,       &deletion_routes,
