@@ -51,20 +51,6 @@ enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id, st
 
 /* ---- flush ---- */
 
-void catalogue_append_number(struct buf *list, int64_t number)
-{
-    buf_append_byte(list, list->size ? ',' : '{');
-    buf_printf(list, "%" PRId64, number);
-}
-
-const char *catalogue_end_list(struct arena *arena, struct buf *list)
-{
-    if (!list->size)
-        buf_append_byte(list, '{');
-    buf_append_byte(list, '}');
-    return arena_strndup(arena, list->data, list->size);
-}
-
 /* Locks the tenants against deletion, in order of id; deleted ones have no parts. */
 static enum err_code lock_tenants(struct pg_connection *connection, struct arena *arena,
                                   int64_t retention_s, struct catalogue_part *parts, uint32_t count,
@@ -304,61 +290,6 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
 }
 
 /* ---- reading ---- */
-
-/* One place, or as many as the array in column `lengths` has numbers. */
-static uint32_t count_places(const struct pg_result *result, int row, int lengths)
-{
-    uint32_t count = 1;
-    for (const char *at = pg_get_text(result, row, lengths); *at; at++)
-        count += *at == ',';
-    return count;
-}
-
-static uint32_t read_places(struct arena *arena, const struct pg_result *result, int row, int first,
-                            struct catalogue_place *places)
-{
-    struct catalogue_place place = {
-        .object_key = pg_get_text(result, row, first),
-        .offset = (uint64_t)pg_get_i64(result, row, first + 1),
-        .level = (uint32_t)pg_get_i64(result, row, first + 3),
-    };
-    struct span rest = span_text(pg_get_text(result, row, first + 2)), item;
-    struct deletion_set_ids crcs;
-    catalogue_read_ids(arena, result, row, first + 4, &place.deletions);
-    catalogue_read_ids(arena, result, row, first + 5, &crcs);
-    if (pg_is_null(result, row, first + 2) || rest.size < 2) {
-        place.footer_crc = crcs.count ? (uint32_t)crcs.ids[0] : 0;
-        places[0] = place;
-        return 1;
-    }
-    rest = span_of(rest.data + 1, rest.size - 2); /* "{100,200}" */
-    uint32_t count = 0;
-    bool has_more = true;
-    while (has_more) {
-        has_more = span_split(rest, ',', &item, &rest);
-        if (!span_parse_u64(item, &place.bytes))
-            return count;
-        place.footer_crc = count < crcs.count ? (uint32_t)crcs.ids[count] : 0;
-        places[count++] = place;
-        place.offset += place.bytes;
-    }
-    return count;
-}
-
-struct catalogue_place *catalogue_read_places(struct arena *arena, const struct pg_result *result,
-                                              int first, const uint32_t **ret_starts)
-{
-    const int rows = pg_row_count(result);
-    uint32_t *starts = arena_new(arena, uint32_t, (size_t)rows + 1), capacity = 0;
-    for (int row = 0; row < rows; row++)
-        capacity += count_places(result, row, first + 2);
-    struct catalogue_place *places = arena_new(arena, struct catalogue_place, capacity);
-    for (int row = 0; row < rows; row++)
-        starts[row + 1] =
-            starts[row] + read_places(arena, result, row, first, places + starts[row]);
-    *ret_starts = starts;
-    return places;
-}
 
 /* Profiles of up to an hour are found by their begin; longer ones have an index of their own. */
 #define FAR_OF(table)                                                                              \

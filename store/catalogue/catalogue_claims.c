@@ -282,13 +282,6 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                                     &ret_claim->deletion_count, err);
 }
 
-enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err)
-{
-    return found == wanted ? ERR_NONE
-                           : err_set(err, ERR_CONFLICT,
-                                     "the lease was lost: another server merges these blocks");
-}
-
 enum err_code catalogue_renew_writer(struct pg_connection *connection, struct arena *arena,
                                      int64_t writer_id, struct err *err)
 {

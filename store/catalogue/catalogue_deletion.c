@@ -6,9 +6,6 @@
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 enum { IDS_MAX_BYTES = 1 << 24, DONE_DAYS = 30, OPEN_MAX = 100, DAY_MAX = 1000, RETRY_S = 60 };
 
 enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct arena *arena,
@@ -109,24 +106,6 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
         return code;
     deletion->id = pg_get_i64(result, 0, 0);
     return add_deletion_to_rows(connection, arena, tenant_id, deletion, err);
-}
-
-void catalogue_read_ids(struct arena *arena, const struct pg_result *result, int row, int column,
-                        struct deletion_set_ids *ret_ids)
-{
-    struct span rest = span_text(pg_get_text(result, row, column)), item;
-    *ret_ids = (struct deletion_set_ids){0};
-    if (rest.size <= 2)
-        return;
-    rest = span_of(rest.data + 1, rest.size - 2); /* "{100,200}" */
-    int64_t *ids = arena_new(arena, int64_t, rest.size / 2 + 1);
-    ret_ids->ids = ids;
-    uint64_t id;
-    for (bool has_more = true; has_more;) {
-        has_more = span_split(rest, ',', &item, &rest);
-        if (span_parse_u64(item, &id))
-            ids[ret_ids->count++] = (int64_t)id;
-    }
 }
 
 enum err_code catalogue_load_deletions(struct pg_connection *connection, struct arena *arena,

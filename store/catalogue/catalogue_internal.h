@@ -1,6 +1,6 @@
 /*
- * catalogue_internal: the functions that the files store/catalogue/catalogue*.c share. No other
- * file includes it.
+ * catalogue_internal: the functions that the files store/catalogue/catalogue*.c share:
+ * catalogue_internal.c has those on which all of them build. No other file includes it.
  *
  * Threads: as catalogue.h. Every function takes the caller's connection; results live in the arena.
  */

@@ -17,15 +17,6 @@ static const char *const reason_texts[] = {
 #define RETRY_AT                                                                                   \
     "now() + least(interval '1 day', power(2, least(retry_count, 12)) * interval '1 min')"
 
-const char *catalogue_id_list(struct arena *arena, const struct catalogue_claim *claim)
-{
-    buf_auto list;
-    buf_init(&list, LIST_MAX_BYTES);
-    for (uint32_t i = 0; i < claim->id_count; i++)
-        catalogue_append_number(&list, claim->ids[i]);
-    return catalogue_end_list(arena, &list);
-}
-
 /* ---- claims ---- */
 
 /* Parts that a deletion waits for come first. A part that is too large is claimed only if other
