@@ -12,7 +12,6 @@
 #include "store/catalogue/retention.h"
 #include "store/catalogue/writer.h"
 #include "store/maintain/block_merge.h"
-#include "store/maintain/repair.h"
 #include "store/query/block_cache.h"
 
 #include <inttypes.h>
@@ -20,22 +19,14 @@
 
 /* A merge makes an object for each day, one after the other, and each may need all names of the
  * inputs. DAYS_MAX limits what one segment may need. Several are merged together up to
- * DAYS_TOGETHER days and up to WORK_TOGETHER_GIB of open inputs times days, and a claim that takes
- * longer than SLICE_S returns the rest, so that other tenants wait for seconds. MAX_OPEN_BYTES is
- * the default of maintenance_options.max_open_bytes. Blocks of the last level that do not fit
- * together are merged after LARGE_S at the earliest. */
+ * DAYS_TOGETHER days and up to WORK_TOGETHER_GIB of open inputs times days. */
 enum {
     ZSTD_LEVEL = 1,
     DAY_HOURS = 24,
     DAYS_MAX = 4096,
     DAYS_TOGETHER = 256,
     WORK_TOGETHER_GIB = 4,
-    SLICE_S = 5,
-    COSTLY_SEGMENTS = 8, /* a costly team's in one merge: each may become a block for each day */
-    RENEW_S = 15,
-    RETRY_S = 10,
-    LARGE_S = 3600,
-    MAX_OPEN_BYTES = 512 << 20
+    RENEW_S = 15
 };
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
 
@@ -103,7 +94,7 @@ static bool is_unreadable(const struct compaction *compaction, uint32_t index,
                           const struct err *failure)
 {
     const struct catalogue_claim *claim = compaction->claim;
-    const struct reachability reachability = maintenance_reachability(compaction->options);
+    const struct reachability reachability = maintenance_options_reachability(compaction->options);
     struct open_block opened;
     struct err err = {0};
     if (!failure->is_unreadable)
@@ -150,16 +141,11 @@ static enum err_code open_input(struct compaction *compaction, uint32_t index)
     return ERR_NONE;
 }
 
-static size_t max_open_bytes(const struct maintenance_options *options)
-{
-    return options->max_open_bytes ? options->max_open_bytes : (size_t)MAX_OPEN_BYTES;
-}
-
 /* Opens inputs until they take max_open_bytes; at least one, and at most one more than fits. */
 static enum err_code open_batch(struct compaction *compaction)
 {
     const struct compact_plan *plan = compaction->plan;
-    const size_t most = max_open_bytes(compaction->options);
+    const size_t most = maintenance_options_open_bytes(compaction->options);
     enum err_code code = ERR_NONE;
     while (!code && compaction->next_index < compaction->claim->count &&
            compaction->open_bytes < most) {
@@ -315,7 +301,7 @@ struct output {
 static enum err_code append_to_object(void *context, struct span bytes, struct err *err)
 {
     const struct output *output = context;
-    if (!maintenance_has_space(output->compaction->options, true))
+    if (!maintenance_options_has_space(output->compaction->options, true))
         return err_set(err, ERR_IO, "the disk has no space for a merge");
     enum err_code code = renew_lease(output->compaction);
     return code ? code : object_writer_append(output->object, bytes, err);
@@ -516,7 +502,7 @@ static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_e
 static enum err_code check_losses(const struct compaction *compaction)
 {
     const struct block_losses *losses = compaction->plan->losses;
-    const struct reachability reachability = maintenance_reachability(compaction->options);
+    const struct reachability reachability = maintenance_options_reachability(compaction->options);
     if (!losses || !losses->failure.is_unreadable ||
         reachability_is_alone(&reachability, compaction->claim->places[0].object_key,
                               &losses->failure))
@@ -548,9 +534,7 @@ static enum err_code discard_outputs(struct compaction *compaction, enum err_cod
     return code ? code : reason;
 }
 
-/* Errors that the data, rules and deletions of one team cause. All others are the bucket's or the
- * database's and affect every claim. */
-static bool is_caused_by_claim(enum err_code code)
+bool compact_is_caused_by_claim(enum err_code code)
 {
     return code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
            code == ERR_INTERNAL || code == ERR_CORRUPT;
@@ -578,7 +562,7 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
     enum err_code code = merge_batches(&compaction, &is_early);
     if (!code && !is_early)
         code = check_losses(&compaction);
-    if (is_caused_by_claim(code))
+    if (compact_is_caused_by_claim(code))
         code = discard_outputs(&compaction, code);
     if (!code && is_early)
         return catalogue_postpone(options->jobs_database, arena, writer_id, claim,
@@ -595,211 +579,5 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
         writer_doubt(options->writer, writer_id);
     if (!code && compaction.output_count)
         writer_confirm(options->writer, writer_id);
-    return code;
-}
-
-/* ---- inputs that are too large to be merged together ---- */
-
-static uint32_t first_index(const struct catalogue_claim *claim, uint32_t id)
-{
-    uint32_t index = 0;
-    while (id < claim->id_count && index < claim->count && claim->owners[index] != claim->ids[id])
-        index++;
-    return id < claim->id_count ? index : claim->count;
-}
-
-/* The claim's segments or blocks first <= i < first + count. */
-static struct catalogue_claim slice_claim(const struct catalogue_claim *claim, uint32_t first,
-                                          uint32_t count)
-{
-    const uint32_t begin = first_index(claim, first), end = first_index(claim, first + count);
-    struct catalogue_claim part = *claim;
-    part.places += begin;
-    part.owners += begin;
-    part.count = end - begin;
-    part.ids += first;
-    part.id_count = count;
-    return part;
-}
-
-/* A single block of the last level does not move up: it would be claimed again and again. */
-static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
-{
-    const bool can_be_alone = claim->level < CATALOGUE_LEVELS || claim->deletion_count;
-    return size > 2 || (size == 2 && can_be_alone);
-}
-
-static void report_failure(const struct maintenance_options *options,
-                           const struct catalogue_claim *claim, struct err *err)
-{
-    (void)err_add(err, "profiles of tenant %" PRId64, claim->tenant_id);
-    if (options->report)
-        options->report(options->report_context, "compaction", err);
-}
-
-/* Marks a part that no merge can take; it is reported, and read as it is. */
-static enum err_code mark_too_large(const struct maintenance_options *options, int64_t writer_id,
-                                    const struct catalogue_claim *claim, struct err *err)
-{
-    arena_auto arena = arena_create();
-    report_failure(options, claim, err);
-    return catalogue_mark_broken(options->jobs_database, arena, writer_id, claim, claim->ids[0],
-                                 CATALOGUE_TOO_LARGE, err);
-}
-
-/* Bytes of strings of a segment's part or block; 0 when it cannot be opened. *ret_is_oversized:
- * they are out of proportion. */
-static size_t measure_strings(const struct maintenance_options *options,
-                              const struct catalogue_claim *one, bool *ret_is_oversized)
-{
-    size_t bytes = 0;
-    *ret_is_oversized = false;
-    for (uint32_t i = 0; i < one->count; i++) {
-        struct open_block opened;
-        struct err err;
-        if (block_cache_borrow(options->blocks, one->tenant_id, &one->places[i], &opened, &err))
-            continue;
-        bytes += block_dictionary(opened.block)->string_bytes;
-        *ret_is_oversized |= oversized_in_merge(opened.block);
-        block_cache_return(&opened);
-    }
-    return bytes;
-}
-
-/* Finds the input that keeps the others from being merged: the largest of the oversized inputs, or
- * the largest of all if none is oversized. */
-static uint32_t find_obstacle(const struct maintenance_options *options,
-                              const struct catalogue_claim *part)
-{
-    uint32_t found = 0;
-    size_t most = 0;
-    bool has_oversized = false;
-    for (uint32_t i = 0; i < part->id_count; i++) {
-        const struct catalogue_claim one = slice_claim(part, i, 1);
-        bool is_oversized;
-        const size_t bytes = measure_strings(options, &one, &is_oversized);
-        if (is_oversized < has_oversized || (is_oversized == has_oversized && bytes <= most))
-            continue;
-        found = i;
-        most = bytes;
-        has_oversized = is_oversized;
-    }
-    return found;
-}
-
-/* Every batch of the claim would have one block, so a merge would write the same blocks again. */
-static bool has_single_batches(const struct maintenance_options *options,
-                               const struct catalogue_claim *claim)
-{
-    const size_t most = max_open_bytes(options);
-    bool is_single = true;
-    for (uint32_t i = 0; i + 1 < claim->count && is_single; i++) {
-        struct open_block opened;
-        struct err err;
-        if (block_cache_borrow(options->blocks, claim->tenant_id, &claim->places[i], &opened, &err))
-            return false; /* the merge marks it */
-        is_single = block_memory(opened.block) >= most;
-        block_cache_return(&opened);
-    }
-    return is_single;
-}
-
-/* Blocks of the last level are merged only to be fewer. */
-static bool is_useless(const struct maintenance_options *options,
-                       const struct catalogue_claim *claim)
-{
-    return claim->level >= CATALOGUE_LEVELS && claim->count > 1 && !claim->deletion_count &&
-           !claim->is_expiry && has_single_batches(options, claim);
-}
-
-static enum err_code merge_part(const struct maintenance_options *options, int64_t writer_id,
-                                const struct catalogue_claim *part, bool is_costly, struct err *err)
-{
-    static const struct compact_plan together = {0}, apart = {.is_apart = true};
-    const struct compact_plan unmatched = {.is_apart = part->deletion_count > 0,
-                                           .is_unmatched = true};
-    const bool is_segment = part->level == 0;
-    if (is_segment && is_costly)
-        return compact_merge(options, writer_id, part, &unmatched, err);
-    enum err_code code = compact_merge(options, writer_id, part, &together, err);
-    if (code == ERR_TOO_LARGE && part->id_count == 1 && part->count > 1)
-        code = compact_merge(options, writer_id, part, &apart, err);
-    if (code == ERR_INVALID && is_segment) {
-        report_failure(options, part, err);
-        code = compact_merge(options, writer_id, part, &unmatched, err);
-    }
-    return code;
-}
-
-/*
- * Merges a claim in runs of its inputs. A run that is too large is halved; after a run that
- * succeeds, the next one is twice as long. A run that cannot be halved loses its obstacle: that
- * input is marked, and the inputs before it are merged.
- *
- * Example: 8 segments, 0 to 7, of which number 5 is too large by itself. 0-7 fails, 0-3 is merged,
- * 4-7 fails (a run is at most what is left), 4-5 fails, 4 is merged, 5-6 fails, 5 is marked, 6-7 is
- * merged: three merges and one mark instead of eight segments that stay.
- *
- * After SLICE_S the inputs that are left are released, so that the next claim may be of another
- * tenant.
- */
-static enum err_code merge_claim(const struct maintenance_options *options, int64_t writer_id,
-                                 const struct catalogue_claim *claim, bool is_costly,
-                                 struct err *err)
-{
-    const int64_t end_ns = clock_monotonic_ns() + SLICE_S * CLOCK_NS_PER_S;
-    const uint32_t most = is_costly && !claim->level ? COSTLY_SEGMENTS : claim->id_count;
-    uint32_t size = claim->id_count < most ? claim->id_count : most;
-    enum err_code code = ERR_NONE;
-    for (uint32_t first = 0; first < claim->id_count && !code;) {
-        const struct catalogue_claim remainder = slice_claim(claim, first, claim->id_count - first);
-        if (first && clock_monotonic_ns() > end_ns)
-            return catalogue_release(options->jobs_database, writer_id, &remainder, 0, err);
-        const struct catalogue_claim part = slice_claim(claim, first, size);
-        if (size < claim->id_count)
-            code = catalogue_renew(options->jobs_database, writer_id, &remainder, err);
-        if (!code)
-            code = is_useless(options, &part)
-                       ? catalogue_leave(options->jobs_database, writer_id, &part, LARGE_S, err)
-                       : merge_part(options, writer_id, &part, is_costly, err);
-        if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
-            size = (size + 1) / 2;
-            code = ERR_NONE;
-            continue;
-        }
-        if (code == ERR_TOO_LARGE) {
-            const uint32_t obstacle = size > 1 ? find_obstacle(options, &part) : 0;
-            const struct catalogue_claim one = slice_claim(claim, first + obstacle, 1);
-            const struct catalogue_claim before = slice_claim(claim, first, obstacle);
-            code = mark_too_large(options, writer_id, &one, err);
-            if (!code && obstacle)
-                code = merge_part(options, writer_id, &before, is_costly, err);
-            size = obstacle + 1;
-        }
-        first += size;
-        const uint32_t left = claim->id_count - first;
-        size = 2 * size < most ? 2 * size : most;
-        size = size < left ? size : left;
-    }
-    return code;
-}
-
-enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
-                            const struct catalogue_claim *claim, bool is_costly, struct err *err)
-{
-    enum err_code code = claim->mark.reason
-                             ? repair_claim(options, writer_id, claim, err)
-                             : merge_claim(options, writer_id, claim, is_costly, err);
-    if (is_caused_by_claim(code)) {
-        report_failure(options, claim, err);
-        /* A part that was marked has no lease any more; its mark has the time of the next retry. */
-        return catalogue_defer(options->jobs_database, writer_id, claim, err);
-    }
-    if (code) { /* without the database the lease expires; a bucket gets time to recover */
-        struct err ignored;
-        const bool is_free = code == ERR_CONFLICT || err->is_rolled_back;
-        (void)!catalogue_release(options->jobs_database, writer_id, claim, is_free ? 0 : RETRY_S,
-                                 &ignored);
-    }
     return code;
 }

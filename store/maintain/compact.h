@@ -1,25 +1,18 @@
 /*
- * compact: merges claimed blocks into the blocks that replace them.
+ * compact: merges claimed blocks into the blocks that replace them, all in one merge.
+ * compact_claim decides which blocks of a claim are merged together.
  *
  * The blocks of segments become one block for each day (UTC) that they contain. Blocks of one level
  * become one block of the next level; a block that is alone in its window moves up unchanged. An
  * unreadable or missing input is marked and left out of later merges; queries still read the parts
  * of it that are readable.
  *
- * Blocks that are too large together (by the sum of their values or the number of their days) are
- * merged in halves, in the end one by one. A block that is too large alone moves up unchanged, or
- * is marked, so that it does not keep other blocks from being merged.
- *
- * A segment has the profiles of many teams, and its object is deleted once all teams' parts were
- * merged. So that no team keeps the deleted profiles of others, a merge of segments that spends its
- * budget for the team's deletions and rules (store/catalogue/match_budget.h) is repeated without
- * them: the blocks inherit the deletions, and later merges, of this team's blocks alone, apply
- * both. Private to store/.
+ * Threads: any; a claim is merged by the thread that has it. Private to store/.
  */
 #ifndef STORE_MAINTAIN_COMPACT_H
 #define STORE_MAINTAIN_COMPACT_H
 
-#include "store/maintain/maintenance.h"
+#include "store/maintain/maintenance_options.h"
 
 struct block_losses;
 struct catalogue_claim;
@@ -37,21 +30,14 @@ struct compact_plan {
     struct block_losses *losses;
 };
 
-/* Merges a claim and swaps it in one step. Errors: as compact_claim, and the errors that
- * compact_claim handles itself: ERR_TOO_LARGE, ERR_CORRUPT (an input was marked) and others. */
+/* Merges a claim and swaps it in one step. Errors: ERR_CONFLICT (the lease was lost: another server
+ * does the work), ERR_TOO_LARGE (for one merge), ERR_CORRUPT (an input was marked) and others. */
 enum err_code compact_merge(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, const struct compact_plan *plan,
                             struct err *err) MUST_USE;
 
-/*
- * Merges a claim and swaps it, or repairs a marked part (store/maintain/repair.h). A failure caused
- * by the claim's data, or by its team's rules and deletions, is reported and the claim is put off,
- * so that other claims go on. is_costly: the team's merges took long recently; its segments are
- * merged without deletions and rules at once. Errors: ERR_CONFLICT (the lease was lost: another
- * server does the work).
- */
-enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
-                            const struct catalogue_claim *claim, bool is_costly,
-                            struct err *err) MUST_USE;
+/* True for errors that the data, rules and deletions of one team cause. All others are the bucket's
+ * or the database's and affect every claim. */
+bool compact_is_caused_by_claim(enum err_code code);
 
 #endif

@@ -8,7 +8,7 @@
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/writer.h"
-#include "store/maintain/compact.h"
+#include "store/maintain/compact_claim.h"
 #include "store/maintain/tenant_costs.h"
 
 #include <pthread.h>
@@ -69,11 +69,6 @@ static void run_timed_work(struct maintenance *maintenance)
         report_failure(maintenance, "retention", &err);
 }
 
-bool maintenance_has_space(const struct maintenance_options *options, bool is_needed)
-{
-    return !options->has_space || options->has_space(options->has_space_context, is_needed);
-}
-
 /* ---- the thread ---- */
 
 /* Runs one merge; *ret_did false: none was due. */
@@ -87,7 +82,7 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
         .rotation = maintenance->rotation++,
         .costly = costly,
         .costly_count = tenant_costs_list(&maintenance->costs, begin_ns, costly),
-        .only_needed = !maintenance_has_space(options, false)};
+        .only_needed = !maintenance_options_has_space(options, false)};
     struct catalogue_claim claim;
     int64_t writer_id;
     *ret_did = false;
@@ -151,12 +146,6 @@ static void *maintenance_main(void *context)
     while (wait_for_round(maintenance))
         merge_until_idle(maintenance);
     return NULL;
-}
-
-struct reachability maintenance_reachability(const struct maintenance_options *options)
-{
-    return (struct reachability){
-        .database = options->jobs_database, .tenant_id = PG_NO_TENANT, .objects = options->objects};
 }
 
 enum err_code maintenance_create(const struct maintenance_options *options,

@@ -6,7 +6,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "store/catalogue/catalogue.h"
-#include "store/maintain/maintenance.h"
+#include "store/maintain/maintenance_options.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -63,7 +63,7 @@ static enum err_code read_piece(struct repair *repair, uint32_t i, struct err *e
 static bool is_damaged_alone(const struct repair *repair, uint32_t i, enum err_code code,
                              const struct err *err)
 {
-    const struct reachability reachability = maintenance_reachability(repair->options);
+    const struct reachability reachability = maintenance_options_reachability(repair->options);
     return code == ERR_CORRUPT || code == ERR_NOT_FOUND ||
            (code == ERR_IO &&
             reachability_is_alone(&reachability, repair->claim->places[i].object_key, err));

@@ -11,11 +11,11 @@
 #ifndef STORE_MAINTAIN_REPAIR_H
 #define STORE_MAINTAIN_REPAIR_H
 
-#include "store/maintain/maintenance.h"
+#include "store/maintain/maintenance_options.h"
 
 struct catalogue_claim;
 
-/* Repairs the one marked part of the claim. Errors: as compact_claim. */
+/* Repairs the one marked part of the claim. Errors: as compact_merge. */
 enum err_code repair_claim(const struct maintenance_options *options, int64_t writer_id,
                            const struct catalogue_claim *claim, struct err *err) MUST_USE;
 

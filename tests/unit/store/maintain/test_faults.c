@@ -19,7 +19,7 @@
 #include "lib/profile/formats/folded.h"
 #include "store/block/block_format.h"
 #include "store/catalogue/writer.h"
-#include "store/maintain/compact.h"
+#include "store/maintain/compact_claim.h"
 #include "store/maintain/flush.h"
 #include "store/maintain/verify.h"
 #include "store/query/block_cache.h"
