@@ -9,7 +9,6 @@
 #include "store/block/oversized.h"
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/deletion_set.h"
-#include "store/catalogue/reachability.h"
 #include "store/catalogue/retention.h"
 #include "store/query/block_cache.h"
 
@@ -18,48 +17,6 @@
 
 /* TASKS_AHEAD: enough reads in flight for a disk that several queries share. */
 enum { TASKS_AHEAD = 256 };
-
-/* One readable object proves that the store is reachable, for the rest of the query. From then on a
- * failing object counts as damaged without another probe. */
-static bool is_damaged_alone(struct scan *scan, const char *object_key)
-{
-    struct scan_state *state = scan->state;
-    const struct reachability reachability = {.database = state->source->database,
-                                              .tenant_id = scan->query->tenant_id,
-                                              .objects = block_cache_objects(state->source->blocks),
-                                              .wait_limit = &scan->query->wait_limit};
-    if (scan->err->is_unreadable && !state->is_reachable)
-        state->is_reachable = reachability_is_alone(&reachability, object_key, scan->err);
-    return scan->err->is_unreadable && state->is_reachable;
-}
-
-/* Is it damage to this object, and not an outage? */
-static bool is_broken(struct scan *scan, const char *object_key, enum err_code code)
-{
-    return code == ERR_CORRUPT || (code == ERR_IO && is_damaged_alone(scan, object_key));
-}
-
-static void report_damage(const struct scan *scan, const char *object_key)
-{
-    const struct scan_source *source = scan->state->source;
-    const struct store_damage damage = {.tenant_id = scan->query->tenant_id,
-                                        .object_key = object_key,
-                                        .code = scan->err->code,
-                                        .message = scan->err->message};
-    if (source->damaged)
-        source->damaged(source->damaged_context, &damage);
-}
-
-/* Counts and leaves out damaged data; any other failure ends the query. */
-enum err_code scan_skip_broken(struct scan *scan, const char *object_key, enum err_code code)
-{
-    if (!is_broken(scan, object_key, code))
-        return code;
-    report_damage(scan, object_key);
-    if (scan->statistics.broken_count++ == 0)
-        scan->statistics.broken_message = arena_strdup(scan->arena, scan->err->message);
-    return ERR_NONE;
-}
 
 static bool has_label(const struct store_series *series, struct span name)
 {
@@ -402,37 +359,11 @@ static enum err_code find_tasks(struct scan *scan)
 
 /* ---- for queries ---- */
 
-void scan_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
-                    int64_t *ret_last_ns)
-{
-    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
-    *ret_first_ns = granule->hour < INT64_MIN / hour_ns ? INT64_MIN : granule->hour * hour_ns;
-    *ret_last_ns = granule->hour >= INT64_MAX / hour_ns
-                       ? INT64_MAX
-                       : (granule->hour + INT64_C(1)) * hour_ns - 1;
-}
-
 void scan_note_cut(struct scan *scan, const struct scan_task *task)
 {
     scan->statistics.cut_count++;
     scan->statistics.totals_count--;
     scan->statistics.profile_count -= scan_profile_count(task);
-}
-
-enum err_code scan_note_read(struct scan *scan, struct scan_task *task, uint64_t row_count,
-                             uint64_t bytes, enum err_code code)
-{
-    const char *object_key = scan->state->places[task->block_index]->object_key;
-    struct store_statistics *statistics = &scan->statistics;
-    if (!code) {
-        statistics->granule_count++;
-        statistics->row_count += row_count;
-        statistics->bytes_read += bytes;
-    } else if (is_broken(scan, object_key, code)) {
-        task->is_broken = true;
-        statistics->profile_count -= scan_profile_count(task);
-    }
-    return scan_skip_broken(scan, object_key, code);
 }
 
 /* tasks NULL: the scan's. */

@@ -1,7 +1,7 @@
 /*
  * scan_internal: the state that the files store/query/scan*.c share. scan.c opens blocks and runs a
- * scan, scan_plan.c finds the tasks of a block, scan_limits.c checks limits, scan_types.c reports
- * profile types.
+ * scan, scan_plan.c finds the tasks of a block, scan_damage.c leaves out damaged data,
+ * scan_limits.c checks limits, scan_types.c reports profile types.
  *
  * Threads: as scan.h.
  */

@@ -429,6 +429,16 @@ static bool lacks_profiles(const struct scan *scan, const struct scan_task *task
            (task->has_totals_only && (query->wants_single_profiles || query->profile));
 }
 
+void scan_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
+                    int64_t *ret_last_ns)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    *ret_first_ns = granule->hour < INT64_MIN / hour_ns ? INT64_MIN : granule->hour * hour_ns;
+    *ret_last_ns = granule->hour >= INT64_MAX / hour_ns
+                       ? INT64_MAX
+                       : (granule->hour + INT64_C(1)) * hour_ns - 1;
+}
+
 /* An hour with totals only is in a result as a whole or not at all, however many blocks have a part
  * of it. The hour is whole if the window contains its full 60 minutes; whether it has any data in
  * the window is decided by the granule's first and last profile. */
