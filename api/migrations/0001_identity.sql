@@ -322,15 +322,23 @@ GRANT EXECUTE ON FUNCTION token_find(bytea), session_find(bytea), session_end(by
 
 -- ---- storage quota ----
 
--- Adds delta (at least 1) to the bytes that a tenant stores. Raises SQLSTATE 53400 with the message
--- "<stored> of <quota> bytes" if the sum exceeds the tenant's quota, or default_max if it has none.
+-- Subtracts replaced_bytes from the bytes that a tenant stores and adds new_bytes (at least 1).
+-- Raises SQLSTATE 53400 with the message "<stored> of <quota> bytes" if the sum exceeds the
+-- tenant's quota, or default_max if it has none. Objects in the trash count (0002_objects.sql), so
+-- an object that is replaced has to be there already. Bytes that are only given back are subtracted
+-- without this function.
+--
+-- Both numbers in one step: a transaction that first gave bytes back would have the row of its slot
+-- locked while it waits for the advisory lock, and would deadlock with a transaction that holds
+-- that lock and waits for the row.
 --
 -- Two transactions do not see each other's additions before they commit. Far from the quota, small
 -- additions take a shared lock and run in parallel: each of the 32 slots has at most one
 -- uncommitted addition of at most small_bytes, so the margin covers all of them. Near the quota,
 -- and for larger additions, an exclusive lock makes each transaction wait for the commits of the
--- others, and the sum is exact. Bytes that are given back are subtracted without this function.
-CREATE FUNCTION tenant_usage_charge(charged_tenant bigint, delta bigint, default_max bigint)
+-- others, and the sum is exact.
+CREATE FUNCTION tenant_usage_replace(charged_tenant bigint, replaced_bytes bigint, new_bytes bigint,
+                                     default_max bigint)
     RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = public, pg_temp AS $$
 DECLARE
@@ -343,26 +351,36 @@ DECLARE
 BEGIN
     SELECT coalesce(max_bytes_stored, default_max) INTO max_bytes
     FROM tenant WHERE id = charged_tenant;
-    SELECT coalesce(sum(bytes_stored), 0) INTO stored
+    SELECT coalesce(sum(bytes_stored), 0) + object_trash_bytes(charged_tenant) INTO stored
     FROM tenant_usage WHERE tenant_id = charged_tenant;
-    is_far := delta <= small_bytes AND stored + delta <= max_bytes - 2 * margin
+    is_far := new_bytes <= small_bytes AND stored + new_bytes <= max_bytes - 2 * margin
               AND pg_try_advisory_xact_lock_shared(lock_key);
     IF NOT is_far THEN
         PERFORM pg_advisory_xact_lock(lock_key);
     END IF;
     -- The process id of the backend selects the slot, so connections rarely wait for the same row.
     INSERT INTO tenant_usage AS u (tenant_id, slot, bytes_stored)
-    VALUES (charged_tenant, pg_backend_pid() % 32, delta)
-    ON CONFLICT (tenant_id, slot) DO UPDATE SET bytes_stored = u.bytes_stored + delta;
+    VALUES (charged_tenant, pg_backend_pid() % 32, new_bytes - replaced_bytes)
+    ON CONFLICT (tenant_id, slot) DO UPDATE
+        SET bytes_stored = u.bytes_stored + excluded.bytes_stored;
     -- This statement has a new snapshot, which includes what was committed while the locks waited.
-    SELECT sum(bytes_stored) INTO stored FROM tenant_usage WHERE tenant_id = charged_tenant;
+    SELECT sum(bytes_stored) + object_trash_bytes(charged_tenant) INTO stored
+    FROM tenant_usage WHERE tenant_id = charged_tenant;
     IF is_far AND stored > max_bytes - margin THEN
         RAISE EXCEPTION 'The storage filled up quickly meanwhile; try again'
             USING ERRCODE = 'lock_not_available';
     ELSIF stored > max_bytes THEN
-        RAISE EXCEPTION '% of % bytes', stored - delta, max_bytes
+        RAISE EXCEPTION '% of % bytes', stored - new_bytes, max_bytes
             USING ERRCODE = 'configuration_limit_exceeded';
     END IF;
 END $$;
+REVOKE ALL ON FUNCTION tenant_usage_replace(bigint, bigint, bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenant_usage_replace(bigint, bigint, bigint, bigint) TO perfolio_server;
+
+CREATE FUNCTION tenant_usage_charge(charged_tenant bigint, delta bigint, default_max bigint)
+    RETURNS void
+    LANGUAGE sql VOLATILE SET search_path = public, pg_temp AS $$
+    SELECT tenant_usage_replace(charged_tenant, 0, delta, default_max)
+$$;
 REVOKE ALL ON FUNCTION tenant_usage_charge(bigint, bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenant_usage_charge(bigint, bigint, bigint) TO perfolio_server;

@@ -15,8 +15,15 @@ CREATE TABLE object_trash (
     added_at   timestamptz NOT NULL DEFAULT now(),
     tried_at   timestamptz, -- the last attempt; NULL: none
     -- Rows of store_deletion that wait for this object: a deletion is done when the bytes are gone.
-    deletions  bigint[] NOT NULL DEFAULT '{}'
+    deletions  bigint[] NOT NULL DEFAULT '{}',
+    -- The bytes count for the storage quota of this tenant, which may be deleted meanwhile; 0:
+    -- public symbol tables; NULL: nobody. Nothing is deleted while a backup copies the objects, and
+    -- a client could otherwise fill the disk with parts that it puts again, or with uploads that it
+    -- deletes.
+    tenant     bigint,
+    bytes      bigint NOT NULL DEFAULT 0
 );
+CREATE INDEX object_trash_of_tenant ON object_trash (tenant) INCLUDE (bytes) WHERE bytes > 0;
 CREATE INDEX object_trash_turn ON object_trash (tried_at NULLS FIRST, added_at);
 CREATE INDEX object_trash_deleting ON object_trash (object_key) WHERE deletions <> '{}';
 GRANT SELECT, INSERT, UPDATE (tried_at), DELETE ON object_trash TO perfolio_jobs;
@@ -25,13 +32,44 @@ GRANT SELECT, INSERT, UPDATE (tried_at), DELETE ON object_trash TO perfolio_jobs
 -- object_trash, whoever deletes the row.
 CREATE FUNCTION object_trash_add() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    owner_id  bigint;
+    old_bytes bigint := 0;
 BEGIN
-    IF OLD.object_key <> '' THEN
-        INSERT INTO object_trash (object_key) VALUES (OLD.object_key) ON CONFLICT DO NOTHING;
+    IF OLD.object_key = '' THEN
+        RETURN OLD;
     END IF;
+    IF TG_TABLE_NAME = 'upload_part' THEN
+        owner_id := OLD.tenant_id;
+        -- The share that the parts became is charged already, until its own object is deleted. All
+        -- parts together count for at most the bytes of the upload that the result does not have.
+        SELECT CASE WHEN share_id IS NOT NULL THEN 0
+                    ELSE div(OLD.size_bytes::numeric * greatest(size_bytes - result_bytes, 0),
+                             size_bytes) END
+        INTO old_bytes FROM upload
+        WHERE id = OLD.upload_id AND (share_id IS NOT NULL OR result_bytes IS NOT NULL);
+        old_bytes := coalesce(old_bytes, OLD.size_bytes);
+    ELSIF TG_TABLE_NAME IN ('symbol_table', 'debug_file') THEN
+        owner_id := OLD.tenant_id;
+        old_bytes := OLD.bytes;
+    ELSIF TG_TABLE_NAME = 'symbol_table_public' THEN
+        owner_id := 0;
+        old_bytes := OLD.bytes;
+    END IF;
+    INSERT INTO object_trash (object_key, tenant, bytes)
+    VALUES (OLD.object_key, owner_id, old_bytes) ON CONFLICT DO NOTHING;
     RETURN OLD;
 END $$;
 REVOKE ALL ON FUNCTION object_trash_add() FROM PUBLIC;
+
+-- The bytes in the trash that count for a tenant, or for the public symbol tables. perfolio_server
+-- may not read object_trash, which contains the keys of all tenants.
+CREATE FUNCTION object_trash_bytes(owner_id bigint) RETURNS bigint
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    SELECT coalesce(sum(bytes), 0)::bigint FROM object_trash WHERE tenant = owner_id AND bytes > 0
+$$;
+REVOKE ALL ON FUNCTION object_trash_bytes(bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION object_trash_bytes(bigint) TO perfolio_server, perfolio_jobs;
 
 -- The background scrub (api/ops/scrub.h) reads all objects once per period. This row contains its
 -- progress, so that any server can continue it after a restart.

@@ -3,8 +3,8 @@
 -- source code that pages of shares and queries show.
 
 -- States of a share: 'live'; 'deleting': readers get 410, the object has not been deleted yet;
--- 'gone': a tombstone with the columns that a 410 response needs. Rows are deleted only with their
--- tenant.
+-- 'gone': a tombstone with the columns that a 410 response needs. Rows are deleted with their
+-- tenant, and the oldest tombstones when a tenant has too many (api/share/share_jobs.c).
 CREATE TABLE share (
     id                text PRIMARY KEY CHECK (id ~ '^[0-9A-Za-z]{22}$'),
     tenant_id         bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
@@ -32,6 +32,12 @@ CREATE TABLE share (
     -- The description of the profile in GET /api/v1/shares/{id}, computed once. json, not jsonb: it
     -- is returned unchanged, and strings of a profile may contain what jsonb refuses.
     summary           json NOT NULL DEFAULT '{}',
+    -- The members of the summary that lists show. A summary may have a megabyte; a list that read
+    -- its members from there would parse all of it for each of them.
+    list_summary      json NOT NULL DEFAULT '{}',
+    -- The bytes of the texts in the row and in the share's comments, which count towards the
+    -- tenant's quota as raw_bytes do (api/share/share_charge.h).
+    row_bytes         bigint NOT NULL DEFAULT 0 CHECK (row_bytes >= 0),
     views             bigint NOT NULL DEFAULT 0,
     last_view_at      timestamptz,
     last_comment      bigint NOT NULL DEFAULT 0, -- the highest number of a comment so far
@@ -42,6 +48,10 @@ CREATE TABLE share (
 CREATE INDEX share_of_tenant ON share (tenant_id, created_at DESC, id DESC) WHERE state = 'live';
 CREATE INDEX share_expiry ON share (expires_at) WHERE state = 'live' AND expires_at IS NOT NULL;
 CREATE INDEX share_deleting ON share (id) WHERE state = 'deleting';
+-- The oldest tombstones of a team, of which a limited number is kept.
+CREATE INDEX share_gone ON share (tenant_id, gone_at) WHERE state = 'gone';
+-- Sums the bytes of the texts of a team's shares without reading their rows.
+CREATE INDEX share_row_bytes ON share (tenant_id) INCLUDE (row_bytes) WHERE state = 'live';
 SELECT protect_tenant_rows('share');
 GRANT SELECT, INSERT, UPDATE ON share TO perfolio_server;
 GRANT SELECT, UPDATE, DELETE ON share TO perfolio_jobs;
@@ -79,11 +89,30 @@ CREATE TABLE share_report (
     closed_at  timestamptz
 );
 CREATE INDEX share_report_open ON share_report (id) WHERE closed_at IS NULL;
+CREATE INDEX share_report_closed ON share_report (closed_at) WHERE closed_at IS NOT NULL;
 CREATE INDEX share_report_of_share ON share_report (share_id);
 CREATE INDEX share_report_of_tenant ON share_report (tenant_id);
 SELECT protect_tenant_rows('share_report');
-GRANT SELECT, INSERT ON share_report TO perfolio_server;
+GRANT SELECT ON share_report TO perfolio_server;
 GRANT SELECT, UPDATE, DELETE ON share_report TO perfolio_jobs;
+
+-- Adds a report of abuse and returns its id. NULL: the share, or the whole server, has as many open
+-- reports as it may have. A function, because a request sees the reports of one team only.
+CREATE FUNCTION share_report_add(of_tenant bigint, of_share text, its_reason text,
+                                 from_address text, max_of_share bigint, max_of_all bigint)
+    RETURNS bigint
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    INSERT INTO share_report (tenant_id, share_id, reason, address)
+    SELECT of_tenant, of_share, its_reason, from_address
+    WHERE (SELECT count(*) FROM share_report WHERE share_id = of_share AND closed_at IS NULL)
+            < max_of_share
+      AND (SELECT count(*) FROM (SELECT FROM share_report WHERE closed_at IS NULL
+            LIMIT max_of_all) AS open_ones) < max_of_all
+    RETURNING id
+$$;
+REVOKE ALL ON FUNCTION share_report_add(bigint, text, text, text, bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION share_report_add(bigint, text, text, text, bigint, bigint)
+    TO perfolio_server;
 
 -- ---- comments ----
 
@@ -130,18 +159,18 @@ CREATE TRIGGER share_comments AFTER UPDATE OF state ON share
 
 -- /s/<id> redirects to the address of a view, which may have several kilobytes. A link belongs to
 -- the tenant of the share that it shows (in a comparison: the share that is compared with the base)
--- and is deleted with that share or with the base. It gives no access: the visibility of the share
--- is checked as usual.
+-- and is deleted with that share. When the base is deleted, the link is kept, because its bytes are
+-- charged to the share, and leads nowhere. It gives no access: the visibility of the share is
+-- checked as usual.
 CREATE TABLE short_link (
     id         text PRIMARY KEY CHECK (id ~ '^[0-9A-Za-z]{22}$'),
     tenant_id  bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     share_id   text NOT NULL REFERENCES share (id) ON DELETE CASCADE,
-    base_id    text REFERENCES share (id) ON DELETE CASCADE,
+    base_id    text, -- no foreign key: see above
     path       text NOT NULL CHECK (octet_length(path) BETWEEN 25 AND 16384),
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX short_link_of_share ON short_link (share_id);
-CREATE INDEX short_link_of_base ON short_link (base_id) WHERE base_id IS NOT NULL;
 CREATE INDEX short_link_of_tenant ON short_link (tenant_id);
 SELECT protect_tenant_rows('short_link');
 GRANT SELECT, INSERT ON short_link TO perfolio_server;
@@ -151,26 +180,24 @@ GRANT SELECT, DELETE ON short_link TO perfolio_jobs;
 CREATE FUNCTION short_link_drop() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-    DELETE FROM short_link WHERE share_id = NEW.id OR base_id = NEW.id;
+    DELETE FROM short_link WHERE share_id = NEW.id;
     RETURN NULL;
 END $$;
 CREATE TRIGGER share_links AFTER UPDATE OF state ON share
     FOR EACH ROW WHEN (OLD.state = 'live' AND NEW.state <> 'live')
     EXECUTE FUNCTION short_link_drop();
 
--- Refuses a link to a share that is not live, and locks its shares until the link is committed, so
--- that a later deletion of a share finds the link. The tenant is locked before the shares, which is
--- the order that a deletion uses.
+-- Refuses a link to a share that is not live, and locks the share until the link is committed, so
+-- that a later deletion of it finds the link. The base is not locked: links of A..B and B..A would
+-- wait for each other. The tenant is locked before the share, which is the order that a deletion
+-- uses.
 CREATE FUNCTION short_link_check() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-DECLARE
-    live_count bigint;
 BEGIN
     PERFORM FROM tenant WHERE id = NEW.tenant_id FOR KEY SHARE;
-    SELECT count(*) INTO live_count FROM (
-        SELECT FROM share WHERE id IN (NEW.share_id, NEW.base_id) AND state = 'live'
-        ORDER BY id FOR SHARE) AS held;
-    IF live_count < (CASE WHEN NEW.base_id <> NEW.share_id THEN 2 ELSE 1 END) THEN
+    PERFORM FROM share WHERE id = NEW.share_id AND state = 'live' FOR SHARE;
+    IF NOT FOUND OR NEW.base_id IS NOT NULL
+        AND NOT EXISTS (SELECT FROM share WHERE id = NEW.base_id AND state = 'live') THEN
         RAISE foreign_key_violation USING MESSAGE = 'the share is deleted';
     END IF;
     RETURN NEW;

@@ -19,6 +19,11 @@ CREATE TABLE upload (
     completing_until timestamptz,
     -- What it became; a repeated request to complete it returns the same share.
     share_id         text,
+    -- The bytes of the debug information that was made of it, set before the parts are deleted;
+    -- NULL: none was made. The parts of a completed upload count for the quota only as far as the
+    -- result is smaller: the upload was charged when it was announced, and the result is charged in
+    -- its place (object_trash_add in 0002_objects.sql).
+    result_bytes     bigint CHECK (result_bytes >= 0),
     created_at       timestamptz NOT NULL DEFAULT now(),
     expires_at       timestamptz NOT NULL
 );

@@ -29,8 +29,9 @@ SELECT protect_tenant_rows('symbol_table');
 CREATE TRIGGER symbol_table_trash AFTER DELETE OR UPDATE OF object_key ON symbol_table
     FOR EACH ROW EXECUTE FUNCTION object_trash_add();
 
--- Tables that were built from files of public debuginfod servers; all teams use them. The same
--- columns but tenant_id.
+-- Tables that were built from files of public debuginfod servers; all teams use them. They have a
+-- limit of bytes, and those whose last use is the oldest are deleted. The same columns as above but
+-- tenant_id, and the last time that a result used the table, exact to an hour or so.
 CREATE TABLE symbol_table_public (
     build_id        text PRIMARY KEY CHECK (build_id ~ '^([0-9a-f]{2}){1,128}$'),
     object_key      text NOT NULL CHECK (length(object_key) <= 200),
@@ -44,8 +45,10 @@ CREATE TABLE symbol_table_public (
     source          text NOT NULL CHECK (source IN ('table', 'file', 'upstream')),
     file            text NOT NULL DEFAULT '' CHECK (length(file) <= 255),
     problem         text NOT NULL DEFAULT '' CHECK (length(problem) <= 600),
-    created_at      timestamptz NOT NULL DEFAULT now()
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    last_used_at    timestamptz NOT NULL DEFAULT now()
 );
+CREATE INDEX symbol_table_public_use ON symbol_table_public (last_used_at);
 CREATE TRIGGER symbol_table_public_trash AFTER DELETE OR UPDATE OF object_key ON symbol_table_public
     FOR EACH ROW EXECUTE FUNCTION object_trash_add();
 
@@ -83,9 +86,10 @@ END $$;
 REVOKE ALL ON FUNCTION symbol_generation_grow(), symbol_generation_public_grow() FROM PUBLIC;
 CREATE TRIGGER symbol_table_generation AFTER INSERT OR UPDATE OR DELETE ON symbol_table
     FOR EACH ROW EXECUTE FUNCTION symbol_generation_grow();
+-- Not for a change of last_used_at, and once for all tables that one statement deletes.
 CREATE TRIGGER symbol_table_public_generation
-    AFTER INSERT OR UPDATE OR DELETE ON symbol_table_public
-    FOR EACH ROW EXECUTE FUNCTION symbol_generation_public_grow();
+    AFTER INSERT OR DELETE OR UPDATE OF object_key ON symbol_table_public
+    FOR EACH STATEMENT EXECUTE FUNCTION symbol_generation_public_grow();
 
 -- ---- debug files ----
 
@@ -109,6 +113,8 @@ CREATE TABLE debug_file (
     created_at      timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT debug_file_content UNIQUE (tenant_id, build_id, kind, sha256)
 );
+-- The oldest failed files of a team, of which a limited number is kept.
+CREATE INDEX debug_file_failed ON debug_file (tenant_id, id) WHERE state = 'failed';
 SELECT protect_tenant_rows('debug_file');
 CREATE TRIGGER debug_file_trash AFTER DELETE OR UPDATE OF object_key ON debug_file
     FOR EACH ROW EXECUTE FUNCTION object_trash_add();

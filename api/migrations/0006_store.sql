@@ -40,6 +40,7 @@ CREATE TABLE segment_tenant (
     tenant_id    bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     first_byte   bigint NOT NULL CHECK (first_byte >= 0),
     lengths      bigint[] NOT NULL CHECK (cardinality(lengths) > 0),
+    footer_crcs  bigint[] NOT NULL, -- of the blocks, see block.footer_crc
     begin_ns     bigint NOT NULL, -- begin of the first profile
     end_ns       bigint NOT NULL, -- begin of the last profile
     reach_ns     bigint NOT NULL, -- the latest end of a profile: its begin and its duration
@@ -58,6 +59,8 @@ CREATE TABLE segment_tenant (
 );
 CREATE INDEX segment_tenant_time ON segment_tenant (tenant_id, end_ns) WHERE NOT is_swapped;
 CREATE INDEX segment_tenant_deleting ON segment_tenant (segment_id) WHERE deletions <> '{}';
+-- What merges replaced and what is still stored, by team.
+CREATE INDEX segment_tenant_replaced ON segment_tenant (tenant_id) WHERE is_swapped;
 CREATE INDEX segment_tenant_retry ON segment_tenant (retry_at) WHERE is_broken AND NOT is_swapped;
 SELECT protect_tenant_rows('segment_tenant');
 
@@ -69,6 +72,9 @@ CREATE TABLE block (
     object_key       text NOT NULL UNIQUE CHECK (length(object_key) <= 200),
     level            smallint NOT NULL CHECK (level BETWEEN 1 AND 9),
     bytes            bigint NOT NULL CHECK (bytes > 0),
+    -- The checksum of its footer, which contains a random id: another block of the same team in its
+    -- place is damage.
+    footer_crc       bigint NOT NULL,
     begin_ns         bigint NOT NULL, -- begin of the first profile
     end_ns           bigint NOT NULL, -- begin of the last profile
     reach_ns         bigint NOT NULL, -- the latest end of a profile: its begin and its duration
@@ -88,6 +94,9 @@ CREATE TABLE block (
     -- replace it.
     leased_by        bigint,
     leased_until     timestamptz,
+    -- Not merged with others before, because that would not help now; a deletion or retention still
+    -- claims it. NULL: at any time.
+    merge_after      timestamptz,
     -- No merge can read it, or it is too large to be merged; why, since when, when the next attempt
     -- is due, and after how many. Queries still read what is readable.
     is_broken        boolean NOT NULL DEFAULT false,
@@ -100,6 +109,7 @@ CREATE INDEX block_waiting ON block (level, tenant_id, begin_ns) WHERE swapped_a
 CREATE INDEX block_created ON block (created_at) WHERE swapped_at IS NULL;
 CREATE INDEX block_time ON block (tenant_id, end_ns) WHERE swapped_at IS NULL;
 CREATE INDEX block_swapped ON block (swapped_at) WHERE swapped_at IS NOT NULL;
+CREATE INDEX block_replaced ON block (tenant_id) WHERE swapped_at IS NOT NULL;
 CREATE INDEX block_deleting ON block (id) WHERE deletions <> '{}';
 CREATE INDEX block_retry ON block (retry_at) WHERE is_broken AND swapped_at IS NULL;
 SELECT protect_tenant_rows('block');
@@ -233,7 +243,7 @@ SELECT protect_tenant_rows('ingest_series');
 
 -- The sources that send profiles to a team. Servers write it every few seconds
 -- (api/ingest/sources.h); people read it, nothing else depends on it.
-CREATE TABLE sender (
+CREATE TABLE source (
     tenant_id     bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     key           bytea NOT NULL CHECK (length(key) = 16), -- hash of the next six columns
     token_id      bigint, -- no foreign key: the row remains when the token is deleted
@@ -253,18 +263,18 @@ CREATE TABLE sender (
     last_error_at timestamptz,
     PRIMARY KEY (tenant_id, key)
 );
-CREATE INDEX sender_seen ON sender (tenant_id, last_seen_at DESC);
-SELECT protect_tenant_rows('sender');
+CREATE INDEX source_seen ON source (tenant_id, last_seen_at DESC);
+SELECT protect_tenant_rows('source');
 
 -- ---- rights ----
 
 -- Requests read the catalogue and mark what a team deletes; the rights on store_deletion, block and
 -- segment_tenant serve that, with the tenant checked by row-level security. All else is written by
 -- flushes, which store batches of many tenants at once, and by background maintenance.
-GRANT SELECT ON segment, segment_tenant, block, store_deletion, ingest_usage, sender
+GRANT SELECT ON segment, segment_tenant, block, store_deletion, ingest_usage, source
       TO perfolio_server;
 GRANT UPDATE (deletions, leased_by, leased_until) ON block, segment_tenant TO perfolio_server;
 GRANT INSERT (tenant_id, selector, begin_ns, end_ns) ON store_deletion TO perfolio_server;
 GRANT SELECT, INSERT, UPDATE, DELETE ON retention_rule TO perfolio_server, perfolio_jobs;
 GRANT SELECT, INSERT, UPDATE, DELETE ON store_writer, segment, segment_tenant, block,
-      store_deletion, ingest_batch, ingest_usage, ingest_series, sender TO perfolio_jobs;
+      store_deletion, ingest_batch, ingest_usage, ingest_series, source TO perfolio_jobs;

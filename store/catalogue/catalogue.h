@@ -83,7 +83,7 @@ struct catalogue_place {
     uint64_t offset;
     uint64_t bytes;                    /* 0: the whole object */
     uint32_t level;                    /* compaction level; 0: in a segment */
-    uint32_t footer_crc;               /* of the block; 0: unknown */
+    uint32_t footer_crc;               /* of the block */
     struct deletion_set_ids deletions; /* deletions that may concern its profiles */
 };
 
@@ -204,7 +204,7 @@ struct catalogue_mark {
 struct catalogue_remainder {
     const char *object_key;
     const uint64_t *lengths; /* sizes of the blocks, in the order in which the object has them */
-    const uint32_t *footer_crcs; /* of the blocks; 0: unknown */
+    const uint32_t *footer_crcs; /* of the blocks */
     uint32_t count;
     uint64_t bytes;
     uint64_t row_count;

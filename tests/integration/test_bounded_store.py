@@ -268,9 +268,10 @@ def test_a_team_with_very_many_blocks_waits_for_merges(start_server):
     assert api.post("/ingest", **folded).status == 200
     # Leased for longer than the test, so that the blocks, which do not exist, are not merged.
     server.rows(
-        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns,"
-        " reach_ns, row_count, profile_count, series_count, leased_until)"
-        " SELECT %s, max(id), 'block/1/' || n, 1, 100, 0, 0, 0, 1, 1, 1, now() + interval '1 day'"
+        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, footer_crc,"
+        " begin_ns, end_ns, reach_ns, row_count, profile_count, series_count, leased_until)"
+        " SELECT %s, max(id), 'block/1/' || n, 1, 100, 1, 0, 0, 0, 1, 1, 1,"
+        " now() + interval '1 day'"
         " FROM store_writer, generate_series(1, 20001) AS n GROUP BY n RETURNING id",
         [tenant.id],
     )
@@ -290,9 +291,9 @@ def test_what_merges_replaced_counts_towards_half_of_the_disk(start_server):
     folded = {"body": b"main;f 1", "query": {"name": "app"}}
     assert api.post("/ingest", **folded).status == 200
     server.rows(
-        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns,"
-        " reach_ns, row_count, profile_count, series_count, swapped_at)"
-        " SELECT %s, max(id), 'block/1/none', 1, 1::bigint << 50, 0, 0, 0, 1, 1, 1, now()"
+        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, footer_crc,"
+        " begin_ns, end_ns, reach_ns, row_count, profile_count, series_count, swapped_at)"
+        " SELECT %s, max(id), 'block/1/none', 1, 1::bigint << 50, 1, 0, 0, 0, 1, 1, 1, now()"
         " FROM store_writer RETURNING id",
         [tenant.id],
     )

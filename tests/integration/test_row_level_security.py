@@ -52,9 +52,9 @@ def tenants(server):
                 [tenant.id, share],
             )
             cursor.execute(
-                "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, "
-                "end_ns, reach_ns, row_count, profile_count, series_count) "
-                "SELECT %s, max(id), %s, 1, 1, 0, 0, 0, 1, 1, 1 FROM store_writer",
+                "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, footer_crc, "
+                "begin_ns, end_ns, reach_ns, row_count, profile_count, series_count) "
+                "SELECT %s, max(id), %s, 1, 1, 1, 0, 0, 0, 1, 1, 1 FROM store_writer",
                 [tenant.id, f"block/x/{tenant.id}"],
             )
             cursor.execute(

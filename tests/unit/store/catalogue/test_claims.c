@@ -60,8 +60,9 @@ static int set_up(void **state)
                  " object AS (INSERT INTO segment (writer_id, object_key, bytes, created_at)"
                  "  VALUES (%" PRId64 ", 'segment/busy/%d', 1, now() - interval '1 day')"
                  "  RETURNING id) "
-                 "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns,"
-                 " end_ns, reach_ns, row_count) SELECT object.id, team.id, 0, '{1}', 1, 2, 2, 1"
+                 "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths,"
+                 " footer_crcs, begin_ns, end_ns, reach_ns, row_count)"
+                 " SELECT object.id, team.id, 0, '{1}', '{1}', 1, 2, 2, 1"
                  " FROM team, object",
                  i, fixture->writer_id, i);
         run_sql(fixture, sql);
@@ -103,9 +104,10 @@ static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char 
 {
     char sql[900];
     snprintf(sql, sizeof(sql),
-             "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns,"
-             " reach_ns, row_count, profile_count, series_count%s) VALUES (%" PRId64 ", %" PRId64
-             ", 'block/' || gen_random_uuid(), 4, 1, 1, 2, 2, 1, 1, 1%s) RETURNING id",
+             "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, footer_crc,"
+             " begin_ns, end_ns, reach_ns, row_count, profile_count, series_count%s)"
+             " VALUES (%" PRId64 ", %" PRId64
+             ", 'block/' || gen_random_uuid(), 4, 1, 1, 1, 2, 2, 1, 1, 1%s) RETURNING id",
              columns, tenant_id, fixture->writer_id, values);
     return run_sql(fixture, sql);
 }
@@ -166,9 +168,9 @@ static void deleted_segments_do_not_wait_for_older_ones(void **state)
     snprintf(sql, sizeof(sql),
              "WITH object AS (INSERT INTO segment (writer_id, object_key, bytes)"
              "  VALUES (%" PRId64 ", 'segment/quiet', 1) RETURNING id) "
-             "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns,"
-             " end_ns, reach_ns, row_count, deletions) SELECT id, %" PRId64
-             ", 0, '{1}', 1, 2, 2, 1,"
+             "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, footer_crcs,"
+             " begin_ns, end_ns, reach_ns, row_count, deletions) SELECT id, %" PRId64
+             ", 0, '{1}', '{1}', 1, 2, 2, 1,"
              " ARRAY[%" PRId64 "] FROM object",
              fixture->writer_id, tenant_id, add_deletion(fixture, tenant_id));
     run_sql(fixture, sql);
@@ -237,9 +239,9 @@ static void segments_of_a_costly_tenant_come_last(void **state)
              "WITH object AS (INSERT INTO segment (writer_id, object_key, bytes, created_at)"
              "  VALUES (%" PRId64 ", 'segment/costly', 1, now() - interval '7 days')"
              "  RETURNING id) "
-             "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns,"
-             " end_ns, reach_ns, row_count) SELECT id, %" PRId64
-             ", 0, '{1}', 1, 2, 2, 1 FROM object",
+             "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, footer_crcs,"
+             " begin_ns, end_ns, reach_ns, row_count) SELECT id, %" PRId64
+             ", 0, '{1}', '{1}', 1, 2, 2, 1 FROM object",
              fixture->writer_id, tenant_id);
     run_sql(fixture, sql);
     const struct catalogue_claim_order order = {.costly = &tenant_id, .costly_count = 1};
