@@ -20,12 +20,14 @@ struct http_server;
 struct rate_limiter;
 struct memory_gate;
 struct metrics;
+struct missing_symbols;
 struct symbol_resolver;
 struct object_readiness;
 struct object_store;
 struct pg_pool;
 struct pg_watch;
 struct profile_cache;
+struct public_tables;
 struct report_cache;
 struct sources;
 struct scrub;
@@ -64,7 +66,9 @@ struct server {
     struct symbol_resolver *symbol_resolver; /* api/report/symbol_resolver.h: names of addresses */
     struct share_runtime *shares; /* api/share/share_runtime.h: counted views, finished responses */
     struct symbol_tables *symbol_tables;     /* api/debuginfo/symbol_tables.h: names of addresses */
-    struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo/job_queue.h: builds symbol tables */
+    struct missing_symbols *missing_symbols; /* api/debuginfo/missing_symbols.h */
+    struct public_tables *public_tables;   /* api/debuginfo/public_tables.h: when they were used */
+    struct debuginfo_jobs *debuginfo_jobs; /* api/debuginfo/job_queue.h: builds symbol tables */
     struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: disabled */
     struct scrub *scrub;                     /* api/ops/scrub.h; NULL: disabled */
     struct sources *sources;           /* api/ingest/sources.h: services and agents that send */

@@ -15,8 +15,8 @@
 #include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/debuginfo/build_job.h"
+#include "api/debuginfo/missing_symbols.h"
 #include "api/debuginfo/public_tables.h"
-#include "api/debuginfo/symbol_tables.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -265,7 +265,7 @@ static void *keeper_main(void *context)
         struct err err;
         renew_if_due(jobs);
         expire_if_due(jobs);
-        if (symbol_tables_write_needs(jobs->server, &err))
+        if (missing_symbols_write(jobs->server, &err))
             log_failure("symbol needs", &err);
         if (public_tables_write_uses(jobs->server, &err))
             log_failure("uses of symbol tables", &err);

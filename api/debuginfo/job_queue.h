@@ -16,7 +16,7 @@ struct debuginfo_jobs;
 struct server;
 
 /* Starts two threads: one builds, one renews the lease and writes the noted needs
- * (symbol_tables_need). */
+ * (missing_symbols_note). */
 enum err_code debuginfo_jobs_start(struct server *server, struct debuginfo_jobs **ret_jobs,
                                    struct err *err) MUST_USE;
 /* Aborts the running build, which another server continues. NULL is a no-op. */

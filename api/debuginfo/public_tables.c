@@ -3,7 +3,7 @@
 #include "api/core/disk_part.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
-#include "api/debuginfo/symbol_tables.h"
+#include "api/debuginfo/build_id.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -31,7 +31,7 @@ struct noted {
 struct public_tables {
     int64_t (*now_ns)(void);
     pthread_mutex_t mutex;
-    char waiting[WAITING_MAX][SYMBOL_TABLES_ID_BYTES];
+    char waiting[WAITING_MAX][BUILD_ID_BYTES];
     uint32_t count;
     struct noted noted[NOTED_SLOTS];
 };
@@ -80,7 +80,7 @@ void public_tables_note_use(struct public_tables *tables, const char *build_id)
 const char *public_tables_take_uses(struct public_tables *tables, struct arena *arena)
 {
     buf_auto ids;
-    buf_init(&ids, (size_t)WAITING_MAX * SYMBOL_TABLES_ID_BYTES + 2);
+    buf_init(&ids, (size_t)WAITING_MAX * BUILD_ID_BYTES + 2);
     pthread_mutex_lock(&tables->mutex);
     const uint32_t count = tables->count;
     for (uint32_t i = 0; i < count; i++)
@@ -94,7 +94,7 @@ const char *public_tables_take_uses(struct public_tables *tables, struct arena *
 /* Under the mutex. */
 static void give_use(struct public_tables *tables, struct span id)
 {
-    char text[SYMBOL_TABLES_ID_BYTES];
+    char text[BUILD_ID_BYTES];
     memcpy(text, id.data, id.size);
     text[id.size] = '\0';
     const uint64_t hash = hash_of(text);
@@ -110,7 +110,7 @@ void public_tables_give_uses(struct public_tables *tables, const char *build_ids
     pthread_mutex_lock(&tables->mutex);
     for (const char *id = build_ids + 1; *id;) {
         const size_t size = strcspn(id, ",}");
-        assert(size < SYMBOL_TABLES_ID_BYTES);
+        assert(size < BUILD_ID_BYTES);
         give_use(tables, span_of(id, size));
         id += size + 1;
     }
@@ -135,7 +135,7 @@ static enum err_code write_uses(struct server *server, const char *ids, struct a
 enum err_code public_tables_write_uses(struct server *server, struct err *err)
 {
     arena_auto arena = arena_create();
-    struct public_tables *tables = symbol_tables_public(server->symbol_tables);
+    struct public_tables *tables = server->public_tables;
     const char *ids = public_tables_take_uses(tables, arena);
     if (!ids)
         return ERR_NONE;

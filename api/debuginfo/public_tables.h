@@ -23,7 +23,7 @@ struct server;
 struct public_tables *public_tables_create(int64_t (*now_ns)(void));
 void public_tables_destroy(struct public_tables *tables); /* NULL is a no-op */
 
-/* Notes that a result uses the table of a build id, in the form of symbol_tables_id. */
+/* Notes that a result uses the table of a build id, in the form of build_id_normalize. */
 void public_tables_note_use(struct public_tables *tables, const char *build_id);
 /* Returns the noted build ids as an array in PostgreSQL's form, in arena, and forgets them; NULL if
  * there are none. */

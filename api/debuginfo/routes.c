@@ -2,6 +2,8 @@
 
 #include "api/core/integrity.h"
 #include "api/core/server.h"
+#include "api/debuginfo/build_id.h"
+#include "api/debuginfo/symbol_status.h"
 #include "api/debuginfo/table_store.h"
 #include "api/http/byte_range.h"
 #include "api/http/concurrency_limit.h"
@@ -26,18 +28,6 @@ enum {
     LIST_MAX = 1000,
     FILES_MAX = 100, /* listed for one build id */
 };
-
-enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],
-                                struct err *err)
-{
-    const struct span text = request->path_params[0];
-    /* Go's own text is longer in hexadecimal: only a hexadecimal id keeps its length. */
-    if (!symbol_tables_id(text, ret_id) || strlen(ret_id) != text.size)
-        return err_set(err, ERR_INVALID,
-                       "a build id is an even number of hexadecimal digits, at most %d",
-                       SYMBOL_TABLES_ID_BYTES - 1);
-    return ERR_NONE;
-}
 
 /* ---- listing ---- */
 
@@ -141,10 +131,10 @@ static void write_files(struct json_response *json, const struct pg_result *rows
     json_response_close(json, ']');
 }
 
-static const char *state_name(enum symbol_tables_state state)
+static const char *state_name(enum symbol_status_state state)
 {
-    return state == SYMBOL_TABLES_READY     ? "ready"
-           : state == SYMBOL_TABLES_PENDING ? "pending"
+    return state == SYMBOL_STATUS_READY     ? "ready"
+           : state == SYMBOL_STATUS_PENDING ? "pending"
                                             : "missing";
 }
 
@@ -173,15 +163,15 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
 /* Reports as ready what exists: the first look may find a table of another server, pending because
  * responses were made without it; no later response is older than that table. */
 static enum err_code read_state(struct request *request, const char *id,
-                                const struct symbol_tables_status **ret_state, struct err *err)
+                                const struct symbol_status **ret_state, struct err *err)
 {
-    const struct symbol_tables_binary binary = {.build_id = span_text(id)};
+    const struct build_id_binary binary = {.build_id = span_text(id)};
     const int64_t tenant_id = request->principal.tenant_id;
-    enum err_code code = symbol_tables_status(request->server, tenant_id, &binary, 1,
-                                              request->arena, ret_state, err);
-    if (!code && (*ret_state)->state == SYMBOL_TABLES_PENDING)
-        code = symbol_tables_status(request->server, tenant_id, &binary, 1, request->arena,
-                                    ret_state, err);
+    enum err_code code =
+        symbol_status_get(request->server, tenant_id, &binary, 1, request->arena, ret_state, err);
+    if (!code && (*ret_state)->state == SYMBOL_STATUS_PENDING)
+        code = symbol_status_get(request->server, tenant_id, &binary, 1, request->arena, ret_state,
+                                 err);
     return code;
 }
 
@@ -189,10 +179,10 @@ static enum err_code read_state(struct request *request, const char *id,
 static enum err_code show_binary(struct request *request, struct response *response,
                                  struct err *err)
 {
-    char id[SYMBOL_TABLES_ID_BYTES];
+    char id[BUILD_ID_BYTES];
     struct pg_result *table, *files;
-    const struct symbol_tables_status *states;
-    enum err_code code = debuginfo_path_id(request, id, err);
+    const struct symbol_status *states;
+    enum err_code code = build_id_of_path(request, id, err);
     if (code)
         return code;
     code = read_own(request, id, &table, &files, err);
@@ -208,7 +198,7 @@ static enum err_code show_binary(struct request *request, struct response *respo
     json_response_text(&json, "build_id", id);
     json_response_text(&json, "state", state_name(states->state));
     json_response_text(&json, "reason",
-                       states->state == SYMBOL_TABLES_MISSING ? states->reason : "");
+                       states->state == SYMBOL_STATUS_MISSING ? states->reason : "");
     json_response_text(&json, "next_retry",
                        states->next_retry_ms
                            ? clock_format(states->next_retry_ms * CLOCK_NS_PER_MS, retry)
@@ -251,9 +241,9 @@ static enum err_code delete_rows(struct request *request, struct pg_connection *
 static enum err_code delete_binary(struct request *request, struct response *response,
                                    struct err *err)
 {
-    char id[SYMBOL_TABLES_ID_BYTES];
+    char id[BUILD_ID_BYTES];
     pg_auto connection = NULL;
-    enum err_code code = debuginfo_path_id(request, id, err);
+    enum err_code code = build_id_of_path(request, id, err);
     if (code)
         return code;
     code = pg_take(request->server->database, &connection, err);
@@ -359,10 +349,10 @@ static enum err_code open_file(struct request *request, const struct integrity_o
 static enum err_code serve_file(struct request *request, const char *kind,
                                 struct response *response, struct err *err)
 {
-    char id[SYMBOL_TABLES_ID_BYTES];
+    char id[BUILD_ID_BYTES];
     struct served file = {0};
     int fd;
-    enum err_code code = debuginfo_path_id(request, id, err);
+    enum err_code code = build_id_of_path(request, id, err);
     if (code)
         return code;
     code = find_file(request, id, kind, &file, err);

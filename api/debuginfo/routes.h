@@ -17,14 +17,9 @@
 #ifndef API_DEBUGINFO_ROUTES_H
 #define API_DEBUGINFO_ROUTES_H
 
-#include "api/debuginfo/symbol_tables.h"
 #include "api/http/route.h"
 
 extern const struct route_table debuginfo_routes;
-
-/* The build id of path parameter 0. Errors: ERR_INVALID. */
-enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],
-                                struct err *err) MUST_USE;
 
 /* Handlers of api/debuginfo/upload.c. */
 enum err_code debuginfo_post_table(struct request *request, struct response *response,

@@ -4,6 +4,7 @@
 #include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
+#include "api/debuginfo/build_id.h"
 #include "api/debuginfo/missing_symbols.h"
 #include "api/debuginfo/public_tables.h"
 #include "api/debuginfo/table_store.h"
@@ -33,7 +34,7 @@ enum {
         1024, /* of active teams; two that share a slot query the database more often */
     FOUND_MAX_BYTES = 24 << 20,   /* holds the binaries of the largest profile and more */
     OPENED_MIN_BYTES = 256 << 10, /* so that at most 16,384 tables are open */
-    KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
+    KEY_BYTES = BUILD_ID_BYTES + 64,
     DAMAGED_RETRY_S = 300,         /* a damaged object may be restored while the server runs */
     REFUSED_RETRY_S = 5,           /* the disk may have space again */
     LIGHT_UNPACK_BYTES = 16 << 20, /* the size that each thread may unpack at any time */
@@ -70,8 +71,6 @@ struct shortage {
 struct symbol_tables {
     struct flight_cache *found;
     struct flight_cache *opened;
-    struct missing_symbols *needs;
-    struct public_tables *public_tables;
     pthread_mutex_t mutex; /* guards generations and shortages */
     struct generation generations[GENERATION_SLOTS];
     struct shortage shortages[GENERATION_SLOTS]; /* teams that share a slot share its shortages */
@@ -95,8 +94,6 @@ struct symbol_tables *symbol_tables_create(void)
     struct symbol_tables *tables = mem_new(struct symbol_tables, 1);
     tables->found = flight_cache_create(FOUND_MAX_BYTES, destroy_found);
     tables->opened = flight_cache_create(SYMBOL_TABLES_MAPPED_BYTES, destroy_opened);
-    tables->needs = missing_symbols_create();
-    tables->public_tables = public_tables_create(clock_monotonic_ns);
     pthread_mutex_init(&tables->mutex, NULL);
     pthread_mutex_init(&tables->unpacking, NULL);
     return tables;
@@ -108,50 +105,9 @@ void symbol_tables_destroy(struct symbol_tables *tables)
         return;
     flight_cache_destroy(tables->found);
     flight_cache_destroy(tables->opened);
-    missing_symbols_destroy(tables->needs);
-    public_tables_destroy(tables->public_tables);
     pthread_mutex_destroy(&tables->mutex);
     pthread_mutex_destroy(&tables->unpacking);
     mem_free(tables);
-}
-
-struct missing_symbols *symbol_tables_needs(struct symbol_tables *tables)
-{
-    return tables->needs;
-}
-
-struct public_tables *symbol_tables_public(struct symbol_tables *tables)
-{
-    return tables->public_tables;
-}
-
-static bool is_hex(struct span text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i];
-        if (!((byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') ||
-              (byte >= 'A' && byte <= 'F')))
-            return false;
-    }
-    return text.size % 2 == 0;
-}
-
-bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES])
-{
-    bool is_hexadecimal = is_hex(build_id);
-    if (build_id.size == 0 || build_id.size >= SYMBOL_TABLES_ID_BYTES ||
-        (!is_hexadecimal && build_id.size > SYMBOL_ID_MAX_BYTES))
-        return false;
-    if (!is_hexadecimal) {
-        digest_hex(build_id, ret_id);
-        return true;
-    }
-    for (size_t i = 0; i < build_id.size; i++) {
-        uint8_t byte = build_id.data[i];
-        ret_id[i] = (char)(byte >= 'A' && byte <= 'F' ? byte + ('a' - 'A') : byte);
-    }
-    ret_id[build_id.size] = '\0';
-    return true;
 }
 
 /* ---- generations ---- */
@@ -506,7 +462,7 @@ static enum err_code ref_object(struct server *server, const struct search *sear
         return code;
     const struct opened *opened = flight_cache_get(entry);
     if (found->is_public)
-        public_tables_note_use(server->symbol_tables->public_tables, search->id);
+        public_tables_note_use(server->public_tables, search->id);
     if (opened->is_refused)
         note_shortage(server->symbol_tables, search->tenant_id);
     *ret_ref = (struct symbol_tables_ref){.table = opened->table,
@@ -528,11 +484,11 @@ static enum err_code ref_found(struct server *server, const struct search *searc
     if (code)
         return code;
     const struct found *found = flight_cache_get(entry);
-    const struct symbol_tables_binary binary = {.build_id = span_text(search->id)};
+    const struct build_id_binary binary = {.build_id = span_text(search->id)};
     if (*found->object_key)
         code = ref_object(server, search, found, ret_ref, err);
     if (*found->object_key && !found->is_good)
-        (void)symbol_tables_need(server, search->tenant_id, &binary, 1);
+        (void)missing_symbols_note(server, search->tenant_id, &binary, 1);
     if (code == ERR_NOT_FOUND)
         flight_cache_forget(cache, found_key);
     flight_cache_unref(entry);
@@ -542,9 +498,9 @@ static enum err_code ref_found(struct server *server, const struct search *searc
 enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct span build_id,
                                 bool *ret_has, struct err *err)
 {
-    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    char id[BUILD_ID_BYTES], key[KEY_BYTES];
     *ret_has = false;
-    if (!symbol_tables_id(build_id, id))
+    if (!build_id_normalize(build_id, id))
         return ERR_NONE;
     found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
     struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
@@ -554,10 +510,10 @@ enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct
     if (code)
         return code;
     const struct found *found = flight_cache_get(entry);
-    const struct symbol_tables_binary binary = {.build_id = span_text(id)};
+    const struct build_id_binary binary = {.build_id = span_text(id)};
     *ret_has = *found->object_key;
     if (*ret_has && !found->is_good)
-        (void)symbol_tables_need(server, tenant_id, &binary, 1);
+        (void)missing_symbols_note(server, tenant_id, &binary, 1);
     flight_cache_unref(entry);
     return ERR_NONE;
 }
@@ -565,9 +521,9 @@ enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
                                 struct symbol_tables_ref *ret_ref, struct err *err)
 {
-    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    char id[BUILD_ID_BYTES], key[KEY_BYTES];
     *ret_ref = (struct symbol_tables_ref){0};
-    if (!symbol_tables_id(build_id, id))
+    if (!build_id_normalize(build_id, id))
         return ERR_NONE;
     found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
     const struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
@@ -601,15 +557,15 @@ bool symbol_tables_is_refused(struct server *server, int64_t tenant_id, const ch
 /* Appends the ids from *at on that are not cached yet: {…,…}, SYMBOL_TABLES_PREPARE_MAX at most.
  * Returns their number, and sets *at to the first one that was not looked at. */
 static uint32_t list_unknown(struct flight_cache *found, int64_t tenant_id, uint64_t generation,
-                             const struct symbol_tables_binary *binaries, uint32_t count,
-                             uint32_t *at, struct buf *ids)
+                             const struct build_id_binary *binaries, uint32_t count, uint32_t *at,
+                             struct buf *ids)
 {
-    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    char id[BUILD_ID_BYTES], key[KEY_BYTES];
     uint32_t unknown = 0;
     buf_clear(ids);
     buf_append_byte(ids, '{');
     for (; *at < count && unknown < SYMBOL_TABLES_PREPARE_MAX; ++*at) {
-        if (!symbol_tables_id(binaries[*at].build_id, id))
+        if (!build_id_normalize(binaries[*at].build_id, id))
             continue;
         found_key(tenant_id, generation, id, key);
         struct flight_entry *known = flight_cache_try(found, key);
@@ -622,14 +578,14 @@ static uint32_t list_unknown(struct flight_cache *found, int64_t tenant_id, uint
 }
 
 enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
-                                    const struct symbol_tables_binary *binaries, uint32_t count,
+                                    const struct build_id_binary *binaries, uint32_t count,
                                     struct err *err)
 {
     struct flight_cache *found = server->symbol_tables->found;
     const uint64_t generation = symbol_tables_generation(server, tenant_id);
     enum err_code code = ERR_NONE;
     buf_auto ids;
-    buf_init(&ids, (size_t)SYMBOL_TABLES_PREPARE_MAX * SYMBOL_TABLES_ID_BYTES + 2);
+    buf_init(&ids, (size_t)SYMBOL_TABLES_PREPARE_MAX * BUILD_ID_BYTES + 2);
     for (uint32_t at = 0; at < count && !code;) {
         arena_auto arena = arena_create();
         struct pg_result *rows;

@@ -2,10 +2,8 @@
  * symbol_tables: the symbol tables that a team may see: its own and the public ones, found by build
  * id, open and mapped while they are in use.
  *
- * Clients send a build id as text: the bytes of a note in hexadecimal, or the text of Go's own
- * build id, which is converted to the hexadecimal of its bytes. If a team has a table of its own
- * and there is a public one too, the better one is used, and the team's own if they are equal
- * (symbol_quality_rank). Open tables are cached within
+ * If a team has a table of its own and there is a public one too, the better one is used, and the
+ * team's own if they are equal (symbol_quality_rank). Open tables are cached within
  * SYMBOL_TABLES_MAPPED_BYTES of mappings, of which only pages that were read are resident; one
  * thread opens a table, others wait. Threads: any.
  */
@@ -19,31 +17,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct arena;
+struct build_id_binary;
 struct flight_entry;
-struct pg_connection;
-struct public_tables;
 struct server;
 struct symbol_table;
 struct symbol_tables;
 
 enum {
-    SYMBOL_TABLES_ID_BYTES = 257,        /* a build id in hexadecimal, with NUL */
-    SYMBOL_TABLES_FILE_CHARACTERS = 255, /* of a binary's name */
-    SYMBOL_TABLES_STATUS_MAX = 1000,     /* binaries in one status */
-    SYMBOL_TABLES_PREPARE_MAX = 4096,    /* binaries looked up by one statement */
+    SYMBOL_TABLES_PREPARE_MAX = 4096, /* binaries looked up by one statement */
     SYMBOL_TABLES_KEY_BYTES = 160,
 };
 #define SYMBOL_TABLES_MAPPED_BYTES (UINT64_C(4) << 30)
 
 struct symbol_tables *symbol_tables_create(void);
 void symbol_tables_destroy(struct symbol_tables *tables); /* NULL is a no-op */
-
-/* The noted uses of public tables (api/debuginfo/public_tables.h). */
-struct public_tables *symbol_tables_public(struct symbol_tables *tables);
-
-/* Converts a build id as clients send it to a key; false if it is empty or too long. */
-bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES]);
 
 /* A table with any of these, made from all files that it needs, is good; for others a better table
  * is looked for. */
@@ -53,13 +40,6 @@ static inline bool symbol_tables_is_good(int64_t quality)
 {
     return (quality & SYMBOL_TABLES_GOOD) && !(quality & SYMBOL_LACKS_SHARED);
 }
-
-/* ---- tables ---- */
-
-struct symbol_tables_binary {
-    struct span build_id; /* as the client sent it; empty: none */
-    struct span file;
-};
 
 /* A table in use; all zeros if there is none. */
 struct symbol_tables_ref {
@@ -71,7 +51,7 @@ struct symbol_tables_ref {
 };
 
 /* Finds the table of a build id; the caller returns it with symbol_tables_unref. A missing table is
- * not an error; the caller notes it as a need (symbol_tables_need). A table that is not good is
+ * not an error; the caller notes it as a need (missing_symbols_note). A table that is not good is
  * noted here. Errors: ERR_DATABASE, ERR_IO, ERR_CORRUPT, ERR_BUSY (see flight_cache_ref and
  * object_open). */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
@@ -84,9 +64,9 @@ enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct
  * binaries, so that symbol_tables_ref needs no statement for each. Errors: ERR_DATABASE, ERR_BUSY.
  */
 enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
-                                    const struct symbol_tables_binary *binaries, uint32_t count,
+                                    const struct build_id_binary *binaries, uint32_t count,
                                     struct err *err) MUST_USE;
-/* Whether the table of a build id, in the form of symbol_tables_id, was refused because the disk
+/* Whether the table of a build id, in the form of build_id_normalize, was refused because the disk
  * had no space for it, and another try would probably fail, too. */
 bool symbol_tables_is_refused(struct server *server, int64_t tenant_id, const char *id);
 /* The file of this table has become unreadable: the next look-up opens it again. */
@@ -106,46 +86,5 @@ uint64_t symbol_tables_version(struct server *server, int64_t tenant_id);
 bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number);
 /* Call it after a change by this process: the next look-up queries the database. */
 void symbol_tables_forget(struct server *server, int64_t tenant_id);
-
-/* ---- missing symbols ---- */
-
-/* Notes in memory that these binaries lack a table and a client needs their names. Binaries that
- * were not noted in the last minutes are written to the database soon, by background work. Binaries
- * for which there is no space are dropped: the next request notes them again. Returns how many were
- * noted now. */
-uint32_t symbol_tables_need(struct server *server, int64_t tenant_id,
-                            const struct symbol_tables_binary *binaries, uint32_t count);
-
-enum symbol_tables_state {
-    SYMBOL_TABLES_READY,   /* there is a table, and no better one is being made */
-    SYMBOL_TABLES_PENDING, /* a table is being fetched or built or is about to be, or there is one
-                              that the response may lack: this process has just learned of it, or
-                              the disk has no space to unpack it */
-    SYMBOL_TABLES_MISSING
-};
-
-struct symbol_tables_status {
-    enum symbol_tables_state state;
-    const char *build_id;  /* in the form of symbol_tables_id; "" if it has none */
-    const char *file;      /* as in the request */
-    const char *reason;    /* why it is missing, for people; "" otherwise */
-    int64_t next_retry_ms; /* since 1970; 0: no automatic retry */
-};
-
-/* The state of each of the binaries, at most SYMBOL_TABLES_STATUS_MAX (the others are left out);
- * ret_states has count entries and its texts live in arena. Errors: ERR_DATABASE, ERR_BUSY. */
-enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
-                                   const struct symbol_tables_binary *binaries, uint32_t count,
-                                   struct arena *arena,
-                                   const struct symbol_tables_status **ret_states,
-                                   struct err *err) MUST_USE;
-/* Appends the states as JSON, the value of "symbolization" in responses: {"complete": …,
- * "pending": […], "missing": [{"build_id", "file", "reason", "next_retry"}]}. If unlisted > 0, that
- * many further binaries are reported as "unlisted", and complete is false. */
-void symbol_tables_write_status(const struct symbol_tables_status *states, uint32_t count,
-                                uint32_t unlisted, struct buf *json);
-
-/* Writes the noted needs. Called often, by background work. */
-enum err_code symbol_tables_write_needs(struct server *server, struct err *err) MUST_USE;
 
 #endif

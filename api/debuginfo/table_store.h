@@ -23,7 +23,7 @@ enum { DEBUGINFO_KEY_BYTES = 40, DEBUGINFO_PROBLEM_CHARACTERS = 600 };
 
 struct debuginfo_table {
     int64_t tenant_id;     /* or DEBUGINFO_PUBLIC */
-    const char *id;        /* the build id, in the form of symbol_tables_id */
+    const char *id;        /* the build id, in the form of build_id_normalize */
     const char *source;    /* "table", "file", "upstream" */
     const char *file;      /* the name given by its source; may be "" */
     const char *problem;   /* what the builder left out; may be "" */

@@ -1,5 +1,6 @@
 /* Receives symbol tables, debug files and executables. */
 #include "api/core/server.h"
+#include "api/debuginfo/build_id.h"
 #include "api/debuginfo/job_queue.h"
 #include "api/debuginfo/routes.h"
 #include "api/debuginfo/table_store.h"
@@ -23,7 +24,7 @@
 #include <stdio.h>
 
 struct incoming {
-    char id[SYMBOL_TABLES_ID_BYTES];
+    char id[BUILD_ID_BYTES];
     const char *kind; /* "table", "debuginfo", "executable" */
     const char *file;
     bool has_upload; /* its bytes were charged when it was announced */
@@ -40,7 +41,7 @@ static enum err_code read_file_name(struct request *request, struct incoming *in
     request_query(request, "file", &file);
     if (file.size == 0 && incoming->has_upload)
         file = span_text(incoming->upload.filename);
-    enum err_code code = share_text_check("file", file, SYMBOL_TABLES_FILE_CHARACTERS, true, err);
+    enum err_code code = share_text_check("file", file, BUILD_ID_FILE_CHARACTERS, true, err);
     incoming->file = arena_strndup(request->arena, file.data, file.size);
     return code;
 }
@@ -54,7 +55,7 @@ static enum err_code read_incoming(struct request *request, const char *kind,
     enum err_code code = request_check_query(request, known, err);
     if (code)
         return code;
-    code = debuginfo_path_id(request, incoming->id, err);
+    code = build_id_of_path(request, incoming->id, err);
     if (code)
         return code;
     incoming->has_upload = request_query(request, "upload", &upload);

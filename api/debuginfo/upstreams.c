@@ -3,7 +3,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/core/version.h"
-#include "api/debuginfo/symbol_tables.h"
+#include "api/debuginfo/build_id.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
@@ -405,7 +405,7 @@ static enum err_code retry_missing(struct request *request, struct response *res
                                    struct err *err)
 {
     static const char *const known[] = {"build_id", NULL};
-    char id[SYMBOL_TABLES_ID_BYTES] = "";
+    char id[BUILD_ID_BYTES] = "";
     const char *text = NULL;
     struct json_body *body = NULL;
     struct pg_result *needs;
@@ -413,10 +413,10 @@ static enum err_code retry_missing(struct request *request, struct response *res
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
-    code = json_body_text(body, "build_id", 0, SYMBOL_TABLES_ID_BYTES, &text, err);
+    code = json_body_text(body, "build_id", 0, BUILD_ID_BYTES, &text, err);
     if (code)
         return code;
-    if (text && !symbol_tables_id(span_text(text), id))
+    if (text && !build_id_normalize(span_text(text), id))
         code = err_set(err, ERR_INVALID, "The field \"build_id\" is not a build id");
     if (code)
         return code;

@@ -1,7 +1,7 @@
 #include "api/report/report_write.h"
 
 #include "api/core/assets.h"
-#include "api/debuginfo/symbol_tables.h"
+#include "api/debuginfo/build_id.h"
 #include "api/report/picture_highlights.h"
 #include "lib/base/arena.h"
 #include "lib/base/compress.h"
@@ -70,10 +70,10 @@ static void list_binaries(const struct view *view, struct buf *json)
     for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
         const struct profile *profile = view->profiles[side];
         for (uint32_t i = 0; profile && i < profile->mapping_count; i++) {
-            char id[SYMBOL_TABLES_ID_BYTES];
+            char id[BUILD_ID_BYTES];
             const struct span file = profile_string(profile, profile->mappings[i].filename),
                               build_id = profile_string(profile, profile->mappings[i].build_id);
-            if (!file.size || !symbol_tables_id(build_id, id) || file.size > BINARY_MAX_BYTES ||
+            if (!file.size || !build_id_normalize(build_id, id) || file.size > BINARY_MAX_BYTES ||
                 json->size > BINARIES_MAX_BYTES - 2 * BINARY_MAX_BYTES * ESCAPED_BYTES)
                 continue;
             buf_append_text(json, count++ ? ",{\"file\":" : "{\"file\":");

@@ -1,6 +1,9 @@
 #include "api/report/symbol_resolver.h"
 
 #include "api/core/server.h"
+#include "api/debuginfo/build_id.h"
+#include "api/debuginfo/missing_symbols.h"
+#include "api/debuginfo/symbol_status.h"
 #include "api/debuginfo/symbol_tables.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -370,10 +373,9 @@ static enum err_code resolve(void *context, const struct symbolize_query *query,
     else if (!code && resolution->ref.table)
         code = resolve_from_table(resolution, query, ret_frames, err);
     else if (!code && atomic_load(&resolver_context->noted) < NOTED_OF_PROFILE) {
-        const struct symbol_tables_binary binary = {.build_id = query->build_id,
-                                                    .file = query->file};
+        const struct build_id_binary binary = {.build_id = query->build_id, .file = query->file};
         atomic_fetch_add(&resolver_context->noted,
-                         symbol_tables_need(server, resolver_context->tenant_id, &binary, 1));
+                         missing_symbols_note(server, resolver_context->tenant_id, &binary, 1));
     }
     symbol_tables_unref(&resolution->ref);
     mem_free(resolution);
@@ -384,9 +386,9 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
                              struct err *err)
 {
     const struct resolver_context *resolver_context = context;
-    struct symbol_tables_binary *query = mem_new(struct symbol_tables_binary, count);
+    struct build_id_binary *query = mem_new(struct build_id_binary, count);
     for (uint32_t i = 0; i < count; i++)
-        query[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id};
+        query[i] = (struct build_id_binary){.build_id = binaries[i].build_id};
     const enum err_code code = symbol_tables_prepare(
         resolver_context->symbol_resolver->server, resolver_context->tenant_id, query, count, err);
     mem_free(query);
@@ -517,14 +519,14 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
     arena_auto scratch = arena_create();
     const struct symbolize_binary *binaries;
     const uint32_t count = symbolize_find_binaries(profile, scratch, &binaries);
-    struct symbol_tables_binary *unseen = arena_new(scratch, struct symbol_tables_binary, count);
+    struct build_id_binary *unseen = arena_new(scratch, struct build_id_binary, count);
     struct err ignored;
     uint32_t unseen_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (binaries[i].build_id.size &&
             !was_seen(symbol_resolver, tenant_id, binaries[i].build_id))
-            unseen[unseen_count++] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
-                                                                   .file = binaries[i].file};
+            unseen[unseen_count++] = (struct build_id_binary){.build_id = binaries[i].build_id,
+                                                              .file = binaries[i].file};
     }
     if (unseen_count > SYMBOLIZE_MAX_MAPPINGS)
         unseen_count = SYMBOLIZE_MAX_MAPPINGS;
@@ -536,25 +538,25 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
         if (!symbol_tables_has(symbol_resolver->server, tenant_id, unseen[i].build_id, &has_table,
                                &ignored) &&
             !has_table)
-            noted += symbol_tables_need(symbol_resolver->server, tenant_id, &unseen[i], 1);
+            noted += missing_symbols_note(symbol_resolver->server, tenant_id, &unseen[i], 1);
     }
 }
 
 enum err_code symbol_resolver_find_states(struct server *server, int64_t tenant_id,
                                           const struct symbolize_binary *binaries, uint32_t count,
                                           struct arena *arena,
-                                          const struct symbol_tables_status **ret_states,
+                                          const struct symbol_status **ret_states,
                                           uint32_t *ret_count, struct err *err)
 {
-    if (count > SYMBOL_TABLES_STATUS_MAX)
-        count = SYMBOL_TABLES_STATUS_MAX;
+    if (count > SYMBOL_STATUS_MAX)
+        count = SYMBOL_STATUS_MAX;
     *ret_count = count;
     *ret_states = NULL;
     if (!count)
         return ERR_NONE;
-    struct symbol_tables_binary *query = arena_new(arena, struct symbol_tables_binary, count);
+    struct build_id_binary *query = arena_new(arena, struct build_id_binary, count);
     for (uint32_t i = 0; i < count; i++)
-        query[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
-                                                 .file = binaries[i].file};
-    return symbol_tables_status(server, tenant_id, query, count, arena, ret_states, err);
+        query[i] =
+            (struct build_id_binary){.build_id = binaries[i].build_id, .file = binaries[i].file};
+    return symbol_status_get(server, tenant_id, query, count, arena, ret_states, err);
 }

@@ -6,7 +6,7 @@
  * Stored data never contains these names, so that a table that arrives later names old data. The
  * display forms of names are cached for recently used tables. The result for an address is not
  * cached: finding it takes less time than caching it. Binaries without a table are noted
- * (symbol_tables_need). Threads: any.
+ * (missing_symbols_note). Threads: any.
  */
 #ifndef API_REPORT_SYMBOL_RESOLVER_H
 #define API_REPORT_SYMBOL_RESOLVER_H
@@ -24,7 +24,7 @@ struct frame_resolver;
 struct symbol_resolver;
 struct profile;
 struct server;
-struct symbol_tables_status;
+struct symbol_status;
 struct symbolize_binary;
 
 /* Short names are the default, as in pprof: full names of C++ and Rust are longer than a frame is
@@ -59,11 +59,11 @@ void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenan
                           const struct profile *profile);
 
 /* Finds whether these binaries have names. *ret_states is in arena and has at most
- * SYMBOL_TABLES_STATUS_MAX entries. Errors: ERR_DATABASE, ERR_BUSY. */
+ * SYMBOL_STATUS_MAX entries. Errors: ERR_DATABASE, ERR_BUSY. */
 enum err_code symbol_resolver_find_states(struct server *server, int64_t tenant_id,
                                           const struct symbolize_binary *binaries, uint32_t count,
                                           struct arena *arena,
-                                          const struct symbol_tables_status **ret_states,
+                                          const struct symbol_status **ret_states,
                                           uint32_t *ret_count, struct err *err) MUST_USE;
 
 #endif

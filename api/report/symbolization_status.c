@@ -1,5 +1,7 @@
 #include "api/report/symbolization_status.h"
 
+#include "api/debuginfo/build_id.h"
+#include "api/debuginfo/symbol_status.h"
 #include "api/debuginfo/symbol_tables.h"
 #include "api/report/symbol_resolver.h"
 #include "lib/base/arena.h"
@@ -11,11 +13,10 @@
 
 enum { STATUS_MAX_BYTES = 8 << 20, REQUESTED_MAX = 256 };
 
-static bool is_listed(const struct symbolization_status *status,
-                      const struct symbol_tables_status *one)
+static bool is_listed(const struct symbolization_status *status, const struct symbol_status *one)
 {
     for (uint32_t i = 0; i < status->count; i++) {
-        const struct symbol_tables_status *other = &status->states[i];
+        const struct symbol_status *other = &status->states[i];
         if (other->state == one->state && strcmp(other->build_id, one->build_id) == 0 &&
             strcmp(other->file, one->file) == 0)
             return true;
@@ -27,14 +28,14 @@ enum err_code symbolization_status_add(struct request *request, int64_t tenant_i
                                        const struct symbolize_binary *binaries, uint32_t count,
                                        struct symbolization_status *status, struct err *err)
 {
-    const struct symbol_tables_status *found;
+    const struct symbol_status *found;
     const uint32_t all = count;
     enum err_code code = symbol_resolver_find_states(request->server, tenant_id, binaries, count,
                                                      request->arena, &found, &count, err);
     if (code || !count)
         return code;
-    struct symbol_tables_status *states =
-        arena_new(request->arena, struct symbol_tables_status, status->count + count);
+    struct symbol_status *states =
+        arena_new(request->arena, struct symbol_status, status->count + count);
     if (status->count)
         memcpy(states, status->states, status->count * sizeof(*states));
     struct symbolization_status joined = {.states = states, .count = status->count};
@@ -61,7 +62,7 @@ void symbolization_status_note_incomplete(struct symbolization_status *status)
 {
     bool is_complete = !status->unlisted_count;
     for (uint32_t i = 0; i < status->count; i++)
-        is_complete &= status->states[i].state == SYMBOL_TABLES_READY;
+        is_complete &= status->states[i].state == SYMBOL_STATUS_READY;
     status->unlisted_count += is_complete;
 }
 
@@ -70,7 +71,7 @@ const char *symbolization_status_write(struct request *request,
 {
     buf_auto json;
     buf_init(&json, STATUS_MAX_BYTES);
-    symbol_tables_write_status(status->states, status->count, status->unlisted_count, &json);
+    symbol_status_write(status->states, status->count, status->unlisted_count, &json);
     return buf_failed(&json) ? NULL : arena_strndup(request->arena, json.data, json.size);
 }
 
@@ -85,8 +86,8 @@ static enum err_code read_build_ids(const struct request *request,
     for (; request_query_nth(request, "build_id", count, &text); count++) {
         if (count == REQUESTED_MAX)
             return err_set(err, ERR_INVALID, "build_id: there are more than %d", REQUESTED_MAX);
-        char id[SYMBOL_TABLES_ID_BYTES];
-        if (!symbol_tables_id(text, id))
+        char id[BUILD_ID_BYTES];
+        if (!build_id_normalize(text, id))
             return err_set(err, ERR_INVALID, "build_id is empty or too long: leave it out");
         binaries[count].build_id = text;
     }

@@ -9,12 +9,12 @@
 #include "api/http/request.h"
 
 struct profile;
-struct symbol_tables_status;
+struct symbol_status;
 struct symbolize_binary;
 
 /* Zeroed at first; lives in the request's arena. */
 struct symbolization_status {
-    struct symbol_tables_status *states;
+    struct symbol_status *states;
     uint32_t count;
     uint32_t unlisted_count; /* binaries that are not in states: they lack names, or did so when the
                                 profile was uploaded. A lower bound */

@@ -14,6 +14,8 @@
 #include "api/core/worker.h"
 #include "api/debuginfo/fetch_job.h"
 #include "api/debuginfo/job_queue.h"
+#include "api/debuginfo/missing_symbols.h"
+#include "api/debuginfo/public_tables.h"
 #include "api/debuginfo/symbol_tables.h"
 #include "api/debuginfo/upstreams.h"
 #include "api/http/concurrency_limit.h"
@@ -443,6 +445,8 @@ static enum err_code build_parts(struct server *server, const struct server_star
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
     server->sources = sources_create();
+    server->missing_symbols = missing_symbols_create();
+    server->public_tables = public_tables_create(clock_monotonic_ns);
     server->symbol_tables = symbol_tables_create();
     server->ingest_limits = ingest_limits_memory_create(clock_monotonic_ns);
     server->symbol_resolver = symbol_resolver_create(server, 0);
@@ -485,6 +489,8 @@ static void destroy_parts(struct server *server)
     ingest_limits_memory_destroy(server->ingest_limits);
     debuginfod_client_destroy(server->debuginfod);
     symbol_tables_destroy(server->symbol_tables);
+    public_tables_destroy(server->public_tables);
+    missing_symbols_destroy(server->missing_symbols);
     sources_destroy(server->sources);
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);

@@ -1,6 +1,6 @@
 #include "api/share/source_link_matcher.h"
 
-#include "api/debuginfo/symbol_tables.h"
+#include "api/debuginfo/build_id.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"
@@ -172,8 +172,8 @@ bool source_link_matcher_is_match(struct span pattern, struct span text, uint64_
 
 static bool is_match(struct source_link_matcher *matcher, struct span pattern, struct span build_id)
 {
-    char id[SYMBOL_TABLES_ID_BYTES];
-    if (!symbol_tables_id(build_id, id))
+    char id[BUILD_ID_BYTES];
+    if (!build_id_normalize(build_id, id))
         return false;
     matcher->steps += build_id.size;
     return source_link_matcher_is_match(pattern, build_id, &matcher->steps) ||

@@ -5,7 +5,7 @@
  * A client chooses the patterns, the build ids and the number of mappings, so the work is counted
  * in steps: one for each byte that is compared and for each string, label and mapping that is read.
  * A build id is compared once with each pattern, however many mappings have it, and only if
- * symbol_tables_id accepts it. A matcher belongs to one thread.
+ * build_id_normalize accepts it. A matcher belongs to one thread.
  */
 #ifndef API_SHARE_SOURCE_LINK_MATCHER_H
 #define API_SHARE_SOURCE_LINK_MATCHER_H
