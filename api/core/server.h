@@ -68,8 +68,8 @@ struct server {
     struct symbol_tables *symbol_tables;     /* api/debuginfo/symbol_tables.h: names of addresses */
     struct missing_symbols *missing_symbols; /* api/debuginfo/missing_symbols.h */
     struct public_tables *public_tables;   /* api/debuginfo/public_tables.h: when they were used */
-    struct debuginfo_jobs *debuginfo_jobs; /* api/debuginfo/job_queue.h: builds symbol tables */
-    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: disabled */
+    struct debuginfo_jobs *debuginfo_jobs; /* api/debuginfo/debuginfo_jobs.h: builds tables */
+    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/debuginfo_fetch.h; NULL: disabled */
     struct scrub *scrub;                     /* api/ops/scrub.h; NULL: disabled */
     struct sources *sources;           /* api/ingest/sources.h: services and agents that send */
     struct query_memory *query_memory; /* api/core/query_memory.h: budget of all queries */
@@ -79,8 +79,8 @@ struct server {
     struct concurrency_limit *agent_concurrency;    /* the same for requests of agents */
     struct concurrency_limit *download_concurrency; /* the same for ROUTE_DOWNLOAD */
     struct concurrency_limit *worker_shares;        /* the workers that each client occupies */
-    struct debuginfod_client *debuginfod;           /* api/debuginfo/upstreams.h; NULL: disabled */
-    struct metrics *metrics;                        /* api/core/metrics.h */
+    struct debuginfod_client *debuginfod; /* api/debuginfo/debuginfo_upstreams.h; NULL: disabled */
+    struct metrics *metrics;              /* api/core/metrics.h */
     struct gauges *gauges;    /* api/server/gauges.h: sizes and counts of the parts, for metrics */
     struct http_server *http; /* api/server/http_server.h */
 };

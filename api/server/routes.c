@@ -1,7 +1,7 @@
 #include "api/server/routes.h"
 
-#include "api/debuginfo/routes.h"
-#include "api/debuginfo/upstreams.h"
+#include "api/debuginfo/debuginfo_routes.h"
+#include "api/debuginfo/debuginfo_upstreams.h"
 #include "api/identity/identity.h"
 #include "api/ingest/otlp_receiver.h"
 #include "api/ingest/profile_receiver.h"
@@ -40,7 +40,7 @@ static const struct route_table *const tables[] = {
     &export_routes,       &series_routes,        &profile_list_routes,
     &query_range_routes,  &otlp_receiver_routes, &pyroscope_receiver_routes,
     &usage_routes,        &sources_routes,       &deletion_routes,
-    &retention_routes,    &source_link_routes,   &debuginfo_upstream_routes,
+    &retention_routes,    &source_link_routes,   &debuginfo_upstreams_routes,
     &debuginfo_routes,    &scrub_routes,         &page_routes,
 };
 

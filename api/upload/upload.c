@@ -524,8 +524,8 @@ static const struct route routes[] = {
      delete_upload},
     {HTTP_PUT, "/api/v1/uploads/{id}/parts/{n}", ACCESS_ANONYMOUS, SCOPE_SHARE,
      ROUTE_LIMIT_404 | ROUTE_STORES, UPLOAD_PART_BYTES, put_part},
-    /* The same for debug files, for tokens that may not create shares; api/debuginfo/routes.h
-     * completes them. */
+    /* The same for debug files, for tokens that may not create shares;
+     * api/debuginfo/debuginfo_routes.h completes them. */
     {HTTP_POST, UPLOAD_DEBUGINFO_PATH, ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES, 16384,
      begin_upload},
     {HTTP_GET, UPLOAD_DEBUGINFO_PATH "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show_upload},

@@ -7,7 +7,7 @@
  * the last part (anonymous_upload_lifetime_s without an account). A repeated part with equal bytes
  * may extend that up to a minute less. api/share/share_upload.h
  * completes uploads of profiles. Debug files are sent in the same way, below UPLOAD_DEBUGINFO_PATH,
- * with the scope debuginfo; api/debuginfo/routes.h completes them. Threads: any.
+ * with the scope debuginfo; api/debuginfo/debuginfo_routes.h completes them. Threads: any.
  */
 #ifndef API_UPLOAD_UPLOAD_H
 #define API_UPLOAD_UPLOAD_H

@@ -1,4 +1,4 @@
-#include "api/debuginfo/upstreams.h"
+#include "api/debuginfo/debuginfo_upstreams.h"
 
 #include "api/core/server.h"
 #include "api/core/settings.h"
@@ -450,4 +450,4 @@ static const struct route routes[] = {
      retry_missing},
 };
 
-const struct route_table debuginfo_upstream_routes = {routes, sizeof(routes) / sizeof(*routes)};
+const struct route_table debuginfo_upstreams_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,8 +1,8 @@
-#include "api/debuginfo/build_job.h"
+#include "api/debuginfo/debuginfo_build.h"
 
 #include "api/core/server.h"
-#include "api/debuginfo/builder_process.h"
-#include "api/debuginfo/table_store.h"
+#include "api/debuginfo/debuginfo_builder.h"
+#include "api/debuginfo/debuginfo_table.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
 #include "lib/base/arena.h"
@@ -133,7 +133,7 @@ static enum err_code build_tables(struct server *server, const struct debuginfo_
 {
     fd_auto input = -1;
     struct publisher publisher = {.server = server, .job = job, .arena = arena};
-    /* No server is contacted here: that is done for the need (api/debuginfo/fetch_job.c). */
+    /* No server is contacted here: that is done for the need (api/debuginfo/debuginfo_fetch.c). */
     const struct debuginfo_reader reader = {.publish = publish_table, .context = &publisher};
     enum err_code code = integrity_open_within(server, &job->object, wait_limit, &input, err);
     if (code)

@@ -1,6 +1,6 @@
 /*
- * upstreams: the debuginfod servers from which a team's debug files are requested: GET and PUT
- * /api/v1/debuginfo/upstreams (scope admin: owners), POST /api/v1/debuginfo/retry (scope
+ * debuginfo_upstreams: the debuginfod servers from which a team's debug files are requested: GET
+ * and PUT /api/v1/debuginfo/upstreams (scope admin: owners), POST /api/v1/debuginfo/retry (scope
  * debuginfo).
  *
  * A team's mode is one of
@@ -13,8 +13,8 @@
  * team. A header is write-only: the server's role cannot read it, and only
  * lib/io/debuginfod_client.h, which sends it, gets it. Threads: any.
  */
-#ifndef API_DEBUGINFO_UPSTREAMS_H
-#define API_DEBUGINFO_UPSTREAMS_H
+#ifndef API_DEBUGINFO_DEBUGINFO_UPSTREAMS_H
+#define API_DEBUGINFO_DEBUGINFO_UPSTREAMS_H
 
 #include "api/http/route.h"
 #include "lib/io/debuginfod_client.h"
@@ -23,7 +23,7 @@ struct pg_connection;
 struct server;
 struct settings;
 
-extern const struct route_table debuginfo_upstream_routes;
+extern const struct route_table debuginfo_upstreams_routes;
 
 /* Creates the client for the operator's settings; *ret_client is NULL if fetching is disabled.
  * Errors: ERR_INVALID (a setting). */

@@ -1,9 +1,9 @@
 /*
- * table_store: incoming symbol tables: checks them as untrusted bytes and stores them in place of a
- * worse one. For api/debuginfo/.
+ * debuginfo_table: incoming symbol tables: checks them as untrusted bytes and stores them in place
+ * of a worse one. For api/debuginfo/.
  */
-#ifndef API_DEBUGINFO_TABLE_STORE_H
-#define API_DEBUGINFO_TABLE_STORE_H
+#ifndef API_DEBUGINFO_DEBUGINFO_TABLE_H
+#define API_DEBUGINFO_DEBUGINFO_TABLE_H
 
 #include "api/debuginfo/symbol_tables.h"
 #include "lib/base/digest.h"
@@ -60,7 +60,7 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
  * and the team is charged for its bytes, or other public tables are deleted to free space
  * (public_tables_free_space). *ret_is_stored is false if the present table is better. If
  * the table is not stored or the transaction fails, the caller deletes the object
- * (debuginfo_discard). Errors: those of pg_query and quota_charge_tenant, ERR_TOO_LARGE (a
+ * (debuginfo_table_discard). Errors: those of pg_query and quota_charge_tenant, ERR_TOO_LARGE (a
  * public table so large that no other would fit, public_tables_check_size).
  */
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
@@ -79,9 +79,9 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
                                       struct err *err) MUST_USE;
 
 /* Deletes an object that no row names; if that fails, it is swept later. */
-void debuginfo_discard(struct server *server, const char *object_key);
+void debuginfo_table_discard(struct server *server, const char *object_key);
 
 /* Writes "quality": ["dwarf", "lines", …] for the bits of enum symbol_quality. */
-void debuginfo_write_quality(struct json_response *json, uint32_t quality);
+void debuginfo_table_write_quality(struct json_response *json, uint32_t quality);
 
 #endif

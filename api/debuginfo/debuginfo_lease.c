@@ -1,4 +1,4 @@
-#include "api/debuginfo/job_lease.h"
+#include "api/debuginfo/debuginfo_lease.h"
 
 #include "api/core/server.h"
 #include "lib/base/arena.h"

@@ -1,4 +1,4 @@
-#include "api/debuginfo/table_store.h"
+#include "api/debuginfo/debuginfo_table.h"
 
 #include "api/core/memory_gate.h"
 #include "api/core/server.h"
@@ -146,7 +146,7 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
     return object_put(server->objects, table->object_key, bytes, err);
 }
 
-void debuginfo_discard(struct server *server, const char *object_key)
+void debuginfo_table_discard(struct server *server, const char *object_key)
 {
     struct err ignored;
     if (object_delete(server->objects, object_key, &ignored))
@@ -292,11 +292,11 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
     code = keep(context, table, &is_stored, err);
     /* After ERR_DATABASE it is unknown whether a row names the object: the sweep decides. */
     if (code != ERR_DATABASE && !(is_stored && !code))
-        debuginfo_discard(server, table->object_key);
+        debuginfo_table_discard(server, table->object_key);
     return code;
 }
 
-void debuginfo_write_quality(struct json_response *json, uint32_t quality)
+void debuginfo_table_write_quality(struct json_response *json, uint32_t quality)
 {
     static const struct {
         uint32_t bit;

@@ -1,10 +1,11 @@
-#include "api/debuginfo/routes.h"
+#include "api/debuginfo/debuginfo_routes.h"
 
 #include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/debuginfo/build_id.h"
+#include "api/debuginfo/debuginfo_table.h"
+#include "api/debuginfo/debuginfo_upload.h"
 #include "api/debuginfo/symbol_status.h"
-#include "api/debuginfo/table_store.h"
 #include "api/http/byte_range.h"
 #include "api/http/concurrency_limit.h"
 #include "api/http/json_response.h"
@@ -49,7 +50,7 @@ static const char list_select[] =
 static void write_table(struct json_response *json, const struct pg_result *rows, int row)
 {
     json_response_cell_text(json, "source", rows, row, 4);
-    debuginfo_write_quality(json, (uint32_t)pg_get_i64(rows, row, 1));
+    debuginfo_table_write_quality(json, (uint32_t)pg_get_i64(rows, row, 1));
     json_response_cell_i64(json, "quality_rank", rows, row, 10);
     json_response_cell_i64(json, "functions", rows, row, 2);
     json_response_cell_i64(json, "bytes", rows, row, 3);
@@ -390,11 +391,11 @@ static enum err_code serve_executable(struct request *request, struct response *
 static const struct route routes[] = {
     {HTTP_GET, DEBUGINFO, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, list_binaries},
     {HTTP_POST, DEBUGINFO "/{id}/table", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
-     HTTP_MAX_BODY_BYTES, debuginfo_post_table},
+     HTTP_MAX_BODY_BYTES, debuginfo_upload_table},
     {HTTP_POST, DEBUGINFO "/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
-     HTTP_MAX_BODY_BYTES, debuginfo_post_debuginfo},
+     HTTP_MAX_BODY_BYTES, debuginfo_upload_debuginfo},
     {HTTP_POST, DEBUGINFO "/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
-     HTTP_MAX_BODY_BYTES, debuginfo_post_executable},
+     HTTP_MAX_BODY_BYTES, debuginfo_upload_executable},
     {HTTP_GET, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show_binary},
     {HTTP_DELETE, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, delete_binary},
     {HTTP_GET, "/buildid/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_DOWNLOAD, 0,

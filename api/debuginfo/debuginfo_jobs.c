@@ -9,12 +9,12 @@
  * number of tries. Each later statement names the fence, so a server whose lease has expired
  * changes nothing.
  */
-#include "api/debuginfo/job_queue.h"
+#include "api/debuginfo/debuginfo_jobs.h"
 
 #include "api/core/disk.h"
 #include "api/core/metrics.h"
 #include "api/core/server.h"
-#include "api/debuginfo/build_job.h"
+#include "api/debuginfo/debuginfo_build.h"
 #include "api/debuginfo/missing_symbols.h"
 #include "api/debuginfo/public_tables.h"
 #include "lib/base/arena.h"

@@ -1,9 +1,9 @@
-/* Receives symbol tables, debug files and executables. */
+#include "api/debuginfo/debuginfo_upload.h"
+
 #include "api/core/server.h"
 #include "api/debuginfo/build_id.h"
-#include "api/debuginfo/job_queue.h"
-#include "api/debuginfo/routes.h"
-#include "api/debuginfo/table_store.h"
+#include "api/debuginfo/debuginfo_jobs.h"
+#include "api/debuginfo/debuginfo_table.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/quota.h"
@@ -96,7 +96,7 @@ static enum err_code put_object(struct request *request, struct incoming *incomi
 static void discard_incoming(struct request *request, const struct incoming *incoming)
 {
     if (incoming->object_key[0])
-        debuginfo_discard(request->server, incoming->object_key);
+        debuginfo_table_discard(request->server, incoming->object_key);
     if (incoming->has_upload)
         upload_unclaim(request, &incoming->upload);
 }
@@ -200,7 +200,7 @@ static enum err_code respond_table(struct request *request, const struct incomin
     json_response_open(&json, NULL, '{');
     json_response_text(&json, "build_id", incoming->id);
     json_response_bool(&json, "is_stored", is_stored); /* false: the existing one is not worse */
-    debuginfo_write_quality(&json, table->facts.quality);
+    debuginfo_table_write_quality(&json, table->facts.quality);
     json_response_i64(&json, "functions", table->functions);
     json_response_i64(&json, "bytes", table->stored_bytes);
     json_response_close(&json, '}');
@@ -222,7 +222,7 @@ static enum err_code put_table(struct request *request, struct incoming *incomin
     if (code)
         return code;
     if (incoming->has_upload)
-        debuginfo_discard(request->server, incoming->object_key);
+        debuginfo_table_discard(request->server, incoming->object_key);
     memcpy(incoming->object_key, table->object_key, sizeof(incoming->object_key));
     return ERR_NONE;
 }
@@ -248,7 +248,7 @@ static enum err_code take_table(struct request *request, struct incoming *incomi
     if (code)
         return code;
     if (!is_stored)
-        debuginfo_discard(request->server, incoming->object_key);
+        debuginfo_table_discard(request->server, incoming->object_key);
     symbol_tables_forget(request->server, table.tenant_id);
     return respond_table(request, incoming, &table, is_stored, response, err);
 }
@@ -273,8 +273,8 @@ static enum err_code take_parts(struct request *request, struct incoming *incomi
     return code && mapped_file_check(&file, err) ? err->code : code;
 }
 
-enum err_code debuginfo_post_table(struct request *request, struct response *response,
-                                   struct err *err)
+enum err_code debuginfo_upload_table(struct request *request, struct response *response,
+                                     struct err *err)
 {
     struct incoming incoming;
     enum err_code code = upload_slot_take(request, err);
@@ -418,7 +418,7 @@ static enum err_code post_file(struct request *request, const char *kind, struct
     if (code)
         return code;
     if (is_known)
-        debuginfo_discard(request->server, incoming.object_key);
+        debuginfo_table_discard(request->server, incoming.object_key);
     else
         debuginfo_jobs_wake(request->server->debuginfo_jobs);
     digest_hex(span_of(incoming.sha256, DIGEST_BYTES), hex);
@@ -434,14 +434,14 @@ static enum err_code post_file(struct request *request, const char *kind, struct
     return json_response_send(&json, request, response, is_known ? 200 : 202, err);
 }
 
-enum err_code debuginfo_post_debuginfo(struct request *request, struct response *response,
-                                       struct err *err)
+enum err_code debuginfo_upload_debuginfo(struct request *request, struct response *response,
+                                         struct err *err)
 {
     return post_file(request, "debuginfo", response, err);
 }
 
-enum err_code debuginfo_post_executable(struct request *request, struct response *response,
-                                        struct err *err)
+enum err_code debuginfo_upload_executable(struct request *request, struct response *response,
+                                          struct err *err)
 {
     return post_file(request, "executable", response, err);
 }

@@ -1,12 +1,12 @@
 /*
- * build_job: one claimed job: builds the symbol table of a debug file and stores it. For
- * api/debuginfo/job_queue.c.
+ * debuginfo_build: one claimed job: builds the symbol table of a debug file and stores it. For
+ * api/debuginfo/debuginfo_jobs.c.
  */
-#ifndef API_DEBUGINFO_BUILD_JOB_H
-#define API_DEBUGINFO_BUILD_JOB_H
+#ifndef API_DEBUGINFO_DEBUGINFO_BUILD_H
+#define API_DEBUGINFO_DEBUGINFO_BUILD_H
 
 #include "api/core/integrity.h"
-#include "api/debuginfo/job_lease.h"
+#include "api/debuginfo/debuginfo_lease.h"
 #include "lib/base/err_code.h"
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /*
- * routes: debug information of a team's binaries: upload, list, delete, and serve it to debuggers.
+ * debuginfo_routes: debug information of a team's binaries: upload, list, delete, and serve it to
+ * debuggers.
  *
  *   POST   /api/v1/debuginfo/{build id}/table        a symbol table that was built elsewhere
  *   POST   /api/v1/debuginfo/{build id}/debuginfo    a debug file; a job builds its table
@@ -14,19 +15,11 @@
  * team: build ids of other teams get the same responses as unknown ones. All need the scope
  * debuginfo.
  */
-#ifndef API_DEBUGINFO_ROUTES_H
-#define API_DEBUGINFO_ROUTES_H
+#ifndef API_DEBUGINFO_DEBUGINFO_ROUTES_H
+#define API_DEBUGINFO_DEBUGINFO_ROUTES_H
 
 #include "api/http/route.h"
 
 extern const struct route_table debuginfo_routes;
-
-/* Handlers of api/debuginfo/upload.c. */
-enum err_code debuginfo_post_table(struct request *request, struct response *response,
-                                   struct err *err);
-enum err_code debuginfo_post_debuginfo(struct request *request, struct response *response,
-                                       struct err *err);
-enum err_code debuginfo_post_executable(struct request *request, struct response *response,
-                                        struct err *err);
 
 #endif

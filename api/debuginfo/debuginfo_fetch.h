@@ -1,6 +1,6 @@
 /*
- * fetch_job: symbol tables of binaries whose names were requested (symbol_need), made from files of
- * debuginfod servers (api/debuginfo/upstreams.h selects them).
+ * debuginfo_fetch: symbol tables of binaries whose names were requested (symbol_need), made from
+ * files of debuginfod servers (api/debuginfo/debuginfo_upstreams.h selects them).
  *
  * A few threads fetch; only one of the servers that share a database fetches a build id at a time:
  * there is one live job for it (symbol_job, kind 'fetch'), as long as its lease is renewed. All
@@ -10,8 +10,8 @@
  * next server is tried. The result is stored in the need: a reason, and the time of the next
  * attempt (lib/io/debuginfod_retry.h).
  */
-#ifndef API_DEBUGINFO_FETCH_JOB_H
-#define API_DEBUGINFO_FETCH_JOB_H
+#ifndef API_DEBUGINFO_DEBUGINFO_FETCH_H
+#define API_DEBUGINFO_DEBUGINFO_FETCH_H
 
 #include "lib/base/err_code.h"
 

@@ -1,14 +1,14 @@
 /*
- * builder_process: builds the symbol tables of a debug file: first one with names only, within
+ * debuginfo_builder: builds the symbol tables of a debug file: first one with names only, within
  * milliseconds, then the complete one.
  *
  * A large file is read twice, each time by a perfolio-symbolize process of its own: first only for
  * its ELF symbols, so that users do not see addresses while its debug information is read, and then
- * completely. For api/debuginfo/build_job.c and api/debuginfo/fetch_job.c. Threads: any; each call
- * waits.
+ * completely. For api/debuginfo/debuginfo_build.c and api/debuginfo/debuginfo_fetch.c. Threads:
+ * any; each call waits.
  */
-#ifndef API_DEBUGINFO_BUILDER_PROCESS_H
-#define API_DEBUGINFO_BUILDER_PROCESS_H
+#ifndef API_DEBUGINFO_DEBUGINFO_BUILDER_H
+#define API_DEBUGINFO_DEBUGINFO_BUILDER_H
 
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"

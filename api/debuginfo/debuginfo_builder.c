@@ -1,11 +1,11 @@
-#include "api/debuginfo/builder_process.h"
+#include "api/debuginfo/debuginfo_builder.h"
 
 #include "api/core/memory_info.h"
 #include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/debuginfo/builder_queue.h"
-#include "api/debuginfo/table_store.h"
+#include "api/debuginfo/debuginfo_table.h"
 #include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/base/wait_limit.h"

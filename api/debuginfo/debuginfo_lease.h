@@ -1,10 +1,10 @@
 /*
- * job_lease: the lease of a job, a row of symbol_job: only one of the servers that share a database
- * holds it at a time. Each claim increments the fence of the row. A server whose lease has ended
- * and whose fence differs from the row's changes nothing. Private to api/debuginfo/.
+ * debuginfo_lease: the lease of a job, a row of symbol_job: only one of the servers that share a
+ * database holds it at a time. Each claim increments the fence of the row. A server whose lease has
+ * ended and whose fence differs from the row's changes nothing. Private to api/debuginfo/.
  */
-#ifndef API_DEBUGINFO_JOB_LEASE_H
-#define API_DEBUGINFO_JOB_LEASE_H
+#ifndef API_DEBUGINFO_DEBUGINFO_LEASE_H
+#define API_DEBUGINFO_DEBUGINFO_LEASE_H
 
 #include "lib/base/err_code.h"
 
