@@ -35,7 +35,7 @@ static int compare_with_name(const void *key, const void *element)
     return span_compare(*name, span_text(asset->name));
 }
 
-const struct asset *asset_find(struct span name)
+const struct asset *assets_find(struct span name)
 {
     return bsearch(&name, embedded_assets, embedded_asset_count, sizeof(struct asset),
                    compare_with_name);
@@ -47,7 +47,7 @@ const struct asset *assets_all(size_t *ret_count)
     return embedded_assets;
 }
 
-const char *asset_content_type(struct span name)
+const char *assets_content_type(struct span name)
 {
     for (size_t i = 0; i < sizeof(content_types) / sizeof(*content_types); i++) {
         if (span_ends_with(name, content_types[i].ending))

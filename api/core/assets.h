@@ -15,11 +15,11 @@ struct asset {
 };
 
 /* NULL if no asset has that name. */
-const struct asset *asset_find(struct span name);
+const struct asset *assets_find(struct span name);
 /* All assets, in byte order of their names; *ret_count is never 0. */
 const struct asset *assets_all(size_t *ret_count);
 
 /* The media type for the extension of the name; "application/octet-stream" if unknown. */
-const char *asset_content_type(struct span name);
+const char *assets_content_type(struct span name);
 
 #endif

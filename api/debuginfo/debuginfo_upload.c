@@ -8,6 +8,7 @@
 #include "api/identity/audit.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
+#include "api/upload/upload.h"
 #include "api/upload/upload_assemble.h"
 #include "api/upload/upload_slot.h"
 #include "lib/base/arena.h"
@@ -87,7 +88,8 @@ static enum err_code put_object(struct request *request, struct incoming *incomi
     digest_random_id(random);
     snprintf(incoming->object_key, sizeof(incoming->object_key), "%s/%s", folder, random);
     if (incoming->has_upload)
-        return upload_join(request, &incoming->upload, incoming->object_key, incoming->sha256, err);
+        return upload_assemble_join(request, &incoming->upload, incoming->object_key,
+                                    incoming->sha256, err);
     digest_sha256(request->body, incoming->sha256);
     return object_put(request->server->objects, incoming->object_key, request->body, err);
 }
@@ -98,7 +100,7 @@ static void discard_incoming(struct request *request, const struct incoming *inc
     if (incoming->object_key[0])
         debuginfo_table_discard(request->server, incoming->object_key);
     if (incoming->has_upload)
-        upload_unclaim(request, &incoming->upload);
+        upload_assemble_release(request, &incoming->upload);
 }
 
 /* Excludes other requests that end the upload in parts. */
@@ -258,7 +260,7 @@ static enum err_code take_parts(struct request *request, struct incoming *incomi
 {
     fd_auto fd = -1;
     uint64_t size = 0;
-    enum err_code code = upload_open_joined(request, incoming->object_key, &fd, &size, err);
+    enum err_code code = upload_assemble_open(request, incoming->object_key, &fd, &size, err);
     mapped_file_auto file = {0};
     if (!code && size == 0)
         code = err_set(err, ERR_CORRUPT, "the joined parts are empty");

@@ -62,13 +62,13 @@ static const struct route operator_rows[] = {
     ROUTE(DELETE, "/api/v1/admin/tenants/{id}", SCOPES, SCOPE_OPERATOR, 0, 0,
           operator_delete_tenant),
     ROUTE(GET, "/api/v1/admin/tenants/{id}/users", SCOPES, SCOPE_OPERATOR, 0, 0,
-          operator_list_users),
+          operator_people_list_users),
     ROUTE(DELETE, "/api/v1/admin/tenants/{id}/users/{user}", SCOPES, SCOPE_OPERATOR, 0, 0,
-          operator_delete_user),
+          operator_people_delete_user),
     ROUTE(GET, "/api/v1/admin/tenants/{id}/tokens", SCOPES, SCOPE_OPERATOR, 0, 0,
-          operator_list_tokens),
+          operator_people_list_tokens),
     ROUTE(DELETE, "/api/v1/admin/tenants/{id}/tokens/{token}", SCOPES, SCOPE_OPERATOR, 0, 0,
-          operator_delete_token),
+          operator_people_delete_token),
     ROUTE(POST, "/api/v1/admin/tenants/{id}/users", SCOPES, SCOPE_OPERATOR, 0, BODY_BYTES,
           operator_post_user),
     ROUTE(POST, "/api/v1/admin/tenants/{id}/tokens", SCOPES, SCOPE_OPERATOR, 0, BODY_BYTES,
@@ -83,7 +83,7 @@ static const struct route operator_rows[] = {
         .routes = (rows), .route_count = sizeof(rows) / sizeof((rows)[0])                          \
     }
 const struct route_table identity_routes = TABLE_OF(identity_rows);
-const struct route_table operator_routes = TABLE_OF(operator_rows);
+const struct route_table identity_operator_routes = TABLE_OF(operator_rows);
 
 /* ---- first user and token ---- */
 

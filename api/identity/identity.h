@@ -15,7 +15,8 @@ struct pg_connection;
 struct server;
 
 extern const struct route_table identity_routes;
-extern const struct route_table operator_routes; /* /api/v1/admin/… for tenants, users, tokens */
+extern const struct route_table
+    identity_operator_routes; /* /api/v1/admin/… for tenants, users, tokens */
 
 struct identity_bootstrap {
     char admin_token[DIGEST_TOKEN_BYTES]; /* tenant default, all scopes: is written to admin.token

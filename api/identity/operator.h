@@ -20,14 +20,14 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
                                     struct err *err);
 enum err_code operator_delete_tenant(struct request *request, struct response *response,
                                      struct err *err);
-enum err_code operator_list_users(struct request *request, struct response *response,
-                                  struct err *err);
-enum err_code operator_delete_user(struct request *request, struct response *response,
-                                   struct err *err);
-enum err_code operator_list_tokens(struct request *request, struct response *response,
-                                   struct err *err);
-enum err_code operator_delete_token(struct request *request, struct response *response,
-                                    struct err *err);
+enum err_code operator_people_list_users(struct request *request, struct response *response,
+                                         struct err *err);
+enum err_code operator_people_delete_user(struct request *request, struct response *response,
+                                          struct err *err);
+enum err_code operator_people_list_tokens(struct request *request, struct response *response,
+                                          struct err *err);
+enum err_code operator_people_delete_token(struct request *request, struct response *response,
+                                           struct err *err);
 enum err_code operator_post_user(struct request *request, struct response *response,
                                  struct err *err);
 enum err_code operator_post_token(struct request *request, struct response *response,

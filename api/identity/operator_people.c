@@ -41,8 +41,8 @@ static enum err_code open_tenant(struct request *request, int64_t *ret_tenant_id
     return check_tenant(request, *ret_connection, *ret_tenant_id, err);
 }
 
-enum err_code operator_list_users(struct request *request, struct response *response,
-                                  struct err *err)
+enum err_code operator_people_list_users(struct request *request, struct response *response,
+                                         struct err *err)
 {
     int64_t tenant_id = 0;
     pg_auto connection = NULL;
@@ -50,8 +50,8 @@ enum err_code operator_list_users(struct request *request, struct response *resp
     return code ? code : user_respond_list(request, response, connection, tenant_id, err);
 }
 
-enum err_code operator_list_tokens(struct request *request, struct response *response,
-                                   struct err *err)
+enum err_code operator_people_list_tokens(struct request *request, struct response *response,
+                                          struct err *err)
 {
     int64_t tenant_id = 0;
     pg_auto connection = NULL;
@@ -87,8 +87,8 @@ remove_of_tenant(struct request *request, int64_t *ret_tenant_id, int64_t *ret_i
     return pg_commit(connection, err);
 }
 
-enum err_code operator_delete_user(struct request *request, struct response *response,
-                                   struct err *err)
+enum err_code operator_people_delete_user(struct request *request, struct response *response,
+                                          struct err *err)
 {
     int64_t tenant_id = 0, id = 0;
     enum err_code code = remove_of_tenant(request, &tenant_id, &id, user_remove, err);
@@ -98,8 +98,8 @@ enum err_code operator_delete_user(struct request *request, struct response *res
     return json_response_nothing(request, response);
 }
 
-enum err_code operator_delete_token(struct request *request, struct response *response,
-                                    struct err *err)
+enum err_code operator_people_delete_token(struct request *request, struct response *response,
+                                           struct err *err)
 {
     int64_t tenant_id = 0, id = 0;
     enum err_code code = remove_of_tenant(request, &tenant_id, &id, token_revoke, err);

@@ -62,7 +62,7 @@ enum err_code team_etag_check(struct request *request, struct pg_connection *con
     if (code || request_field(request, "if-match").size == 0)
         return code;
     code = read_version(request, connection, pg_tenant, team_id, part, &etag, err);
-    if (code || request_if_match(request, etag))
+    if (code || response_if_match(request, etag))
         return code;
     return err_set(err, ERR_STALE,
                    "%s has been changed since you loaded it, so nothing was saved: reload it, and "

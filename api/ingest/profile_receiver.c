@@ -126,4 +126,4 @@ static const struct route routes[] = {
      post_profile},
 };
 
-const struct route_table profile_routes = {routes, sizeof(routes) / sizeof(*routes)};
+const struct route_table profile_receiver_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -20,7 +20,7 @@
 struct buf;
 struct store_receipt;
 
-extern const struct route_table profile_routes;
+extern const struct route_table profile_receiver_routes;
 
 /* Appends the counts in receipt as JSON, the body of the response. */
 void profile_receiver_write_receipt(const struct store_receipt *receipt, struct buf *json);

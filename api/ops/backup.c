@@ -4,7 +4,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/ops/backup_bucket.h"
-#include "api/ops/backup_files.h"
+#include "api/ops/backup_manifest.h"
 #include "api/ops/backup_source.h"
 #include "api/ops/backup_verify.h"
 #include "api/ops/data_folder.h"
@@ -120,11 +120,11 @@ static enum err_code open_folder_objects(const struct backup_source *source,
 }
 
 static enum err_code copy_objects(const struct backup_source *source, struct object_store *own,
-                                  int target_fd, struct manifest *manifest, struct err *err)
+                                  int target_fd, struct backup_manifest *manifest, struct err *err)
 {
     if (source->objects)
-        return backup_take_objects(source->objects, NULL, target_fd, manifest, err);
-    return own ? backup_take_objects(own, &source->folder.server, target_fd, manifest, err)
+        return backup_bucket_take(source->objects, NULL, target_fd, manifest, err);
+    return own ? backup_bucket_take(own, &source->folder.server, target_fd, manifest, err)
                : ERR_NONE;
 }
 
@@ -133,12 +133,12 @@ static enum err_code copy_objects(const struct backup_source *source, struct obj
  * copy is complete. */
 static enum err_code copy_and_compare(const struct backup_source *source, struct pg_pool *pool,
                                       int target_fd, const struct backup_options *options,
-                                      struct manifest *manifest, struct err *err)
+                                      struct backup_manifest *manifest, struct err *err)
 {
     arena_auto arena = arena_create();
     struct object_snapshot snapshot;
     object_store_auto own = NULL;
-    enum err_code code = object_snapshot_read(pool, arena, &snapshot, err);
+    enum err_code code = object_verify_read_snapshot(pool, arena, &snapshot, err);
     if (code)
         return code;
     if (!source->objects)
@@ -155,7 +155,7 @@ static enum err_code copy_and_compare(const struct backup_source *source, struct
  * objects. The end of the pool ends the session, and with it the lock. */
 static enum err_code copy_under_lock(const struct backup_source *source, int target_fd,
                                      const struct backup_options *options,
-                                     struct manifest *manifest, struct err *err)
+                                     struct backup_manifest *manifest, struct err *err)
 {
     pg_pool_auto pool = create_pool(source, 2);
     pg_auto connection = NULL;
@@ -171,7 +171,7 @@ static enum err_code copy_under_lock(const struct backup_source *source, int tar
     code = dump_database(source, target_fd, err);
     if (code)
         return code;
-    code = manifest_add(manifest, target_fd, "database.dump", err);
+    code = backup_manifest_add(manifest, target_fd, "database.dump", err);
     if (code)
         return code;
     code = copy_and_compare(source, pool, target_fd, options, manifest, err);
@@ -180,15 +180,15 @@ static enum err_code copy_under_lock(const struct backup_source *source, int tar
     code = check_sweep_is_held(connection, err);
     if (code)
         return code;
-    return backup_copy_folder(source->folder.fd, target_fd, "tls", NULL, manifest, err);
+    return backup_manifest_copy_folder(source->folder.fd, target_fd, "tls", NULL, manifest, err);
 }
 
 static enum err_code fill_backup(const struct backup_source *source, int target_fd,
-                                 const struct backup_options *options, struct manifest *manifest,
-                                 struct err *err)
+                                 const struct backup_options *options,
+                                 struct backup_manifest *manifest, struct err *err)
 {
     enum err_code code = copy_under_lock(source, target_fd, options, manifest, err);
-    return code ? code : manifest_write(manifest, target_fd, err);
+    return code ? code : backup_manifest_write(manifest, target_fd, err);
 }
 
 static enum err_code sync_parent(const char *path, struct err *err)
@@ -229,7 +229,7 @@ static enum err_code verify_backup(const char *path, struct err *err)
     fd_auto fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", path);
-    if (manifest_check(fd, &file_count, err))
+    if (backup_manifest_check(fd, &file_count, err))
         return err_add(err, "backup %s", path);
     printf("%s: %llu files are unchanged since the backup was made\n", path,
            (unsigned long long)file_count);
@@ -277,7 +277,7 @@ enum err_code backup_run(struct settings *settings, const char *target,
         return target ? verify_backup(target, err) : verify_data_folder(settings, options, err);
     char name[NAME_BYTES], partial[NAME_BYTES];
     struct backup_source source;
-    struct manifest manifest;
+    struct backup_manifest manifest;
     enum err_code code = name_partial(target, name, partial, err);
     if (code)
         return code;
@@ -287,7 +287,7 @@ enum err_code backup_run(struct settings *settings, const char *target,
     if (os_mkdirat(AT_FDCWD, partial, 0700) != 0)
         return err_set_errno(err, ERR_IO, "cannot create the folder %s", partial);
     fd_auto fd = os_openat(AT_FDCWD, partial, O_RDONLY | O_DIRECTORY, 0);
-    manifest_init(&manifest);
+    backup_manifest_init(&manifest);
     code = backup_source_open(settings, &source, err);
     if (!code)
         code = fill_backup(&source, fd, options, &manifest, err);
@@ -299,7 +299,7 @@ enum err_code backup_run(struct settings *settings, const char *target,
     else
         printf("%s: %llu files, %llu bytes\n", name, (unsigned long long)manifest.file_count,
                (unsigned long long)manifest.byte_count);
-    manifest_fini(&manifest);
+    backup_manifest_fini(&manifest);
     return code;
 }
 
@@ -389,28 +389,28 @@ static enum err_code compare_restored(const struct backup_source *source,
 
 /* *ret_has_put: the objects are in the bucket, also if a later step fails. */
 static enum err_code copy_files(const struct backup_source *source, int backup_fd,
-                                struct manifest *copied, bool *ret_has_put, struct err *err)
+                                struct backup_manifest *copied, bool *ret_has_put, struct err *err)
 {
     const struct data_folder *folder = &source->folder;
     enum err_code code =
-        source->objects
-            ? backup_give_to_bucket(source->objects, backup_fd, &copied->file_count, err)
-            : backup_copy_folder(backup_fd, folder->fd, "objects", &folder->server, copied, err);
+        source->objects ? backup_bucket_give(source->objects, backup_fd, &copied->file_count, err)
+                        : backup_manifest_copy_folder(backup_fd, folder->fd, "objects",
+                                                      &folder->server, copied, err);
     *ret_has_put = source->objects && !code;
     if (code)
         return code;
-    return backup_copy_folder(backup_fd, folder->fd, "tls", NULL, copied, err);
+    return backup_manifest_copy_folder(backup_fd, folder->fd, "tls", NULL, copied, err);
 }
 
 static enum err_code fill_data_folder(struct backup_source *source, int backup_fd,
                                       const struct backup_options *options, uint64_t file_count,
                                       bool *ret_has_put, struct err *err)
 {
-    struct manifest copied;
-    manifest_init(&copied);
+    struct backup_manifest copied;
+    backup_manifest_init(&copied);
     enum err_code code = copy_files(source, backup_fd, &copied, ret_has_put, err);
     const uint64_t copied_count = copied.file_count;
-    manifest_fini(&copied);
+    backup_manifest_fini(&copied);
     if (code)
         return code;
     /* The dump is the one additional file. The content of others would not be verified by anything.
@@ -437,7 +437,7 @@ static enum err_code restore_into(struct backup_source *source, int backup_fd,
     if (!code)
         code = fill_data_folder(source, backup_fd, options, file_count, &has_put, err);
     struct err ignored;
-    if (code && has_put && backup_clear_bucket(source->objects, &ignored))
+    if (code && has_put && backup_bucket_clear(source->objects, &ignored))
         return err_add(err, "and the bucket still contains the copied objects");
     return code;
 }
@@ -461,7 +461,7 @@ enum err_code backup_restore(struct settings *settings, const char *source_path,
     fd_auto backup_fd = os_openat(AT_FDCWD, source_path, O_RDONLY | O_DIRECTORY, 0);
     if (backup_fd < 0)
         return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", source_path);
-    enum err_code code = manifest_check(backup_fd, &file_count, err);
+    enum err_code code = backup_manifest_check(backup_fd, &file_count, err);
     if (!code)
         code = name_partial(settings->data_dir, name, partial, err);
     if (!code)

@@ -1,7 +1,7 @@
 #include "api/ops/backup_bucket.h"
 
 #include "api/core/os_user.h"
-#include "api/ops/backup_files.h"
+#include "api/ops/backup_manifest.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/os.h"
@@ -38,7 +38,7 @@ struct taking {
     struct object_store *objects;
     const struct os_user *server;
     int target_fd;
-    struct manifest *manifest;
+    struct backup_manifest *manifest;
 };
 
 static enum err_code make_folders(int target_fd, const char *path, struct err *err)
@@ -96,7 +96,7 @@ static enum err_code take_object(void *context, const char *key, uint64_t size, 
     code = make_folders(taking->target_fd, path, err);
     if (code)
         return code;
-    code = manifest_copy(taking->manifest, from_fd, taking->target_fd, path, err);
+    code = backup_manifest_copy(taking->manifest, from_fd, taking->target_fd, path, err);
     if (!code || !err->is_unreadable)
         return code;
     return os_unlinkat(taking->target_fd, path) == 0
@@ -123,8 +123,8 @@ static enum err_code sync_folders(int parent_fd, const char *name, int depth, st
     return code;
 }
 
-enum err_code backup_take_objects(struct object_store *objects, const struct os_user *server,
-                                  int target_fd, struct manifest *manifest, struct err *err)
+enum err_code backup_bucket_take(struct object_store *objects, const struct os_user *server,
+                                 int target_fd, struct backup_manifest *manifest, struct err *err)
 {
     struct taking taking = {
         .objects = objects, .server = server, .target_fd = target_fd, .manifest = manifest};
@@ -212,8 +212,8 @@ static enum err_code put_folder(struct object_store *objects, int folder_fd, con
     return code;
 }
 
-enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
-                                    uint64_t *ret_count, struct err *err)
+enum err_code backup_bucket_give(struct object_store *objects, int source_fd, uint64_t *ret_count,
+                                 struct err *err)
 {
     uint64_t count = 0;
     enum err_code code = list_all(objects, refuse_existing, NULL, err);
@@ -230,7 +230,7 @@ enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
     if (fd >= 0)
         code = put_folder(objects, fd, "", 1, &count, err);
     struct err ignored;
-    if (code && backup_clear_bucket(objects, &ignored))
+    if (code && backup_bucket_clear(objects, &ignored))
         return err_add(err, "and the bucket now contains a part of the backup");
     *ret_count = count;
     return code;
@@ -259,7 +259,7 @@ static enum err_code gather_key(void *context, const char *key, uint64_t size, i
     return clearing->count == DELETE_AT_ONCE ? clear_gathered(clearing, err) : ERR_NONE;
 }
 
-enum err_code backup_clear_bucket(struct object_store *objects, struct err *err)
+enum err_code backup_bucket_clear(struct object_store *objects, struct err *err)
 {
     arena_auto arena = arena_create();
     struct clearing clearing = {.objects = objects, .arena = arena};

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct os_user;
-struct manifest;
+struct backup_manifest;
 struct object_store;
 
 /*
@@ -25,16 +25,16 @@ struct object_store;
  * is a folder, the user as whom it is read (object_folder_read_as): an object that only root can
  * read is then copied with a warning on standard error.
  */
-enum err_code backup_take_objects(struct object_store *objects, const struct os_user *server,
-                                  int target_fd, struct manifest *manifest,
-                                  struct err *err) MUST_USE;
+enum err_code backup_bucket_take(struct object_store *objects, const struct os_user *server,
+                                 int target_fd, struct backup_manifest *manifest,
+                                 struct err *err) MUST_USE;
 
 /* Puts all files of source_fd/objects into the bucket, which must contain no objects of a Perfolio
  * under the prefix. After a failure, the objects copied so far are deleted, as far as the bucket
  * allows. Errors: ERR_CONFLICT (the bucket contains objects of a Perfolio). */
-enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
-                                    uint64_t *ret_count, struct err *err) MUST_USE;
+enum err_code backup_bucket_give(struct object_store *objects, int source_fd, uint64_t *ret_count,
+                                 struct err *err) MUST_USE;
 /* Deletes all objects under the prefix. */
-enum err_code backup_clear_bucket(struct object_store *objects, struct err *err) MUST_USE;
+enum err_code backup_bucket_clear(struct object_store *objects, struct err *err) MUST_USE;
 
 #endif

@@ -40,7 +40,7 @@ static void note_problem(void *context, const struct object_problem *problem)
         known = explain_problem(findings->source, problem, &why);
     if (findings->count++ == 0)
         snprintf(findings->first, sizeof(findings->first), "%s", problem->key);
-    object_problem_print(stderr, &known);
+    object_verify_print_problem(stderr, &known);
 }
 
 static enum err_code conclude_comparison(const struct findings *findings,
@@ -76,7 +76,7 @@ enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
     enum err_code code = object_folder_open_to_read(path, &verify.objects, err);
     if (code)
         return code;
-    code = object_snapshot_verify(snapshot, &verify, &result, err);
+    code = object_verify_snapshot(snapshot, &verify, &result, err);
     object_store_close(verify.objects);
     return code ? code : conclude_comparison(&findings, options, err);
 }

@@ -13,7 +13,7 @@
 
 enum { PAGE_ROWS = 500, ALL_ROWS = INT32_MAX };
 
-const char *object_problem_name(enum store_problem problem)
+const char *object_verify_problem_name(enum store_problem problem)
 {
     static const char *const names[STORE_PROBLEM_COUNT] = {
         [STORE_PROBLEM_BROKEN] = "broken",
@@ -40,9 +40,9 @@ uint64_t object_verify_objects(const struct object_verify_result *result)
     return count;
 }
 
-void object_problem_print(FILE *file, const struct object_problem *problem)
+void object_verify_print_problem(FILE *file, const struct object_problem *problem)
 {
-    fprintf(file, "%-8s %s", object_problem_name(problem->problem), problem->key);
+    fprintf(file, "%-8s %s", object_verify_problem_name(problem->problem), problem->key);
     if (problem->tenant_id)
         fprintf(file, " (tenant %" PRId64 ")", problem->tenant_id);
     fprintf(file, ": %s\n", problem->detail);
@@ -487,14 +487,14 @@ static enum err_code read_objects(struct pg_pool *database, struct arena *arena,
     return ERR_NONE;
 }
 
-enum err_code object_snapshot_read(struct pg_pool *database, struct arena *arena,
-                                   struct object_snapshot *ret_snapshot, struct err *err)
+enum err_code object_verify_read_snapshot(struct pg_pool *database, struct arena *arena,
+                                          struct object_snapshot *ret_snapshot, struct err *err)
 {
     const enum err_code code = read_objects(database, arena, ret_snapshot, err);
     return code ? code : store_catalogue_read(database, arena, &ret_snapshot->catalogue, err);
 }
 
-enum err_code object_snapshot_verify(const struct object_snapshot *snapshot,
+enum err_code object_verify_snapshot(const struct object_snapshot *snapshot,
                                      const struct object_verify *verify,
                                      struct object_verify_result *result, struct err *err)
 {

@@ -40,9 +40,9 @@ struct object_unknown {
 };
 
 /* "broken", "missing", … */
-const char *object_problem_name(enum store_problem problem);
+const char *object_verify_problem_name(enum store_problem problem);
 /* One line: problem, key, tenant, detail. */
-void object_problem_print(FILE *file, const struct object_problem *problem);
+void object_verify_print_problem(FILE *file, const struct object_problem *problem);
 
 struct object_verify {
     struct pg_pool *database; /* of a role that sees all tenants */
@@ -107,11 +107,12 @@ struct object_snapshot {
 };
 
 /* Reads all rows into arena. */
-enum err_code object_snapshot_read(struct pg_pool *database, struct arena *arena,
-                                   struct object_snapshot *ret_snapshot, struct err *err) MUST_USE;
+enum err_code object_verify_read_snapshot(struct pg_pool *database, struct arena *arena,
+                                          struct object_snapshot *ret_snapshot,
+                                          struct err *err) MUST_USE;
 /* Compares a copy of all objects, verify->objects, with the snapshot: every object has to exist and
  * be intact. verify->database is not used. */
-enum err_code object_snapshot_verify(const struct object_snapshot *snapshot,
+enum err_code object_verify_snapshot(const struct object_snapshot *snapshot,
                                      const struct object_verify *verify,
                                      struct object_verify_result *result, struct err *err) MUST_USE;
 

@@ -254,7 +254,7 @@ static enum err_code write_problem(struct scrub *scrub, const struct object_prob
         "  detail = excluded.detail, seen_at = now())"
         " SELECT NOT EXISTS (SELECT FROM known)",
         arena, &rows, err, PG_TEXT(problem->key), PG_TEXT(integrity_kind_name(problem->kind)),
-        PG_TEXT(object_problem_name(problem->problem)),
+        PG_TEXT(object_verify_problem_name(problem->problem)),
         problem->tenant_id ? PG_I64(problem->tenant_id) : PG_NULL, PG_TEXT(problem->detail));
     if (code)
         return code;
@@ -280,7 +280,7 @@ static void note_problem(void *context, const struct object_problem *problem)
               problem->problem == STORE_PROBLEM_MISSING ? "the scrub found a lost object"
                                                         : "the scrub found a damaged object",
               "kind=%s problem=%s object=%s tenant=%" PRId64 " error=%s",
-              integrity_kind_name(problem->kind), object_problem_name(problem->problem),
+              integrity_kind_name(problem->kind), object_verify_problem_name(problem->problem),
               problem->key, problem->tenant_id, log_quote(problem->detail, text, sizeof(text)));
 }
 
@@ -440,7 +440,7 @@ static void register_metrics(struct scrub *scrub)
                         "Bytes of stored objects that the scrub has read and found intact.");
     for (int i = 0; i < STORE_PROBLEM_COUNT; i++) {
         snprintf(labels, sizeof(labels), "problem=\"%s\"",
-                 object_problem_name((enum store_problem)i));
+                 object_verify_problem_name((enum store_problem)i));
         metrics_gauge(metrics, "perfolio_object_problems", labels,
                       "Stored objects that the scrub has found damaged or lost, of all servers.",
                       read_number, &scrub->problems[i]);

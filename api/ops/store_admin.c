@@ -40,11 +40,11 @@ static void note_problem(void *context, const struct object_problem *problem)
     const struct report *report = context;
     clear_progress(report);
     if (!report->json) {
-        object_problem_print(stdout, problem);
+        object_verify_print_problem(stdout, problem);
         return;
     }
     json_response_open(report->json, NULL, '{');
-    json_response_text(report->json, "problem", object_problem_name(problem->problem));
+    json_response_text(report->json, "problem", object_verify_problem_name(problem->problem));
     json_response_text(report->json, "kind", integrity_kind_name(problem->kind));
     json_response_text(report->json, "object", problem->key);
     if (problem->tenant_id)
@@ -116,7 +116,7 @@ static uint64_t write_result(const struct report *report, const struct object_ve
     for (int i = 0; i < STORE_PROBLEM_COUNT; i++)
         if (result->problem_counts[i])
             printf(", %" PRIu64 " %s", result->problem_counts[i],
-                   object_problem_name((enum store_problem)i));
+                   object_verify_problem_name((enum store_problem)i));
     printf("%s\n", problems ? "" : ": everything is intact");
     if (unknown_count)
         printf("%" PRIu64 " unknown: no row refers to them, so nothing that is served is missing\n",

@@ -165,7 +165,7 @@ static enum err_code create_share(struct request *request, struct response *resp
 {
     struct span text;
     return request_query(request, "query", &text) ? share_query(request, response, err)
-                                                  : share_handle_create(request, response, err);
+                                                  : share_routes_create(request, response, err);
 }
 
 /* Larger profiles are sent in parts (api/upload/upload.h). */

@@ -5,7 +5,7 @@
  * the type, the aggregation rule, and the data that was missing. Without a title it gets the one of
  * query_title.h. Settings, quotas and Idempotency-Key are as for uploaded profiles. Needs
  * SCOPE_READ and SCOPE_SHARE. Without the parameter query, the body is the profile
- * (share_handle_create).
+ * (share_routes_create).
  */
 #ifndef API_QUERY_QUERY_SHARE_H
 #define API_QUERY_QUERY_SHARE_H

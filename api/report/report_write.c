@@ -468,7 +468,7 @@ static enum err_code write_png(const struct report *report, struct arena *arena,
     (void)profile;
     const struct flame *flame;
     struct picture_options options;
-    const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
+    const struct asset *font = assets_find(SPAN_LITERAL("DejaVuSans.ttf"));
     if (!font)
         return err_set(err, ERR_INTERNAL, "the font is missing in the assets");
     enum err_code code = make_picture(report, arena, view, &flame, &options, err);

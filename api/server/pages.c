@@ -89,7 +89,7 @@ static void append_head(struct buf *buf, const struct request *request, const st
 static enum err_code respond_shell(struct request *request, struct response *response, int status,
                                    const struct head *head, struct err *err)
 {
-    const struct asset *shell = asset_find(SPAN_LITERAL("web/index.html"));
+    const struct asset *shell = assets_find(SPAN_LITERAL("web/index.html"));
     if (!shell)
         return err_set(err, ERR_INTERNAL, "this build contains no web pages");
     const uint8_t *marker =
@@ -394,7 +394,7 @@ static const struct asset *choose_variant(struct request *request, struct respon
     bool has_variant = false;
     for (size_t i = 0; i < sizeof(variants) / sizeof(*variants); i++) {
         const char *name = arena_printf(request->arena, "%s%s", asset->name, variants[i].ending);
-        const struct asset *variant = asset_find(span_text(name));
+        const struct asset *variant = assets_find(span_text(name));
         if (!variant || variant->bytes.size >= asset->bytes.size)
             continue;
         if (!has_variant)
@@ -412,11 +412,11 @@ static const struct asset *choose_variant(struct request *request, struct respon
 static enum err_code respond_asset(struct request *request, struct response *response,
                                    const char *name, const char *cache_control, struct err *err)
 {
-    const struct asset *asset = asset_find(span_text(name));
+    const struct asset *asset = assets_find(span_text(name));
     if (!asset)
         return err_set(err, ERR_NOT_FOUND, "there is no such file: reload the page that uses it");
     response_add(request, response, "cache-control", cache_control);
-    const char *content_type = asset_content_type(span_text(name));
+    const char *content_type = assets_content_type(span_text(name));
     const struct asset *chosen = choose_variant(request, response, asset);
     response_bytes(response, 200, content_type, chosen->bytes);
     return ERR_NONE;
@@ -532,5 +532,5 @@ static const struct route routes[] = {
      .handle = get_openapi},
 };
 
-const struct route_table page_routes = {.routes = routes,
-                                        .route_count = sizeof(routes) / sizeof(*routes)};
+const struct route_table pages_routes = {.routes = routes,
+                                         .route_count = sizeof(routes) / sizeof(*routes)};

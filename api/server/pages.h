@@ -10,7 +10,7 @@
 
 #include "api/http/route.h"
 
-extern const struct route_table page_routes;
+extern const struct route_table pages_routes;
 
 /* Whether the error is to be sent as a page instead of a problem document. True if the path does
  * not exist or cannot be decoded, does not belong to the API or the assets, and was requested with

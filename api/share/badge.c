@@ -58,7 +58,7 @@ static void append_text(struct buf *svg, const char *text, double left, double w
 static enum err_code draw_badge(const char *value, struct buf *svg, struct err *err)
 {
     double label_width, value_width;
-    const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
+    const struct asset *font = assets_find(SPAN_LITERAL("DejaVuSans.ttf"));
     if (!font)
         return err_set(err, ERR_INTERNAL, "the font is missing in the assets");
     enum err_code code =

@@ -155,7 +155,7 @@ void share_append_json(const struct request *request, const struct share *share,
                     span_text(arena_printf(request->arena, "%s/p/%s/raw", public_url, share->id)));
     append_text_member(buf, "title", share->title);
     append_text_member(buf, "description", share->description);
-    append_text_member(buf, "visibility", share_visibility_name(share->visibility));
+    append_text_member(buf, "visibility", share_settings_visibility_name(share->visibility));
     append_time_member(buf, "created_at", share->created_ms);
     append_time_member(buf, "expires_at", share->expires_ms);
     buf_printf(buf, ",\"views\":%" PRId64 ",\"raw_bytes\":%" PRIu64, share->views,

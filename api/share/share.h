@@ -120,7 +120,7 @@ enum err_code share_create_once(struct request *request, const struct share_sett
 
 /* Handles POST /api/v1/shares with a profile as the body. The route is in api/query/query_share.h,
  * because the same path accepts a query instead of a body. */
-enum err_code share_handle_create(struct request *request, struct response *response,
+enum err_code share_routes_create(struct request *request, struct response *response,
                                   struct err *err) MUST_USE;
 
 /* Repeats the response of an earlier request, whose response was lost. Errors: ERR_GONE. */

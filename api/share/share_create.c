@@ -170,7 +170,7 @@ static enum err_code insert_row(struct pg_connection *connection, struct request
         request->arena, err, PG_TEXT(share->id), PG_I64(request->principal.tenant_id),
         id_or_null(request->principal.user_id), id_or_null(request->principal.token_id),
         PG_TEXT(settings->title), PG_TEXT(settings->description),
-        PG_TEXT(share_visibility_name(settings->visibility)),
+        PG_TEXT(share_settings_visibility_name(settings->visibility)),
         has_password ? PG_TEXT(share->password_hash) : PG_NULL,
         PG_BYTES(span_of(share->delete_token_hash, DIGEST_BYTES)),
         share->expires_ms ? PG_I64(share->expires_ms) : PG_NULL,

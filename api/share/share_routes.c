@@ -37,7 +37,7 @@ static const size_t json_body_bytes = 256 * 1024;
 
 enum { SHARE_JSON_MAX_BYTES = 8 << 20 };
 
-enum err_code share_handle_create(struct request *request, struct response *response,
+enum err_code share_routes_create(struct request *request, struct response *response,
                                   struct err *err)
 {
     struct share_settings settings;
@@ -300,7 +300,7 @@ static enum err_code update_row(struct request *request, struct pg_connection *c
         request->arena, &result, err, PG_TEXT(share->id),
         edit->title ? PG_TEXT(edit->title) : PG_NULL,
         edit->description ? PG_TEXT(edit->description) : PG_NULL,
-        PG_TEXT(share_visibility_name(edit->visibility)),
+        PG_TEXT(share_settings_visibility_name(edit->visibility)),
         has_password ? PG_TEXT(edit->password_hash) : PG_NULL, PG_BOOL(edit->has_expires),
         edit->expires_ms ? PG_I64(edit->expires_ms) : PG_NULL);
     if (code)

@@ -18,7 +18,7 @@ static const char *const visibility_names[] = {
 
 static const int64_t seconds_per_hour = 3600;
 
-const char *share_visibility_name(enum share_visibility visibility)
+const char *share_settings_visibility_name(enum share_visibility visibility)
 {
     return visibility_names[visibility];
 }
@@ -103,7 +103,7 @@ static enum err_code read_visibility(struct request *request, struct share_setti
         return err_set(err, ERR_INVALID,
                        "X-Perfolio-Password was sent, but visibility is %s, not password: leave it "
                        "out, or set visibility=password",
-                       share_visibility_name(settings->visibility));
+                       share_settings_visibility_name(settings->visibility));
     return ERR_NONE;
 }
 

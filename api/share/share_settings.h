@@ -56,6 +56,6 @@ enum err_code share_settings_parse_expires(const struct server *server, int64_t 
                                            struct span text, int64_t *ret_expires_s,
                                            struct err *err) MUST_USE;
 enum err_code share_settings_check_password(struct span password, struct err *err) MUST_USE;
-const char *share_visibility_name(enum share_visibility visibility);
+const char *share_settings_visibility_name(enum share_visibility visibility);
 
 #endif

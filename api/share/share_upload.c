@@ -5,6 +5,7 @@
 #include "api/identity/quota.h"
 #include "api/share/share.h"
 #include "api/share/share_settings.h"
+#include "api/upload/upload.h"
 #include "api/upload/upload_assemble.h"
 #include "api/upload/upload_slot.h"
 #include "lib/base/arena.h"
@@ -22,7 +23,7 @@ static enum err_code share_object(struct request *request, const struct upload *
 {
     fd_auto fd = -1;
     uint64_t size;
-    enum err_code code = upload_open_joined(request, key, &fd, &size, err);
+    enum err_code code = upload_assemble_open(request, key, &fd, &size, err);
     if (code) {
         err->is_unreadable = false;
         return code;
@@ -55,12 +56,12 @@ static enum err_code join_and_create(struct request *request, const struct uploa
                                   .delete_token = delete_token,
                                   .sha256 = sha256,
                                   .upload_id = upload->id};
-    enum err_code code = upload_join(request, upload, key, sha256, err);
+    enum err_code code = upload_assemble_join(request, upload, key, sha256, err);
     if (code)
         return code;
     code = share_object(request, upload, settings, &source, key, response, err);
     if (code)
-        upload_unclaim(request, upload);
+        upload_assemble_release(request, upload);
     return code;
 }
 

@@ -455,4 +455,4 @@ static const struct route routes[] = {
      list_of_share},
 };
 
-const struct route_table source_link_routes = {routes, sizeof(routes) / sizeof(*routes)};
+const struct route_table source_links_routes = {routes, sizeof(routes) / sizeof(*routes)};

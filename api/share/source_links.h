@@ -29,7 +29,7 @@
 
 #include "api/http/route.h"
 
-extern const struct route_table source_link_routes;
+extern const struct route_table source_links_routes;
 
 /* Whether url is valid in a rule. Errors: ERR_INVALID, which states what is wrong. */
 enum err_code source_links_check_url(const char *url, struct err *err) MUST_USE;

@@ -450,7 +450,7 @@ static enum err_code show_upload(struct request *request, struct response *respo
     enum err_code code = find_mine(request, &upload, err);
     if (code)
         return code;
-    code = upload_parts_read(request, &upload, &parts, err);
+    code = upload_assemble_read_parts(request, &upload, &parts, err);
     if (code)
         return code;
     buf_auto json;

@@ -26,4 +26,23 @@ extern const struct route_table upload_routes;
 /* The last part of a path, without control characters; may be empty. */
 const char *upload_base_name(struct arena *arena, struct span path);
 
+/* One row of the table upload; texts are never NULL and live in the request's arena. */
+struct upload {
+    const char *id;
+    int64_t tenant_id;
+    struct span token_hash;
+    int64_t size_bytes;
+    int64_t part_bytes;
+    int64_t part_count;
+    const char *filename;
+    struct span sha256;   /* empty if the client sent none */
+    const char *share_id; /* "" until it is complete */
+    int64_t expires_ms;   /* since 1970 */
+};
+
+/* Finds the upload with that id, if the request's principal may continue it. Errors:
+ * ERR_NOT_FOUND. */
+enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
+                               struct err *err) MUST_USE;
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "api/core/integrity.h"
 #include "api/core/server.h"
+#include "api/upload/upload.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
@@ -20,8 +21,8 @@
 
 enum { CHUNK_BYTES = 1 << 20, CLAIMED_RETRY_S = 1, LOST_RETRY_S = 5 };
 
-enum err_code upload_parts_read(struct request *request, const struct upload *upload,
-                                struct upload_parts *ret_parts, struct err *err)
+enum err_code upload_assemble_read_parts(struct request *request, const struct upload *upload,
+                                         struct upload_parts *ret_parts, struct err *err)
 {
     pg_auto connection = NULL;
     struct pg_result *result;
@@ -57,7 +58,7 @@ static enum err_code read_all_parts(struct request *request, const struct upload
     int64_t missing_count = 0;
     buf_auto list;
     buf_init(&list, 512);
-    enum err_code code = upload_parts_read(request, upload, ret_parts, err);
+    enum err_code code = upload_assemble_read_parts(request, upload, ret_parts, err);
     if (code)
         return code;
     for (int64_t part = 0; part < upload->part_count; part++) {
@@ -222,8 +223,8 @@ static enum err_code join_parts(struct request *request, const struct upload *up
     return object_writer_commit(writer, err);
 }
 
-enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
-                                 uint64_t *ret_size, struct err *err)
+enum err_code upload_assemble_open(struct request *request, const char *key, int *ret_fd,
+                                   uint64_t *ret_size, struct err *err)
 {
     const enum err_code code = object_open(request->server->objects, key, ret_fd, ret_size, err);
     if (code != ERR_NOT_FOUND)
@@ -234,15 +235,16 @@ enum err_code upload_open_joined(struct request *request, const char *key, int *
     return ERR_BUSY;
 }
 
-void upload_unclaim(struct request *request, const struct upload *upload)
+void upload_assemble_release(struct request *request, const struct upload *upload)
 {
     struct err ignored;
     if (set_claim(request, upload, false, &ignored))
         return; /* the claim expires by itself */
 }
 
-enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
-                          uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
+enum err_code upload_assemble_join(struct request *request, const struct upload *upload,
+                                   const char *key, uint8_t ret_sha256[DIGEST_BYTES],
+                                   struct err *err)
 {
     struct upload_parts parts;
     /* First without a claim: a request that comes too early neither blocks the upload of parts nor
@@ -257,6 +259,6 @@ enum err_code upload_join(struct request *request, const struct upload *upload, 
     if (!code)
         code = join_parts(request, upload, &parts, key, ret_sha256, err);
     if (code)
-        upload_unclaim(request, upload);
+        upload_assemble_release(request, upload);
     return code;
 }

@@ -8,20 +8,7 @@
 #include "lib/base/digest.h"
 
 struct integrity_object;
-
-/* One row of the table upload; texts are never NULL and live in the request's arena. */
-struct upload {
-    const char *id;
-    int64_t tenant_id;
-    struct span token_hash;
-    int64_t size_bytes;
-    int64_t part_bytes;
-    int64_t part_count;
-    const char *filename;
-    struct span sha256;   /* empty if the client sent none */
-    const char *share_id; /* "" until it is complete */
-    int64_t expires_ms;   /* since 1970 */
-};
+struct upload;
 
 /* The parts of an upload: upload.part_count entries. objects[n].key is NULL if part n is missing.
  */
@@ -29,30 +16,27 @@ struct upload_parts {
     struct integrity_object *objects;
 };
 
-/* Finds the upload with that id, if the request's principal may continue it. Errors:
- * ERR_NOT_FOUND. */
-enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
-                               struct err *err) MUST_USE;
-
-enum err_code upload_parts_read(struct request *request, const struct upload *upload,
-                                struct upload_parts *ret_parts, struct err *err) MUST_USE;
+enum err_code upload_assemble_read_parts(struct request *request, const struct upload *upload,
+                                         struct upload_parts *ret_parts, struct err *err) MUST_USE;
 
 /*
  * Claims the upload, streams its parts into the object of that key (1 MiB of memory at a time) and
  * checks the SHA-256 if the client sent one. The claim lasts for two minutes, in which the caller
- * deletes the upload's row or releases the claim (upload_unclaim). After a failure neither claim
- * nor object is left, and the parts are unchanged, except for stored parts that are damaged, lost
- * or unreadable: they are logged, counted and dropped, so that they are missing from then on and
- * the client sends them again. Errors: ERR_CONFLICT (parts are missing or were dropped, or another
- * request completes it), ERR_INVALID (the SHA-256 differs).
+ * deletes the upload's row or releases the claim (upload_assemble_release). After a failure neither
+ * claim nor object is left, and the parts are unchanged, except for stored parts that are damaged,
+ * lost or unreadable: they are logged, counted and dropped, so that they are missing from then on
+ * and the client sends them again. Errors: ERR_CONFLICT (parts are missing or were dropped, or
+ * another request completes it), ERR_INVALID (the SHA-256 differs).
  */
-enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
-                          uint8_t ret_sha256[DIGEST_BYTES], struct err *err) MUST_USE;
+enum err_code upload_assemble_join(struct request *request, const struct upload *upload,
+                                   const char *key, uint8_t ret_sha256[DIGEST_BYTES],
+                                   struct err *err) MUST_USE;
 
-/* Opens the object that upload_join has just created. If it does not exist, that is ERR_BUSY: it is
- * not the client's fault, and the parts are still stored. Errors: as object_open. */
-enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
-                                 uint64_t *ret_size, struct err *err) MUST_USE;
-void upload_unclaim(struct request *request, const struct upload *upload);
+/* Opens the object that upload_assemble_join has just created. If it does not exist, that is
+ * ERR_BUSY: it is not the client's fault, and the parts are still stored. Errors: as object_open.
+ */
+enum err_code upload_assemble_open(struct request *request, const char *key, int *ret_fd,
+                                   uint64_t *ret_size, struct err *err) MUST_USE;
+void upload_assemble_release(struct request *request, const struct upload *upload);
 
 #endif

@@ -1,4 +1,4 @@
-#include "api/http/method.h"
+#include "api/http/http_method.h"
 
 enum { METHOD_COUNT = HTTP_OPTIONS + 1 };
 

@@ -1,8 +1,8 @@
 /*
- * method: the HTTP methods that routes have. Threads: any.
+ * http_method: the HTTP methods that routes have. Threads: any.
  */
-#ifndef API_HTTP_METHOD_H
-#define API_HTTP_METHOD_H
+#ifndef API_HTTP_HTTP_METHOD_H
+#define API_HTTP_HTTP_METHOD_H
 
 #include "lib/base/buf.h"
 

@@ -1,4 +1,4 @@
-#include "api/ops/backup_files.h"
+#include "api/ops/backup_manifest.h"
 
 #include "api/core/os_user.h"
 #include "lib/base/digest.h"
@@ -21,13 +21,13 @@ enum {
     MAX_DEPTH = 4,
 };
 
-void manifest_init(struct manifest *manifest)
+void backup_manifest_init(struct backup_manifest *manifest)
 {
-    *manifest = (struct manifest){0};
+    *manifest = (struct backup_manifest){0};
     buf_init(&manifest->text, MANIFEST_MAX_BYTES);
 }
 
-void manifest_fini(struct manifest *manifest)
+void backup_manifest_fini(struct backup_manifest *manifest)
 {
     buf_fini(&manifest->text);
 }
@@ -60,7 +60,8 @@ static enum err_code hash_and_copy(int from_fd, int to_fd, const char *path, uin
     return code;
 }
 
-static void add_line(struct manifest *manifest, const char *hex, uint64_t bytes, const char *path)
+static void add_line(struct backup_manifest *manifest, const char *hex, uint64_t bytes,
+                     const char *path)
 {
     buf_printf(&manifest->text, "%s %llu %s\n", hex, (unsigned long long)bytes, path);
     manifest->file_count++;
@@ -77,7 +78,7 @@ static enum err_code give_to_owner(int fd, const struct os_user *owner, const ch
 
 static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char *name,
                                const char *path, const struct os_user *owner,
-                               struct manifest *manifest, struct err *err)
+                               struct backup_manifest *manifest, struct err *err)
 {
     char hex[DIGEST_HEX_BYTES];
     uint64_t bytes;
@@ -106,7 +107,7 @@ static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char 
 
 struct copying {
     const struct os_user *owner;
-    struct manifest *manifest;
+    struct backup_manifest *manifest;
 };
 
 static enum err_code copy_entries(const struct copying *copying, int from_fd, int to_fd,
@@ -170,16 +171,16 @@ static enum err_code copy_entries(const struct copying *copying, int from_fd, in
     return code;
 }
 
-enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
-                                 const struct os_user *owner, struct manifest *manifest,
-                                 struct err *err)
+enum err_code backup_manifest_copy_folder(int from_fd, int to_fd, const char *name,
+                                          const struct os_user *owner,
+                                          struct backup_manifest *manifest, struct err *err)
 {
     const struct copying copying = {.owner = owner, .manifest = manifest};
     return copy_folder(&copying, from_fd, to_fd, name, name, 0, err);
 }
 
-enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_fd, const char *path,
-                            struct err *err)
+enum err_code backup_manifest_copy(struct backup_manifest *manifest, int from_fd, int folder_fd,
+                                   const char *path, struct err *err)
 {
     char hex[DIGEST_HEX_BYTES];
     uint64_t bytes;
@@ -197,8 +198,8 @@ enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_f
     return ERR_NONE;
 }
 
-enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char *path,
-                           struct err *err)
+enum err_code backup_manifest_add(struct backup_manifest *manifest, int folder_fd, const char *path,
+                                  struct err *err)
 {
     char hex[DIGEST_HEX_BYTES];
     uint64_t bytes;
@@ -220,7 +221,8 @@ static void hash_text(struct span text, char ret_hex[DIGEST_HEX_BYTES])
     digest_hex(span_of(hash, sizeof(hash)), ret_hex);
 }
 
-enum err_code manifest_write(struct manifest *manifest, int folder_fd, struct err *err)
+enum err_code backup_manifest_write(struct backup_manifest *manifest, int folder_fd,
+                                    struct err *err)
 {
     char hex[DIGEST_HEX_BYTES];
     hash_text(buf_span(&manifest->text), hex);
@@ -282,7 +284,7 @@ static enum err_code read_manifest(int folder_fd, struct buf *text, struct err *
     return ERR_NONE;
 }
 
-enum err_code manifest_check(int folder_fd, uint64_t *ret_file_count, struct err *err)
+enum err_code backup_manifest_check(int folder_fd, uint64_t *ret_file_count, struct err *err)
 {
     uint64_t file_count = 0;
     buf_auto text;
