@@ -149,7 +149,8 @@ uint64_t share_report_view_memory(const struct report *report, const struct shar
     return bytes;
 }
 
-struct making {
+/* A response that this request makes: for flight_cache and low_priority. */
+struct response_job {
     struct request *request;
     const struct share_report *share_report;
     bool is_zstd;
@@ -159,22 +160,22 @@ struct making {
 };
 
 /* Describes the names again: the profiles lack some that were expected when the request began. */
-static enum err_code write_incomplete(const struct making *making,
+static enum err_code write_incomplete(const struct response_job *job,
                                       const struct profile *const profiles[2], struct err *err)
 {
-    struct report report = making->share_report->report;
+    struct report report = job->share_report->report;
     uint64_t generation;
-    const enum err_code code = share_symbolization_describe(
-        making->request, making->share_report->shares, report.side_count, true, &generation,
-        &report.symbolization, err);
-    return code ? code : report_write_profiles(&report, profiles, &making->cached->body, err);
+    const enum err_code code =
+        share_symbolization_describe(job->request, job->share_report->shares, report.side_count,
+                                     true, &generation, &report.symbolization, err);
+    return code ? code : report_write_profiles(&report, profiles, &job->cached->body, err);
 }
 
 static enum err_code write_from_cache(void *context, struct profile_cache_memory *memory,
                                       struct err *err)
 {
-    const struct making *making = context;
-    const struct share_report *share_report = making->share_report;
+    const struct response_job *job = context;
+    const struct share_report *share_report = job->share_report;
     const struct report *report = &share_report->report;
     profile_cache_auto first = NULL;
     profile_cache_auto second = NULL;
@@ -191,26 +192,26 @@ static enum err_code write_from_cache(void *context, struct profile_cache_memory
         if (memory->needs_names)
             return ERR_NONE;
         profiles[i] = profile_cache_get(*entries[i]);
-        making->cached->is_incomplete |= profile_cache_is_incomplete(*entries[i]);
+        job->cached->is_incomplete |= profile_cache_is_incomplete(*entries[i]);
         table_bytes += report_memory(report, profiles[i]);
     }
     if (!profile_cache_take(memory, table_bytes))
         return ERR_NONE;
-    return making->cached->is_incomplete
-               ? write_incomplete(making, profiles, err)
-               : report_write_profiles(report, profiles, &making->cached->body, err);
+    return job->cached->is_incomplete
+               ? write_incomplete(job, profiles, err)
+               : report_write_profiles(report, profiles, &job->cached->body, err);
 }
 
 /* Takes the memory before the profile is decoded: no request waits while it holds memory. */
-static enum err_code write_gated(struct making *making, struct err *err)
+static enum err_code write_gated(struct response_job *job, struct err *err)
 {
-    const struct share_report *share_report = making->share_report;
+    const struct share_report *share_report = job->share_report;
     const struct report *report = &share_report->report;
     const struct share *const shares[] = {&share_report->shares[0], &share_report->shares[1]};
     return profile_cache_with_names(report->server, report->client,
                                     share_report_memory(report, shares, report->side_count),
                                     share_report_view_memory(report, shares, report->side_count),
-                                    report->side_count, write_from_cache, making, err);
+                                    report->side_count, write_from_cache, job, err);
 }
 
 /* Compressors reserve for the worst case; a cached body must take only its size. */
@@ -227,39 +228,38 @@ static void shrink_body(struct buf *body)
 
 static void write_response(void *context)
 {
-    struct making *making = context;
-    struct cached_response *cached = making->cached;
-    making->code = write_gated(making, making->err);
+    struct response_job *job = context;
+    struct cached_response *cached = job->cached;
+    job->code = write_gated(job, job->err);
     cached->plain_bytes = cached->body.size;
-    if (making->code || !making->is_zstd)
+    if (job->code || !job->is_zstd)
         return;
     struct buf plain = cached->body;
     buf_init(&cached->body, REPORT_MAX_BYTES);
-    making->code =
-        compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &cached->body, making->err);
+    job->code = compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &cached->body, job->err);
     buf_fini(&plain);
 }
 
 static enum err_code make_response(void *context, void **ret_value, size_t *ret_bytes,
                                    struct err *err)
 {
-    struct making *making = context;
+    struct response_job *job = context;
     struct cached_response *cached = mem_new(struct cached_response, 1);
-    buf_init(&cached->body, making->share_report->report.max_bytes);
-    making->cached = cached;
-    making->err = err;
-    if (making->share_report->report.is_anonymous)
-        low_priority_call(LOW_PRIORITY_NICE, write_response, making);
+    buf_init(&cached->body, job->share_report->report.max_bytes);
+    job->cached = cached;
+    job->err = err;
+    if (job->share_report->report.is_anonymous)
+        low_priority_call(LOW_PRIORITY_NICE, write_response, job);
     else
-        write_response(making);
-    const enum err_code code = making->code;
+        write_response(job);
+    const enum err_code code = job->code;
     if (code) {
         buf_fini(&cached->body);
         mem_free(cached);
         return code;
     }
     shrink_body(&cached->body);
-    cached->is_zstd = making->is_zstd;
+    cached->is_zstd = job->is_zstd;
     *ret_value = cached;
     *ret_bytes = sizeof(*cached) + cached->body.capacity;
     return ERR_NONE;
@@ -336,11 +336,11 @@ enum err_code share_report_respond(struct request *request, struct response *res
     if (response_is_cached(request, response, report_etag(request->arena, share_report),
                            cache_control))
         return ERR_NONE;
-    struct making making = {.request = request,
-                            .share_report = share_report,
-                            .is_zstd = report->kind->compresses && accepts_zstd(request)};
+    struct response_job job = {.request = request,
+                               .share_report = share_report,
+                               .is_zstd = report->kind->compresses && accepts_zstd(request)};
     struct flight_cache *responses = request->server->shares->responses;
-    const char *key = report_key(request->arena, share_report, making.is_zstd);
+    const char *key = report_key(request->arena, share_report, job.is_zstd);
     /* Requests that wait for the same response share its limit, so responses for anonymous requests
      * have a key of their own. A cached one may be sent to all. */
     const char *anonymous_key = arena_printf(request->arena, "%s anonymous", key);
@@ -351,7 +351,7 @@ enum err_code share_report_respond(struct request *request, struct response *res
         code = take_slot(request, share_report, err);
         if (!code)
             code = flight_cache_ref(responses, report->is_anonymous ? anonymous_key : key,
-                                    make_response, &making, &entry, err);
+                                    make_response, &job, &entry, err);
         if (code)
             return code;
     }
