@@ -102,8 +102,9 @@ static void add_series(struct export *export)
     const uint32_t epoch = parquet_epoch(export->writer);
     if (export->series_epoch == epoch)
         return;
-    const struct store_series *series = &export->scan->series[export->series];
-    const struct store_type *type = &export->scan->types[series->type];
+    uint32_t count;
+    const struct store_series *series = &scan_series(export->scan, &count)[export->series];
+    const struct store_type *type = &scan_types(export->scan, &count)[series->type];
     export->series_epoch = epoch;
     export->type[0] = add_text(export, EXPORT_TYPE, span_text(type->name));
     export->type[1] = add_text(export, EXPORT_SAMPLE_TYPE, type->parts[STORE_TYPE_SAMPLE_TYPE]);
@@ -155,8 +156,8 @@ static enum err_code check_names(void *context, size_t bytes, struct err *err)
 {
     const struct export *export = context;
     const enum err_code code = check_limits(export, bytes);
-    if (code && err != export->scan->err)
-        *err = *export->scan->err;
+    if (code && err != scan_err(export->scan))
+        *err = *scan_err(export->scan);
     return code;
 }
 
@@ -171,8 +172,8 @@ static enum err_code begin_block(struct export *export, const struct block *bloc
     export->block = block;
     export->stack_epoch = export->label_set_epoch = 0;
     enum err_code code = frame_resolution_resolve(
-        scan->resolver, scan->query->tenant_id, &memory, block_dictionary(block)->tables,
-        export->block_arena, &export->tables, &scan->statistics.names, scan->err);
+        scan_resolver(scan), scan_query(scan)->tenant_id, &memory, block_dictionary(block)->tables,
+        export->block_arena, &export->tables, scan_symbolization(scan), scan_err(scan));
     if (code)
         return code;
     export->of_line = arena_new(export->block_arena, struct known_frame, export->tables.line_count);
@@ -365,10 +366,9 @@ static enum err_code append_row(struct export *export, const struct block_rows *
              add_number(export, EXPORT_SEEN_AT, rows->timestamps[first_timestamp + i]));
     parquet_append(export->writer, number_of(export, EXPORT_SEEN_AT), export->seen_at.entries,
                    export->seen_at.count);
-    export->scan->statistics.row_count++;
     if (export->code)
         return export->code;
-    return parquet_end_row(export->writer, export->scan->err);
+    return parquet_end_row(export->writer, scan_err(export->scan));
 }
 
 /* The work for the row that was appended last. */
@@ -383,7 +383,7 @@ static enum err_code append_rows(struct export *export, const struct scan_task *
                                  const struct block_rows *rows)
 {
     enum { CHECK_VALUES = 1 << 16, CHECK_ROWS = 1 << 12 };
-    uint64_t timestamp = 0;
+    uint64_t timestamp = 0, row_count = 0;
     size_t unchecked = CHECK_VALUES;
     enum err_code code = ERR_NONE;
     if (export->profile_capacity < rows->profile_count) {
@@ -403,9 +403,11 @@ static enum err_code append_rows(struct export *export, const struct scan_task *
         if (!code && rows->ordinals[i] >= task->first && rows->ordinals[i] < task->end &&
             row_labels_stays(row_labels_group(export->labels, set))) {
             code = append_row(export, rows, i, first_timestamp);
+            row_count++;
             unchecked += count_values(export);
         }
     }
+    scan_count_rows(export->scan, row_count);
     return code;
 }
 
@@ -444,20 +446,23 @@ static enum err_code write_all(struct export *export)
     struct scan *scan = export->scan;
     const struct parquet_note notes[] = {
         {"perfolio.query",
-         scan->query->selector_count ? scan->query->selectors[0] : SPAN_LITERAL("{}")},
+         scan_query(scan)->selector_count ? scan_query(scan)->selectors[0] : SPAN_LITERAL("{}")},
         {"perfolio.start_ns",
-         span_text(arena_printf(scan->arena, "%" PRId64, scan->query->start_ns))},
-        {"perfolio.end_ns", span_text(arena_printf(scan->arena, "%" PRId64, scan->query->end_ns))},
+         span_text(arena_printf(scan_arena(scan), "%" PRId64, scan_query(scan)->start_ns))},
+        {"perfolio.end_ns",
+         span_text(arena_printf(scan_arena(scan), "%" PRId64, scan_query(scan)->end_ns))},
     };
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < scan->task_count && !code; i++)
-        code = add_task(export, &scan->tasks[i]);
+    uint32_t task_count;
+    struct scan_task *tasks = scan_tasks(scan, &task_count);
+    for (uint32_t i = 0; i < task_count && !code; i++)
+        code = add_task(export, &tasks[i]);
     if (code)
         return code;
-    code = row_labels_check(export->labels, scan->err);
+    code = row_labels_check(export->labels, scan_err(scan));
     if (code)
         return code;
-    return parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), scan->err);
+    return parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), scan_err(scan));
 }
 
 static void export_fini(struct export *export)
@@ -480,19 +485,19 @@ static enum err_code write_export(struct scan *scan, void *context)
     struct export export = {.scan = scan};
     enum err_code code = scan_open_all_stacks(scan, false);
     if (!code)
-        code = job->sink->begin(job->sink->context, scan->err);
+        code = job->sink->begin(job->sink->context, scan_err(scan));
     if (!code)
-        code = export_columns_make(scan, &export.columns, scan->err);
+        code = export_columns_make(scan, &export.columns, scan_err(scan));
     if (code)
         return code;
     buf_init(&export.text, TEXT_MAX_BYTES);
-    export.labels = row_labels_create(scan->arena, scan->query->label_filter, scan->row_selectors,
-                                      NULL, 0, ROW_LABELS_EXACT);
+    export.labels = row_labels_create(scan_arena(scan), scan_query(scan)->label_filter,
+                                      scan_row_selectors(scan), NULL, 0, ROW_LABELS_EXACT);
     export.writer = parquet_writer_create(
         export.columns.columns, export.columns.count, (struct parquet_limits){0},
         (struct parquet_sink){.append = job->sink->append, .context = job->sink->context});
     code = write_all(&export);
-    *job->statistics = scan->statistics;
+    *job->statistics = *scan_statistics(scan);
     export_fini(&export);
     return code;
 }

@@ -47,11 +47,12 @@ static enum err_code find_labels(const struct scan *scan, struct export_columns 
                                  struct err *err)
 {
     struct map_bytes known = {0};
-    struct span *names = arena_new(scan->arena, struct span, STORE_EXPORT_LABELS_MAX);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < scan->series_count; i++) {
-        for (uint32_t j = 0; j < scan->series[i].label_count; j++) {
-            const struct span name = scan->series[i].labels[j].name;
+    struct span *names = arena_new(scan_arena(scan), struct span, STORE_EXPORT_LABELS_MAX);
+    uint32_t count = 0, series_count;
+    const struct store_series *series = scan_series(scan, &series_count);
+    for (uint32_t i = 0; i < series_count; i++) {
+        for (uint32_t j = 0; j < series[i].label_count; j++) {
+            const struct span name = series[i].labels[j].name;
             if (map_bytes_add(&known, name, count) != count)
                 continue;
             if (count < STORE_EXPORT_LABELS_MAX)
@@ -110,12 +111,12 @@ enum err_code export_columns_make(const struct scan *scan, struct export_columns
     if (code)
         return code;
     columns.count = EXPORT_FIXED_COUNT + columns.label_count;
-    columns.columns = arena_new(scan->arena, struct parquet_column, columns.count);
+    columns.columns = arena_new(scan_arena(scan), struct parquet_column, columns.count);
     for (uint32_t i = 0; i < EXPORT_FIXED_COUNT; i++)
         columns.columns[export_column_number(&columns, (enum export_column)i)] = fixed[i];
     for (uint32_t i = 0; i < columns.label_count; i++)
         columns.columns[export_label_column(i)] = (struct parquet_column){
-            .name = name_column(scan->arena, columns.label_names[i], &taken),
+            .name = name_column(scan_arena(scan), columns.label_names[i], &taken),
             .shape = PARQUET_OPTIONAL,
             .fields = {{"", PARQUET_TEXT}},
             .field_count = 1,

@@ -24,6 +24,7 @@
 
 struct merge {
     struct scan *scan;
+    const struct store_query *query;
     struct row_labels *labels;
     struct stack_union *stacks;
     struct weights weights; /* of gauges */
@@ -139,7 +140,7 @@ static enum err_code add_entries(struct merge *merge, struct scan_task *task, ui
     struct block_totals totals;
     if (task->is_broken)
         return ERR_NONE;
-    enum err_code code = block_read_totals(task->block, granule, scan->cursor, &totals, scan->err);
+    enum err_code code = scan_read_totals(scan, task, &totals);
     for (uint32_t i = 0; !code && i < totals.count; i++) {
         if (totals.sums[i])
             *stack_union_sum(merge->stacks, number_row(merge, task, totals.stacks[i], group)) +=
@@ -249,8 +250,9 @@ static enum err_code add_to_partials(struct adding *adding, struct scan_task *ta
 static uint32_t count_parts(const struct merge *merge, uint32_t at,
                             const struct block_granule **ret_totals)
 {
-    const struct scan *scan = merge->scan;
-    const struct scan_task *first = &scan->tasks[at];
+    uint32_t task_count;
+    const struct scan_task *tasks = scan_tasks(merge->scan, &task_count);
+    const struct scan_task *first = &tasks[at];
     const struct block_granule *totals = block_series_totals(first->block, first->granule->series);
     uint64_t profile_count = 0;
     uint32_t end = at;
@@ -259,8 +261,8 @@ static uint32_t count_parts(const struct merge *merge, uint32_t at,
     row_labels_begin(merge->labels, first->block, totals);
     if (row_labels_wants_rows(merge->labels, totals))
         return 0;
-    for (; end < scan->task_count; end++) {
-        const struct scan_task *task = &scan->tasks[end];
+    for (; end < task_count; end++) {
+        const struct scan_task *task = &tasks[end];
         if (task->block != first->block || task->granule->series != totals->series)
             break;
         if (task->is_broken || !scan_is_whole(task))
@@ -271,15 +273,15 @@ static uint32_t count_parts(const struct merge *merge, uint32_t at,
     return profile_count == totals->profile_count ? end - at : 0;
 }
 
-static struct scan_task *make_series_task(struct scan *scan, uint32_t at, uint32_t count,
-                                          const struct block_granule *totals)
+static struct scan_task *make_series_task(struct arena *arena, struct scan_task *parts,
+                                          uint32_t count, const struct block_granule *totals)
 {
-    struct scan_task *task = arena_new(scan->arena, struct scan_task, 1);
-    *task = scan->tasks[at];
+    struct scan_task *task = arena_new(arena, struct scan_task, 1);
+    *task = parts[0];
     task->granule = totals;
     task->first = 0;
     task->end = totals->profile_count;
-    task->parts = &scan->tasks[at];
+    task->parts = parts;
     task->part_count = count;
     return task;
 }
@@ -287,15 +289,16 @@ static struct scan_task *make_series_task(struct scan *scan, uint32_t at, uint32
 /* Lists the tasks as they are summed, with series totals where possible; returns their number. */
 static uint32_t join_tasks(const struct merge *merge, struct scan_task **joined)
 {
-    struct scan *scan = merge->scan;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < scan->task_count;) {
-        struct scan_task *task = &scan->tasks[i];
+    struct arena *arena = scan_arena(merge->scan);
+    uint32_t count = 0, task_count;
+    struct scan_task *tasks = scan_tasks(merge->scan, &task_count);
+    for (uint32_t i = 0; i < task_count;) {
+        struct scan_task *task = &tasks[i];
         const struct block_granule *totals = NULL;
         const bool is_first = i == 0 || task->block != task[-1].block ||
                               task->granule->series != task[-1].granule->series;
         const uint32_t part_count = is_first ? count_parts(merge, i, &totals) : 0;
-        joined[count++] = part_count ? make_series_task(scan, i, part_count, totals) : task;
+        joined[count++] = part_count ? make_series_task(arena, task, part_count, totals) : task;
         i += part_count ? part_count : 1;
     }
     return count;
@@ -305,7 +308,9 @@ static enum err_code add_tasks(struct merge *merge)
 {
     struct scan *scan = merge->scan;
     struct adding adding = {.merge = merge};
-    struct scan_task **tasks = arena_new_raw(scan->arena, struct scan_task *, scan->task_count);
+    uint32_t task_count;
+    scan_tasks(scan, &task_count);
+    struct scan_task **tasks = arena_new_raw(scan_arena(scan), struct scan_task *, task_count);
     const uint32_t count = join_tasks(merge, tasks);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < count && !code; i++) {
@@ -317,7 +322,7 @@ static enum err_code add_tasks(struct merge *merge)
             continue;
         }
         if (!task->has_totals_only &&
-            (scan->query->profile || row_labels_wants_rows(merge->labels, task->granule))) {
+            (scan_query(scan)->profile || row_labels_wants_rows(merge->labels, task->granule))) {
             code = add_rows(merge, task);
             continue;
         }
@@ -385,8 +390,7 @@ static enum err_code weigh_totals(struct merge *merge, struct scan_task *task,
 {
     struct scan *scan = merge->scan;
     struct block_totals totals;
-    enum err_code code =
-        block_read_totals(task->block, task->granule, scan->cursor, &totals, scan->err);
+    enum err_code code = scan_read_totals(scan, task, &totals);
     for (uint32_t i = 0; !code && i < totals.count; i++)
         add_weighed(merge, task, totals.stacks[i], group,
                     weigh(merge, totals.sums[i], weight->mean_ns));
@@ -422,9 +426,11 @@ static enum err_code add_means_once(struct merge *merge)
     choose_unit(merge);
     stack_union_destroy(merge->stacks);
     merge->stacks = stack_union_create();
-    for (uint32_t i = 0; i < scan->task_count && !code; i++) {
+    uint32_t task_count;
+    struct scan_task *tasks = scan_tasks(scan, &task_count);
+    for (uint32_t i = 0; i < task_count && !code; i++) {
         scan_read_ahead(scan, i);
-        code = weigh_task(merge, &scan->tasks[i], &merge->weights.tasks[i]);
+        code = weigh_task(merge, &tasks[i], &merge->weights.tasks[i]);
     }
     return code;
 }
@@ -432,14 +438,12 @@ static enum err_code add_means_once(struct merge *merge)
 /* If a task cannot be read, starts again without it, because the weights of the others change. */
 static enum err_code add_means(struct merge *merge)
 {
-    struct store_statistics *statistics = &merge->scan->statistics;
-    const uint64_t opening_bytes = statistics->bytes_read;
+    const struct store_statistics *statistics = scan_statistics(merge->scan);
+    const struct scan_reads opening = {.bytes_read = statistics->bytes_read};
     enum err_code code;
     uint32_t broken_count;
     do {
-        statistics->granule_count = 0;
-        statistics->row_count = 0;
-        statistics->bytes_read = opening_bytes;
+        scan_set_reads(merge->scan, opening);
         broken_count = statistics->broken_count;
         code = add_means_once(merge);
     } while (!code && statistics->broken_count != broken_count);
@@ -456,7 +460,7 @@ static enum err_code find_keys(struct merge *merge, const struct scan_task *task
     vec_reserve(merge->keys, merge->key_capacity, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
         if (row_labels_have_grown(merge->labels) && check_limits(merge, 0))
-            return merge->scan->err->code;
+            return scan_err(merge->scan)->code;
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
         const uint32_t group = row_labels_group(merge->labels, set);
         const bool is_same = i && !rows->label_sets && rows->stacks[i] == rows->stacks[i - 1];
@@ -496,8 +500,10 @@ static int increase_scale_bits(const struct scan *scan)
     enum { MOST = 40 };
     uint64_t magnitude = 0;
     int bits = 0;
-    for (uint32_t i = 0; i < scan->task_count; i++) {
-        if (__builtin_add_overflow(magnitude, scan->tasks[i].granule->magnitude, &magnitude))
+    uint32_t task_count;
+    const struct scan_task *tasks = scan_tasks(scan, &task_count);
+    for (uint32_t i = 0; i < task_count; i++) {
+        if (__builtin_add_overflow(magnitude, tasks[i].granule->magnitude, &magnitude))
             return 0;
     }
     while (bits < 62 && magnitude >> bits)
@@ -523,7 +529,7 @@ static int64_t first_part(const struct merge *merge, int64_t value, int64_t part
 static void add_increase(void *context, const struct counter_delta *delta)
 {
     struct merge *merge = context;
-    const struct store_query *query = merge->scan->query;
+    const struct store_query *query = merge->query;
     const int64_t duration_ns = cadence_distance(delta->since_ns, delta->time_ns);
     const int64_t from_ns =
         delta->since_ns > query->start_ns ? 0 : cadence_distance(delta->since_ns, query->start_ns);
@@ -540,25 +546,25 @@ static void add_increase(void *context, const struct counter_delta *delta)
             first_part(merge, delta->value, from_ns, duration_ns);
 }
 
-static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
-                                    bool is_before, struct counter_increase *increase,
+static enum err_code add_neighbours(struct merge *merge, struct scan_task *tasks, uint32_t begin,
+                                    uint32_t end, bool is_before, struct counter_increase *increase,
                                     struct neighbours *neighbours)
 {
-    struct scan *scan = merge->scan;
     struct scan_task *task;
     enum err_code code;
     do {
-        code = neighbours_next(neighbours, scan->tasks, begin, end, is_before, &task);
+        code = neighbours_next(neighbours, tasks, begin, end, is_before, &task);
         if (code || !task || task->first == task->end)
             continue;
-        code = scan_open_stacks(scan, task);
+        code = scan_open_stacks(merge->scan, task);
         if (!code && !task->is_broken)
             code = add_snapshots(merge, task, increase, neighbours);
     } while (!code && task);
     return code;
 }
 
-static enum err_code add_series_increases(struct merge *merge, uint32_t begin, uint32_t end,
+static enum err_code add_series_increases(struct merge *merge, struct scan_task *tasks,
+                                          uint32_t begin, uint32_t end,
                                           struct neighbours *neighbours)
 {
     struct scan *scan = merge->scan;
@@ -568,20 +574,22 @@ static enum err_code add_series_increases(struct merge *merge, uint32_t begin, u
     neighbours_begin_series(neighbours);
     for (uint32_t i = begin; i < end && !code; i++) {
         scan_read_ahead(scan, i);
-        if (!scan->tasks[i].is_neighbour)
-            code = add_snapshots(merge, &scan->tasks[i], &increase, neighbours);
+        if (!tasks[i].is_neighbour)
+            code = add_snapshots(merge, &tasks[i], &increase, neighbours);
     }
     if (!code)
-        code = add_neighbours(merge, begin, end, true, &increase, neighbours);
+        code = add_neighbours(merge, tasks, begin, end, true, &increase, neighbours);
     if (!code)
-        code = add_neighbours(merge, begin, end, false, &increase, neighbours);
+        code = add_neighbours(merge, tasks, begin, end, false, &increase, neighbours);
     if (!code) {
         increase.magnitude = merge->increase_magnitude;
         counter_increase_compute(&increase, NULL, add_increase, merge);
         merge->increase_magnitude = increase.magnitude;
-        merge->scan->statistics.restarting_count += increase.restarts_often;
+        if (increase.restarts_often)
+            scan_count_restarting(scan);
         const int64_t *times_ns = counter_increase_times(&increase, &count);
-        scan->statistics.series_count -= !neighbours_reach_window(neighbours, times_ns, count);
+        if (!neighbours_reach_window(neighbours, times_ns, count))
+            scan_discount_series(scan);
         if (increase.overflows)
             code = scan_refuse_increases(scan);
     }
@@ -598,13 +606,14 @@ static enum err_code add_increases(struct merge *merge)
     neighbours_init(&neighbours, scan);
     scan_sort_by_series(scan);
     merge->scale_bits = increase_scale_bits(scan);
-    for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
-        for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
-            end++;
-        if (neighbours_can_matter(&neighbours, scan->tasks, i, end))
-            code = add_series_increases(merge, i, end, &neighbours);
+    uint32_t task_count;
+    struct scan_task *tasks = scan_tasks(scan, &task_count);
+    for (uint32_t i = 0, end; i < task_count && !code; i = end) {
+        end = scan_next_series(scan, i);
+        if (neighbours_can_matter(&neighbours, tasks, i, end))
+            code = add_series_increases(merge, tasks, i, end, &neighbours);
         else
-            scan->statistics.series_count--;
+            scan_discount_series(scan);
     }
     return code;
 }
@@ -613,19 +622,20 @@ static enum err_code add_increases(struct merge *merge)
 
 static const char *text_of(struct scan *scan, struct span text)
 {
-    return arena_strndup(scan->arena, text.data, text.size);
+    return arena_strndup(scan_arena(scan), text.data, text.size);
 }
 
 /* The type of the series that were found, else the one that the query names. */
 static const struct span *find_type(struct scan *scan, struct span *named)
 {
-    const struct store_query *query = scan->query;
+    const struct store_query *query = scan_query(scan);
     struct selector *selector;
     struct err err;
-    if (scan->type_count)
-        return scan->types[0].parts;
+    const struct store_type *type = scan_type(scan);
+    if (type)
+        return type->parts;
     const bool is_one = query->selector_count == 1 &&
-                        !selector_parse(scan->arena, query->selectors[0], &selector, &err);
+                        !selector_parse(scan_arena(scan), query->selectors[0], &selector, &err);
     return is_one && selector_find_type(selector, named) ? named : NULL;
 }
 
@@ -639,8 +649,8 @@ static enum err_code check_names(void *context, size_t bytes, struct err *err)
     const struct names_limit *limit = context;
     const struct merge *merge = limit->merge;
     const enum err_code code = check_limits(merge, bytes - limit->unnamed_bytes);
-    if (code && err != merge->scan->err)
-        *err = *merge->scan->err;
+    if (code && err != scan_err(merge->scan))
+        *err = *scan_err(merge->scan);
     return code;
 }
 
@@ -655,8 +665,8 @@ static enum err_code add_names(struct merge *merge, struct profile *profile)
     const struct names_memory memory = {.context = &limit, .check = check_names};
     const uint64_t before = profile_count_frames(profile);
     enum err_code code =
-        frame_resolution_resolve(scan->resolver, scan->query->tenant_id, &memory, profile,
-                                 profile->arena, profile, &scan->statistics.names, scan->err);
+        frame_resolution_resolve(scan_resolver(scan), scan_query(scan)->tenant_id, &memory, profile,
+                                 profile->arena, profile, scan_symbolization(scan), scan_err(scan));
     if (code)
         return code;
     const uint64_t after = profile_count_frames(profile);
@@ -680,7 +690,7 @@ static enum err_code round_values(struct merge *merge, struct profile *profile,
         check_limits(merge, arena_bytes(profile->arena) + tree_rounding_memory(profile));
     return code ? code
                 : tree_rounding_apply(profile, starts, merge->scale_bits,
-                                      scan->query->cpu_deadline_ns, scan->err);
+                                      scan_query(scan)->cpu_deadline_ns, scan_err(scan));
 }
 
 static enum err_code make_profile(struct merge *merge)
@@ -699,26 +709,30 @@ static enum err_code make_profile(struct merge *merge)
             .period_unit = text_of(scan, parts[STORE_TYPE_PERIOD_UNIT]),
         };
     }
-    const bool has_own = scan->first_ns <= scan->last_ns; /* some profile is in the window */
-    if (scan->type_count) {
-        type.time_ns = has_own ? scan->first_ns : scan->query->start_ns;
-        type.duration_ns = has_own ? scan->last_ns - scan->first_ns
-                                   : cadence_distance(scan->query->start_ns, scan->query->end_ns);
+    const struct store_query *query = scan_query(scan);
+    const struct store_type *scanned = scan_type(scan);
+    int64_t first_ns, last_ns;
+    const bool has_own = scan_find_times(scan, &first_ns, &last_ns);
+    if (scanned) {
+        type.time_ns = has_own ? first_ns : query->start_ns;
+        type.duration_ns =
+            has_own ? last_ns - first_ns : cadence_distance(query->start_ns, query->end_ns);
     }
     type.labels = merge->labels;
     type.check_memory = check_samples;
     type.check_context = merge;
     const bool has_data = has_own || merge->has_increases || merge->weights.covered_ns;
-    result->type = scan->type_count && has_data ? scan->types[0].name : "";
+    result->type = scanned && has_data ? scanned->name : "";
     struct profile *profile;
     const int64_t *starts;
-    enum err_code code = stack_union_profile(merge->stacks, &type, &profile, &starts, scan->err);
+    enum err_code code =
+        stack_union_profile(merge->stacks, &type, &profile, &starts, scan_err(scan));
     if (code)
         return code;
     code = add_names(merge, profile);
     if (!code)
         code = round_values(merge, profile, starts);
-    result->statistics = scan->statistics;
+    result->statistics = *scan_statistics(scan);
     if (code)
         profile_destroy(profile);
     else
@@ -731,17 +745,16 @@ static enum err_code add_values(struct merge *merge)
     const struct scan *scan = merge->scan;
     enum err_code code = ERR_NONE;
     /* A single profile is returned as it is, not aggregated. */
-    merge->result.aggregation =
-        scan->type_count && !scan->query->profile ? scan->types[0].aggregation : STORE_SUM;
+    merge->result.aggregation = scan_query(scan)->profile ? STORE_SUM : scan_aggregation(scan);
     merge->stacks = stack_union_create();
     if (merge->result.aggregation == STORE_MEAN)
         code = add_means(merge);
     else
         code = merge->result.aggregation == STORE_SUM ? add_tasks(merge) : add_increases(merge);
     if (!code)
-        code = row_labels_check(merge->labels, merge->scan->err);
+        code = row_labels_check(merge->labels, scan_err(merge->scan));
     if (!code)
-        merge->scan->statistics.absent_filter_label = row_labels_describe_absent_key(merge->labels);
+        scan_note_absent_filter_label(merge->scan, row_labels_describe_absent_key(merge->labels));
     int64_t left_out, start;
     const uint32_t count = stack_union_left_out(merge->stacks, &left_out, &start);
     merge->result.left_out = tree_rounding_round(left_out, merge->scale_bits) -
@@ -753,11 +766,11 @@ static enum err_code add_values(struct merge *merge)
 
 static enum err_code make_result(struct scan *scan, struct store_result *ret_result)
 {
-    const struct store_query *query = scan->query;
-    struct merge merge = {.scan = scan};
-    merge.labels = row_labels_create(scan->arena, query->label_filter, scan->row_selectors,
-                                     query->label_names, query->label_name_count,
-                                     query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
+    const struct store_query *query = scan_query(scan);
+    struct merge merge = {.scan = scan, .query = query};
+    merge.labels = row_labels_create(
+        scan_arena(scan), query->label_filter, scan_row_selectors(scan), query->label_names,
+        query->label_name_count, query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
     enum err_code code = scan_open_all_stacks(scan, true);
     if (!code)
         code = add_values(&merge);
@@ -777,21 +790,22 @@ struct merging {
 /* Snapshots need their neighbours, which the first scan does not look for. */
 static bool lacks_neighbours(const struct scan *scan)
 {
-    return !scan->query->ahead_ns && !scan->query->profile && !scan->query->wants_single_profiles &&
-           (!scan->type_count || scan->types[0].aggregation != STORE_SUM);
+    return !scan_query(scan)->ahead_ns && !scan_query(scan)->profile &&
+           !scan_query(scan)->wants_single_profiles &&
+           (!scan_type(scan) || scan_aggregation(scan) != STORE_SUM);
 }
 
 /* A merge takes the deltas that begin in the window, so tasks found by the reach are dropped. */
 static void drop_deltas_outside(struct scan *scan)
 {
-    if (scan->query->ahead_ns && scan->type_count && scan->types[0].aggregation == STORE_SUM)
-        scan->task_count = scan->type_count = 0;
+    if (scan_query(scan)->ahead_ns && scan_aggregation(scan) == STORE_SUM)
+        scan_drop_all(scan);
 }
 
 /* The memory of the caller's use. The blocks, which the scan still holds, are freed before it. */
 static enum err_code check_use(const struct scan *scan, struct store_result *result)
 {
-    const struct store_query *query = scan->query;
+    const struct store_query *query = scan_query(scan);
     if (!query->result_use_bytes)
         return ERR_NONE;
     const enum err_code code = scan_check_total(
@@ -806,7 +820,7 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
 {
     struct merging *merging = context;
     struct store_result *result = &merging->result;
-    const struct store_query *query = scan->query;
+    const struct store_query *query = scan_query(scan);
     char identity[STORE_IDENTITY_BYTES];
     *result = (struct store_result){0};
     enum err_code code = scan_check_types(scan);
@@ -822,7 +836,7 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
     result_cache_identify(scan, identity);
     if (*identity && query->has_result && query->has_result(query->has_result_context, identity)) {
         result->is_known = true;
-        result->type = scan->types[0].name;
+        result->type = scan_type(scan)->name;
         return ERR_NONE;
     }
     code = *identity && !query->wants_own_profile

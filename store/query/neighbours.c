@@ -4,7 +4,7 @@
 
 void neighbours_init(struct neighbours *neighbours, struct scan *scan)
 {
-    *neighbours = (struct neighbours){.scan = scan};
+    *neighbours = (struct neighbours){.scan = scan, .query = scan_query(scan)};
 }
 
 void neighbours_begin_series(struct neighbours *neighbours)
@@ -32,7 +32,7 @@ static void note_in_edge(struct neighbours_edge *edge, int64_t time_ns, bool is_
 
 void neighbours_note(struct neighbours *neighbours, int64_t time_ns)
 {
-    const struct store_query *query = neighbours->scan->query;
+    const struct store_query *query = neighbours->query;
     if (time_ns < query->start_ns)
         note_in_edge(&neighbours->before, time_ns, true);
     else if (time_ns >= query->end_ns)
@@ -47,7 +47,7 @@ static struct scan_task *find_nearest(const struct neighbours *neighbours, struc
     for (uint32_t i = begin; i < end; i++) {
         const struct block_granule *granule = tasks[i].granule;
         if (!tasks[i].is_neighbour || tasks[i].is_needed || tasks[i].is_broken ||
-            is_before != (granule->end_ns < neighbours->scan->query->start_ns))
+            is_before != (granule->end_ns < neighbours->query->start_ns))
             continue;
         if (!nearest || (is_before ? granule->end_ns > nearest->granule->end_ns
                                    : granule->begin_ns < nearest->granule->begin_ns))
@@ -59,10 +59,9 @@ static struct scan_task *find_nearest(const struct neighbours *neighbours, struc
 /* Sets the task to its needed profiles within the reach. */
 static enum err_code take_profiles(struct scan *scan, struct scan_task *task, bool is_before)
 {
-    const struct store_query *query = scan->query;
+    const struct store_query *query = scan_query(scan);
     const uint32_t count = task->granule->profile_count;
-    const enum store_aggregation aggregation =
-        scan->type_count ? scan->types[0].aggregation : STORE_SUM;
+    const enum store_aggregation aggregation = scan_aggregation(scan);
     const struct block_profile *profiles;
     enum err_code code = scan_read_profiles(scan, task->block, task->granule, &profiles);
     code = scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
@@ -77,7 +76,7 @@ static enum err_code take_profiles(struct scan *scan, struct scan_task *task, bo
            cadence_distance(query->end_ns, profiles[task->end - 1].time_ns) >= query->ahead_ns)
         task->end--;
     struct block_profile *kept =
-        arena_new_raw(scan->arena, struct block_profile, task->end - task->first);
+        arena_new_raw(scan_arena(scan), struct block_profile, task->end - task->first);
     for (uint32_t i = task->first; i < task->end; i++)
         kept[i - task->first] = profiles[i];
     task->profiles = kept;
@@ -130,7 +129,7 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
         return;
     }
     const __int128 next_ns = distance_ns + cadence_longest(interval_ns);
-    if (edge->count == CADENCE_NEIGHBOURS || next_ns <= neighbours->scan->query->ahead_ns)
+    if (edge->count == CADENCE_NEIGHBOURS || next_ns <= neighbours->query->ahead_ns)
         return;
     /* After a gap, even the last snapshot that was found may be farther away than five intervals.
      */
@@ -141,7 +140,7 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
 /* After the window a longer reach is wanted only if it ends before now. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count)
 {
-    const struct store_query *query = neighbours->scan->query;
+    const struct store_query *query = neighbours->query;
     if (!count || !query->ahead_ns)
         return;
     note_hidden(neighbours, &neighbours->before, (__int128)query->start_ns - times_ns[0],
@@ -157,7 +156,7 @@ static bool holds_until_window(const struct neighbours *neighbours,
                                const struct block_granule *last)
 {
     return last->begin_ns == last->end_ns ||
-           cadence_distance(last->end_ns, neighbours->scan->query->start_ns) < NEIGHBOURS_REACH_NS;
+           cadence_distance(last->end_ns, neighbours->query->start_ns) < NEIGHBOURS_REACH_NS;
 }
 
 bool neighbours_can_matter(const struct neighbours *neighbours, const struct scan_task *tasks,
@@ -166,18 +165,18 @@ bool neighbours_can_matter(const struct neighbours *neighbours, const struct sca
     const struct scan *scan = neighbours->scan;
     const struct block_granule *last = NULL; /* before the window */
     bool has_after = false;
-    if (!scan->type_count || scan->types[0].aggregation == STORE_SUM)
+    if (scan_aggregation(scan) == STORE_SUM)
         return true;
     for (uint32_t i = begin; i < end; i++) {
         const struct block_granule *granule = tasks[i].granule;
         if (!tasks[i].is_neighbour)
             return true;
-        if (granule->begin_ns >= scan->query->end_ns)
+        if (granule->begin_ns >= neighbours->query->end_ns)
             has_after = true;
         else if (!last || granule->end_ns > last->end_ns)
             last = granule;
     }
-    if (!last || has_after || scan->types[0].aggregation == STORE_COUNTER_DELTA)
+    if (!last || has_after || scan_aggregation(scan) == STORE_COUNTER_DELTA)
         return last && has_after;
     return holds_until_window(neighbours, last);
 }
@@ -185,7 +184,7 @@ bool neighbours_can_matter(const struct neighbours *neighbours, const struct sca
 bool neighbours_reach_window(const struct neighbours *neighbours, const int64_t *times_ns,
                              uint32_t count)
 {
-    const struct store_query *query = neighbours->scan->query;
+    const struct store_query *query = neighbours->query;
     const uint32_t first = cadence_find(times_ns, count, query->start_ns);
     return first < count && (first > 0 || times_ns[first] < query->end_ns);
 }

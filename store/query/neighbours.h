@@ -34,6 +34,7 @@ struct neighbours_edge {
 
 struct neighbours {
     struct scan *scan;
+    const struct store_query *query;
     int64_t wanted_reach_ns;              /* of all series so far; 0: the reach is enough */
     struct neighbours_edge before, after; /* of the current series */
 };

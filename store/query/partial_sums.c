@@ -143,7 +143,7 @@ enum err_code partial_sums_compute(struct partial_sums *partials, struct scan *s
         for (uint32_t at = part->first; at < part->end && !code; at++) {
             enum err_code read = ERR_NONE;
             if (failure < part->failure_count && part->failures[failure].task == at) {
-                *scan->err = part->failures[failure].err;
+                *scan_err(scan) = part->failures[failure].err;
                 read = part->failures[failure++].err.code;
             }
             code = note(context, partials->tasks[at], read);

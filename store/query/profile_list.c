@@ -12,6 +12,7 @@
 struct listing {
     const struct store_profile_query *query;
     struct scan *scan;
+    const struct store_series *series;   /* of the scan */
     struct row_labels *labels;           /* which samples match, where series lack a label */
     struct store_profile_entry *entries; /* capacity for twice as many as are wanted */
     uint32_t count;
@@ -74,7 +75,7 @@ static void add_entry(struct listing *listing, uint32_t series, const struct blo
                       int64_t total)
 {
     const struct store_profile_entry entry = {
-        .id = {.time_ns = profile->time_ns, .series = listing->scan->series[series].hash},
+        .id = {.time_ns = profile->time_ns, .series = listing->series[series].hash},
         .series = series,
         .duration_ns = profile->duration_ns,
         .total = total,
@@ -148,22 +149,18 @@ static enum err_code read_task(struct listing *listing, struct scan_task *task)
     return is_match(listing, 0) ? read_profiles(listing, task) : ERR_NONE;
 }
 
-static int compare_tasks(const void *a, const void *b)
-{
-    const int64_t x = ((const struct scan_task *)a)->granule->end_ns;
-    const int64_t y = ((const struct scan_task *)b)->granule->end_ns;
-    return (x < y) - (x > y);
-}
-
 static void make_list(struct listing *listing)
 {
     const struct scan *scan = listing->scan;
-    struct store_type *types = arena_new(scan->arena, struct store_type, scan->type_count);
-    struct store_series *series = arena_new(scan->arena, struct store_series, scan->series_count);
-    for (uint32_t i = 0; i < scan->type_count; i++)
-        types[i] = scan->types[i];
-    for (uint32_t i = 0; i < scan->series_count; i++)
-        series[i] = scan->series[i];
+    uint32_t type_count, series_count;
+    const struct store_type *scanned_types = scan_types(scan, &type_count);
+    const struct store_series *scanned_series = scan_series(scan, &series_count);
+    struct store_type *types = arena_new(scan_arena(scan), struct store_type, type_count);
+    struct store_series *series = arena_new(scan_arena(scan), struct store_series, series_count);
+    for (uint32_t i = 0; i < type_count; i++)
+        types[i] = scanned_types[i];
+    for (uint32_t i = 0; i < series_count; i++)
+        series[i] = scanned_series[i];
     const bool has_more = listing->count == listing->wanted;
     listing->list = (struct store_profile_list){
         .types = types,
@@ -171,7 +168,7 @@ static void make_list(struct listing *listing)
         .profiles = listing->entries,
         .profile_count = listing->count - has_more,
         .has_more = has_more,
-        .statistics = scan->statistics,
+        .statistics = *scan_statistics(scan),
     };
 }
 
@@ -179,29 +176,31 @@ static enum err_code list_profiles(struct scan *scan, void *context)
 {
     struct listing *listing = context;
     enum err_code code = ERR_NONE;
+    uint32_t count;
     listing->scan = scan;
-    listing->labels =
-        row_labels_create(scan->arena, NULL, scan->row_selectors, NULL, 0, ROW_LABELS_EXACT);
+    listing->series = scan_series(scan, &count);
+    listing->labels = row_labels_create(scan_arena(scan), NULL, scan_row_selectors(scan), NULL, 0,
+                                        ROW_LABELS_EXACT);
     listing->count = 0;
     listing->is_full = false;
     listing->entries =
-        arena_new(scan->arena, struct store_profile_entry, 2 * (size_t)listing->wanted);
-    if (scan->task_count)
-        qsort(scan->tasks, scan->task_count, sizeof(*scan->tasks), compare_tasks);
-    for (uint32_t i = 0; i < scan->task_count && !code; i++) {
-        if (is_too_old(listing, scan->tasks[i].granule->end_ns))
+        arena_new(scan_arena(scan), struct store_profile_entry, 2 * (size_t)listing->wanted);
+    scan_sort_newest_first(scan);
+    struct scan_task *tasks = scan_tasks(scan, &count);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        if (is_too_old(listing, tasks[i].granule->end_ns))
             break;
-        code = read_task(listing, &scan->tasks[i]);
+        code = read_task(listing, &tasks[i]);
         if (!code)
             code = scan_check_limits(scan, 2 * listing->wanted * sizeof(*listing->entries) +
                                                row_labels_memory(listing->labels));
     }
     if (!code)
-        code = row_labels_check(listing->labels, scan->err);
+        code = row_labels_check(listing->labels, scan_err(scan));
     row_labels_destroy(listing->labels);
     drop_oldest(listing);
     if (!code && listing->overflows)
-        code = err_set(scan->err, ERR_TOO_LARGE,
+        code = err_set(scan_err(scan), ERR_TOO_LARGE,
                        "the totals of profiles of one series and time add up to more than 2^63");
     if (!code)
         make_list(listing);

@@ -44,6 +44,7 @@ struct range {
     struct flight_entry **kept_entries;
     uint32_t kept_count; /* blocks in use */
     size_t kept_bytes;
+    uint32_t series_count; /* of the scan */
     struct row_labels *labels;
     struct range_groups *groups; /* by the number of the labels' group */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */

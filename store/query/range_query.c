@@ -18,9 +18,9 @@ enum { CELL_BUDGET_BYTES = 32 << 20 };
  * window. */
 static bool lacks_neighbours(const struct range *range)
 {
-    return !range->scan->query->ahead_ns && range->scan->type_count &&
+    return !scan_query(range->scan)->ahead_ns && scan_type(range->scan) &&
            (range->aggregation != STORE_SUM || range->spread.unknown_count ||
-            range->scan->has_open_ends_before);
+            scan_has_open_ends_before(range->scan));
 }
 
 static bool wants_series(const struct range *range, uint32_t series)
@@ -32,17 +32,18 @@ static bool wants_series(const struct range *range, uint32_t series)
 
 static enum err_code read_pass(struct range *range)
 {
-    const struct scan *scan = range->scan;
     enum err_code code = ERR_NONE;
+    uint32_t count;
+    struct scan_task *tasks = scan_tasks(range->scan, &count);
     range->increase_magnitude = 0;
-    for (uint32_t i = 0, end; i < scan->task_count && !code && !lacks_neighbours(range); i = end) {
-        const uint32_t series = scan->tasks[i].series;
-        for (end = i; end < scan->task_count && scan->tasks[end].series == series;)
-            end++;
-        if (!neighbours_can_matter(&range->neighbours, scan->tasks, i, end))
-            range->scan->statistics.series_count -= !range->is_second_pass;
-        else if (wants_series(range, series))
-            code = range_read_series(range, scan->tasks, i, end);
+    for (uint32_t i = 0, end; i < count && !code && !lacks_neighbours(range); i = end) {
+        end = scan_next_series(range->scan, i);
+        if (neighbours_can_matter(&range->neighbours, tasks, i, end)) {
+            if (wants_series(range, tasks[i].series))
+                code = range_read_series(range, tasks, i, end);
+        } else if (!range->is_second_pass) {
+            scan_discount_series(range->scan);
+        }
     }
     return code ? code : range_check_limits(range);
 }
@@ -62,20 +63,19 @@ static int compare_groups(void *context, uint32_t one, uint32_t other)
 /* The second pass does not count in the statistics or against the limit of bytes. */
 static enum err_code read_again(struct range *range, uint64_t opening_bytes)
 {
-    struct store_statistics *statistics = &range->scan->statistics;
-    const struct store_statistics first = *statistics;
+    const struct scan_reads first = scan_get_reads(range->scan);
+    struct scan_reads second = first;
+    second.bytes_read = opening_bytes;
     range->is_second_pass = true;
-    statistics->bytes_read = opening_bytes;
+    scan_set_reads(range->scan, second);
     const enum err_code code = read_pass(range);
-    statistics->granule_count = first.granule_count;
-    statistics->row_count = first.row_count;
-    statistics->bytes_read = first.bytes_read;
+    scan_set_reads(range->scan, first);
     return code;
 }
 
 static enum err_code read_all(struct range *range)
 {
-    const uint64_t opening_bytes = range->scan->statistics.bytes_read;
+    const uint64_t opening_bytes = scan_statistics(range->scan)->bytes_read;
     scan_sort_by_series(range->scan);
     enum err_code code = read_pass(range);
     range->unknown_count = range->aggregation == STORE_SUM ? range->spread.unknown_count : 0;
@@ -92,7 +92,7 @@ static enum err_code check_text(struct range *range)
     uint64_t points = result->other ? result->other->point_count : 0;
     for (uint32_t i = 0; i < result->series_count; i++)
         points += result->series[i].point_count;
-    return range_check_more(range, points * sizeof(struct store_point), range->scan->err);
+    return range_check_more(range, points * sizeof(struct store_point), scan_err(range->scan));
 }
 
 static enum err_code make_result(struct range *range)
@@ -151,41 +151,43 @@ static enum err_code try_to_compute(struct range *range, struct scan *scan)
         return code;
     scan_count_unlabelled(scan, range->query->group_by, range->query->group_by_count);
     range->scan = scan;
-    range->is_of_deltas = scan->type_count && scan->types[0].aggregation == STORE_SUM;
-    range->aggregation = scan->type_count ? scan->types[0].aggregation : STORE_SUM;
+    const struct store_type *type = scan_type(scan);
+    range->aggregation = scan_aggregation(scan);
+    range->is_of_deltas = type && range->aggregation == STORE_SUM;
+    scan_series(scan, &range->series_count);
     if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
         return err_set(
-            scan->err, ERR_INVALID,
+            scan_err(scan), ERR_INVALID,
             "by_timestamps: %s is not a delta and has no timestamps: leave out by_timestamps",
-            scan->types[0].name);
+            type->name);
     if (range->query->is_rate && range->aggregation == STORE_MEAN)
-        return err_set(scan->err, ERR_INVALID,
-                       "rate: %s is a gauge, which has no rate: set rate=false",
-                       scan->types[0].name);
+        return err_set(scan_err(scan), ERR_INVALID,
+                       "rate: %s is a gauge, which has no rate: set rate=false", type->name);
     spread_init(&range->spread, &range->steps);
     range->spread.are_gauges = range->aggregation == STORE_MEAN;
     range->checked_at = 0;
     neighbours_init(&range->neighbours, scan);
-    range->intervals_ns = arena_new_raw(scan->arena, int64_t, scan->series_count);
+    range->intervals_ns = arena_new_raw(scan_arena(scan), int64_t, range->series_count);
     range->interval_count = 0;
-    range->kept_stacks = arena_new(scan->arena, const bool *, scan->block_count);
-    range->kept_entries = arena_new(scan->arena, struct flight_entry *, scan->block_count);
-    range->kept_count = scan->block_count;
+    range->kept_stacks = arena_new(scan_arena(scan), const bool *, scan_block_count(scan));
+    range->kept_entries =
+        arena_new(scan_arena(scan), struct flight_entry *, scan_block_count(scan));
+    range->kept_count = scan_block_count(scan);
     range->kept_bytes = 0;
     range->groups =
         range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
-    range->groups_of_series = arena_new_raw(scan->arena, uint32_t, scan->series_count);
-    memset(range->groups_of_series, 0xff, scan->series_count * sizeof(*range->groups_of_series));
+    range->groups_of_series = arena_new_raw(scan_arena(scan), uint32_t, range->series_count);
+    memset(range->groups_of_series, 0xff, range->series_count * sizeof(*range->groups_of_series));
     range->is_second_pass = false;
-    range->labels =
-        row_labels_create(scan->arena, range->query->query.label_filter, scan->row_selectors,
-                          range->query->group_by, range->query->group_by_count, ROW_LABELS_TEXTS);
+    range->labels = row_labels_create(scan_arena(scan), range->query->query.label_filter,
+                                      scan_row_selectors(scan), range->query->group_by,
+                                      range->query->group_by_count, ROW_LABELS_TEXTS);
     code = read_all(range);
     range->lacks_neighbours = lacks_neighbours(range);
     if (!code && !range->lacks_neighbours)
-        code = row_labels_check(range->labels, scan->err);
+        code = row_labels_check(range->labels, scan_err(scan));
     if (!code)
-        scan->statistics.absent_filter_label = row_labels_describe_absent_key(range->labels);
+        scan_note_absent_filter_label(scan, row_labels_describe_absent_key(range->labels));
     if (!code && !range->lacks_neighbours)
         code = make_result(range);
     return code;

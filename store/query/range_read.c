@@ -14,8 +14,7 @@ static size_t memory_of(const struct range *range)
 {
     return range_groups_memory(range->groups) + range->kept_bytes +
            row_labels_memory(range->labels) +
-           range->scan->series_count *
-               (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
+           range->series_count * (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
            spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
            range->key_capacity * sizeof(*range->keys) + counter_increase_memory(&range->increase);
@@ -30,8 +29,8 @@ enum err_code range_check_more(void *context, size_t bytes, struct err *err)
 {
     const struct range *range = context;
     const enum err_code code = scan_check_limits(range->scan, memory_of(range) + bytes);
-    if (code && err != range->scan->err)
-        *err = *range->scan->err;
+    if (code && err != scan_err(range->scan))
+        *err = *scan_err(range->scan);
     return code;
 }
 
@@ -58,8 +57,8 @@ static enum err_code find_kept_stacks(struct range *range, const struct scan_tas
     enum err_code code = ERR_NONE;
     if (!*kept_stacks) {
         code = stack_filters_ref(
-            range->filters, &range->stack_query, task->block, &range->scan->statistics.names,
-            &range->kept_entries[task->block_index], kept_stacks, range->scan->err);
+            range->filters, &range->stack_query, task->block, scan_symbolization(range->scan),
+            &range->kept_entries[task->block_index], kept_stacks, scan_err(range->scan));
         range->kept_bytes += block_dictionary(task->block)->stacks.stack_count;
     }
     *ret_keeps = *kept_stacks;
@@ -113,7 +112,7 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
         code = find_kept_stacks(range, task, &kept_stacks);
         if (code)
             return code;
-        code = block_read_totals(task->block, granule, scan->cursor, &totals, scan->err);
+        code = scan_read_totals(scan, task, &totals);
         value = 0;
     }
     for (uint32_t i = 0; !code && i < totals.count; i++)
@@ -296,7 +295,7 @@ static enum err_code add_snapshots(struct range *range, const struct scan_task *
     vec_reserve(range->keys, range->key_capacity, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
         if (row_labels_have_grown(range->labels) && range_check_limits(range))
-            return range->scan->err->code;
+            return scan_err(range->scan)->code;
         const uint32_t group = group_of_row(range, rows, i);
         range->keys[i] = row_labels_stays(group) ? group * 2 + keeps_row(kept_stacks, rows, i)
                                                  : COUNTER_INCREASE_LEFT_OUT;
@@ -406,7 +405,7 @@ static enum err_code add_gauges(struct range *range, const struct scan_task *tas
         if (ordinal < task->first || ordinal >= task->end)
             continue;
         if (row_labels_have_grown(range->labels) && range_check_limits(range))
-            return range->scan->err->code;
+            return scan_err(range->scan)->code;
         const uint32_t group = group_of_row(range, rows, i);
         if (row_labels_stays(group))
             spread_add(&range->spread, group, rows->profiles[ordinal].time_ns, 0,

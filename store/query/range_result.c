@@ -140,8 +140,8 @@ static void describe_intervals(const struct range_sums *sums, struct store_range
 /* Neighbours without a profile in the window are no data. */
 static bool has_data(const struct scan *scan, const struct range_sums *sums)
 {
-    const struct store_statistics *statistics = &scan->statistics;
-    return scan->type_count &&
+    const struct store_statistics *statistics = scan_statistics(scan);
+    return scan_type(scan) &&
            (statistics->profile_count || statistics->cut_count || range_groups_count(sums->groups));
 }
 
@@ -153,27 +153,28 @@ void range_result_make(struct scan *scan, const struct range_sums *sums,
     const uint32_t other_count = range_groups_count(sums->groups) - count;
     struct store_type *type = NULL;
     if (has_data(scan, sums)) {
-        type = arena_new(scan->arena, struct store_type, 1);
-        *type = scan->types[0];
+        type = arena_new(scan_arena(scan), struct store_type, 1);
+        *type = *scan_type(scan);
     }
-    struct store_range_series *series = arena_new(scan->arena, struct store_range_series, count);
+    struct store_range_series *series =
+        arena_new(scan_arena(scan), struct store_range_series, count);
     for (uint32_t i = 0; i < count; i++) {
-        make_labels(scan->arena, sums, chosen[i], &series[i]);
-        make_points(scan->arena, sums, chosen[i], &series[i]);
+        make_labels(scan_arena(scan), sums, chosen[i], &series[i]);
+        make_points(scan_arena(scan), sums, chosen[i], &series[i]);
     }
     struct store_range_series *other = NULL;
     if (other_count) {
-        other = arena_new(scan->arena, struct store_range_series, 1);
-        make_points(scan->arena, sums, OTHER_GROUPS, other);
+        other = arena_new(scan_arena(scan), struct store_range_series, 1);
+        make_points(scan_arena(scan), sums, OTHER_GROUPS, other);
     }
     if (sums->aggregation != STORE_MEAN)
-        apportion_values(scan->arena, sums, chosen, count, series, other);
+        apportion_values(scan_arena(scan), sums, chosen, count, series, other);
     *ret_result = (struct store_range){.type = type,
                                        .series = series,
                                        .series_count = count,
                                        .other = other,
                                        .other_count = other_count,
                                        .unknown_count = sums->unknown_count,
-                                       .statistics = scan->statistics};
+                                       .statistics = *scan_statistics(scan)};
     describe_intervals(sums, ret_result);
 }

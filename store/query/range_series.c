@@ -140,10 +140,10 @@ static bool goes_on(void *context)
 static void end_series(struct range *range, const struct scan_task *task)
 {
     spread_end_series(&range->spread);
-    range->scan->statistics.interleaved_count +=
-        range->aggregation == STORE_MEAN && !range->is_second_pass &&
+    if (range->aggregation == STORE_MEAN && !range->is_second_pass &&
         interleaving_is_found(&range->interleaving, range->spread.times_ns,
-                              range->spread.time_count);
+                              range->spread.time_count))
+        scan_count_interleaved(range->scan);
     add_idle_series(range, task);
     if (range->aggregation == STORE_SUM)
         neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
@@ -185,8 +185,8 @@ enum err_code range_read_series(struct range *range, struct scan_task *tasks, ui
         range->increase_magnitude = range->increase.magnitude;
         if (range->increase.overflows)
             code = scan_refuse_increases(range->scan);
-        range->scan->statistics.restarting_count +=
-            range->increase.restarts_often && !range->is_second_pass;
+        if (range->increase.restarts_often && !range->is_second_pass)
+            scan_count_restarting(range->scan);
     } else if (!code)
         code = read_left_out(range, tasks, begin, end);
     end_series(range, &tasks[begin]);

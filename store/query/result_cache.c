@@ -58,10 +58,10 @@ static void append_word(struct buf *words, struct span word)
 /* Appends everything but the tasks. */
 static void append_query(const struct scan *scan, struct buf *words)
 {
-    const struct store_query *query = scan->query;
-    buf_append_u64(words, scan->statistics.names.generation);
+    const struct store_query *query = scan_query(scan);
+    buf_append_u64(words, scan_statistics(scan)->names.generation);
     buf_append_u32(words, query->profile != NULL);
-    buf_append_u32(words, scan->statistics.cut_count); /* part of the result */
+    buf_append_u32(words, scan_statistics(scan)->cut_count); /* part of the result */
     buf_append_u32(words, query->wants_all_labels);
     buf_append_u64(words, query->label_name_count);
     for (size_t i = 0; i < query->label_name_count; i++)
@@ -73,17 +73,19 @@ static void append_query(const struct scan *scan, struct buf *words)
     }
     if (query->label_filter)
         label_filter_append_rules(query->label_filter, words);
-    for (size_t i = 0; scan->row_selectors && i < scan->row_selectors->count; i++)
-        selector_append_canonical(scan->row_selectors->selectors[i], words);
+    const struct selector_set *row_selectors = scan_row_selectors(scan);
+    for (size_t i = 0; row_selectors && i < row_selectors->count; i++)
+        selector_append_canonical(row_selectors->selectors[i], words);
 }
 
 /* Appends a block's name when it changes, and for each task its granule and ordinals. */
 static void append_tasks(const struct scan *scan, struct digest_stream *stream)
 {
     const struct block *block = NULL;
-    uint32_t count;
-    for (uint32_t i = 0; i < scan->task_count; i++) {
-        const struct scan_task *task = &scan->tasks[i];
+    uint32_t count, task_count;
+    const struct scan_task *tasks = scan_tasks(scan, &task_count);
+    for (uint32_t i = 0; i < task_count; i++) {
+        const struct scan_task *task = &tasks[i];
         const char *name = block_name(task->block);
         const struct block_granule *first = block_granules(task->block, &count);
         const uint32_t numbers[] = {(uint32_t)(task->granule - first) + 1, task->first, task->end,
@@ -106,7 +108,10 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
     buf_init(&words, WORDS_MAX_BYTES);
     append_query(scan, &words);
     ret_identity[0] = '\0';
-    if (!scan->task_count || scan->statistics.broken_count || scan->statistics.oversized_count ||
+    const struct store_statistics *statistics = scan_statistics(scan);
+    uint32_t task_count;
+    scan_tasks(scan, &task_count);
+    if (!task_count || statistics->broken_count || statistics->oversized_count ||
         buf_failed(&words))
         return;
     struct digest_stream *stream = digest_stream_create();
@@ -117,7 +122,8 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
     digest_stream_finish(stream, hash);
     digest_stream_destroy(stream);
     digest_hex(span_of(hash, DIGEST_BYTES), hex);
-    snprintf(ret_identity, STORE_IDENTITY_BYTES, "%" PRId64 " %s", scan->query->tenant_id, hex);
+    snprintf(ret_identity, STORE_IDENTITY_BYTES, "%" PRId64 " %s", scan_query(scan)->tenant_id,
+             hex);
 }
 
 /* ---- results ---- */
@@ -155,8 +161,8 @@ static enum err_code make_result(void *context, void **ret_value, size_t *ret_by
     struct store_result *result = mem_new(struct store_result, 1);
     enum err_code code = making->make(making->scan, result);
     if (code) {
-        if (err != making->scan->err)
-            *err = *making->scan->err;
+        if (err != scan_err(making->scan))
+            *err = *scan_err(making->scan);
         mem_free(result);
         return code;
     }
@@ -173,7 +179,7 @@ result_cache_ref(struct result_cache *results, struct scan *scan, const char *id
                  enum err_code (*make)(struct scan *scan, struct store_result *ret_result),
                  struct store_result *ret_result)
 {
-    const struct wait_limit *wait_limit = &scan->query->wait_limit;
+    const struct wait_limit *wait_limit = &scan_query(scan)->wait_limit;
     struct making making = {.scan = scan, .make = make};
     struct flight_entry *entry;
     enum err_code code;
@@ -182,7 +188,7 @@ result_cache_ref(struct result_cache *results, struct scan *scan, const char *id
      * the others wait for that one. */
     do {
         code = flight_cache_ref_within(results->cache, identity, wait_limit, make_result, &making,
-                                       &entry, scan->err);
+                                       &entry, scan_err(scan));
     } while (code && !making.has_begun && !wait_limit_is_over(wait_limit));
     if (code)
         return making.has_begun ? code : ERR_CANCELLED;

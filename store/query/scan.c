@@ -5,7 +5,6 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/parallel.h"
-#include "lib/profile/report/label_filter.h"
 #include "store/block/oversized.h"
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/deletion_set.h"
@@ -17,52 +16,6 @@
 
 /* TASKS_AHEAD: enough reads in flight for a disk that several queries share. */
 enum { TASKS_AHEAD = 256 };
-
-static bool has_label(const struct store_series *series, struct span name)
-{
-    for (uint32_t i = 0; i < series->label_count; i++) {
-        if (span_equal(series->labels[i].name, name))
-            return true;
-    }
-    return false;
-}
-
-static bool has_labels(const struct store_series *series, const struct span *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (!has_label(series, names[i]))
-            return false;
-    }
-    return true;
-}
-
-/* False if each selector compares a label that the series lacks: its samples had to be compared. */
-static bool has_compared(const struct scan *scan, const struct store_series *series)
-{
-    struct span names[SELECTOR_MAX_MATCHERS];
-    const struct selector_set *set = &scan->state->set;
-    for (size_t i = 0; i < set->count; i++) {
-        if (has_labels(series, names, selector_compared_labels(set->selectors[i], names)))
-            return true;
-    }
-    return set->count == 0;
-}
-
-void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t name_count)
-{
-    const struct store_query *query = scan->query;
-    struct span keys[LABEL_RULES_MAX];
-    const size_t key_count = query->label_filter ? label_filter_keys(query->label_filter, keys) : 0;
-    scan->statistics.unlabelled_count = 0;
-    for (uint32_t i = 0; i < scan->task_count && scan->statistics.totals_count; i++) {
-        const struct scan_task *task = &scan->tasks[i];
-        const struct store_series *series = &scan->series[task->series];
-        const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
-                                 has_labels(series, names, name_count) &&
-                                 has_compared(scan, series);
-        scan->statistics.unlabelled_count += task->has_totals_only && !is_complete;
-    }
-}
 
 static void record_oversized(struct scan *scan, uint32_t index)
 {
@@ -357,14 +310,7 @@ static enum err_code find_tasks(struct scan *scan)
     return code;
 }
 
-/* ---- for queries ---- */
-
-void scan_note_cut(struct scan *scan, const struct scan_task *task)
-{
-    scan->statistics.cut_count++;
-    scan->statistics.totals_count--;
-    scan->statistics.profile_count -= scan_profile_count(task);
-}
+/* ---- reading ahead ---- */
 
 /* tasks NULL: the scan's. */
 static void read_ahead(struct scan *scan, struct scan_task *const *tasks, uint32_t task_count,
@@ -389,24 +335,6 @@ void scan_read_ahead_of(struct scan *scan, struct scan_task *const *tasks, uint3
                         uint32_t at)
 {
     read_ahead(scan, tasks, task_count, at);
-}
-
-static int compare_tasks(const void *a, const void *b)
-{
-    const struct scan_task *x = a, *y = b;
-    if (x->series != y->series)
-        return x->series < y->series ? -1 : 1;
-    if (x->block_index != y->block_index)
-        return x->block_index < y->block_index ? -1 : 1;
-    if (x->granule != y->granule)
-        return x->granule < y->granule ? -1 : 1;
-    return (x->first > y->first) - (x->first < y->first);
-}
-
-void scan_sort_by_series(struct scan *scan)
-{
-    if (scan->task_count)
-        qsort(scan->tasks, scan->task_count, sizeof(*scan->tasks), compare_tasks);
 }
 
 /* ---- running a scan ---- */

@@ -26,6 +26,7 @@
 struct deletion_set_windows;
 struct result_cache;
 struct block_cache;
+struct selector_set;
 struct stack_filters;
 
 /* The data sources of queries. */
@@ -39,6 +40,9 @@ struct scan_source {
     void (*damaged)(void *context, const struct store_damage *damage); /* of store_options */
     void *damaged_context;
 };
+
+/* What a scan found. Its members are those of the files store/query/scan*.c. */
+struct scan;
 
 enum scan_kind {
     SCAN_TASKS, /* granules are read: blocks stay open, and count as the query's memory */
@@ -70,34 +74,6 @@ struct scan_task {
     uint32_t part_count;
 };
 
-struct scan {
-    const struct store_query *query;
-    struct arena *arena; /* of the result; types and series live in it */
-    struct store_type *types;
-    struct store_series *series;
-    struct scan_task *tasks; /* by block, series, hour; a query may reorder them */
-    uint32_t type_count;
-    uint32_t series_count;
-    uint32_t task_count;
-    uint32_t block_count; /* in use */
-    int64_t first_ns;     /* begins of the first and last profile in the window */
-    int64_t last_ns;
-    struct store_statistics statistics;
-    /* Selectors that the labels of samples have to match, because some series lack a label that the
-     * selectors compare (row_labels). NULL: the labels of series decide. */
-    const struct selector_set *row_selectors;
-    /* SCAN_SERIES: samples may have labels that selectors require. */
-    bool may_be_of_samples;
-    /* A delta without a duration begins within reach_ns before the window, and the query has no
-     * ahead_ns, with which it would be a task: only neighbours show whether it ends in the window.
-     */
-    bool has_open_ends_before;
-    struct block_cursor *cursor; /* also for use by the query */
-    const struct frame_resolver *resolver;
-    struct err *err;
-    struct scan_state *state;
-};
-
 /*
  * Scans, then calls `use` once. It starts again from the beginning, and may call `use` again,
  * when an object is gone that was swapped after the catalogue was read, or when the memory of all
@@ -110,6 +86,79 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
                        enum scan_kind kind, struct arena *arena,
                        enum err_code (*use)(struct scan *scan, void *context), void *context,
                        struct err *err) MUST_USE;
+
+/* ---- what the scan found ---- */
+
+const struct store_query *scan_query(const struct scan *scan);
+/* The arena of the result: types, series and texts live in it. */
+struct arena *scan_arena(const struct scan *scan);
+/* Where the query reports its error. */
+struct err *scan_err(const struct scan *scan);
+/* NULL: no names are looked up. */
+const struct frame_resolver *scan_resolver(const struct scan *scan);
+
+const struct store_type *scan_types(const struct scan *scan, uint32_t *ret_count);
+/* The type of all series, after scan_check_types; NULL if no series matches. */
+const struct store_type *scan_type(const struct scan *scan);
+/* The aggregation of that type; STORE_SUM if no series matches. */
+enum store_aggregation scan_aggregation(const struct scan *scan);
+const struct store_series *scan_series(const struct scan *scan, uint32_t *ret_count);
+/* In order of block, series and hour, unless they were sorted. The array stays the same until the
+ * scan ends; scan_open_all_stacks and scan_drop_all make it shorter. */
+struct scan_task *scan_tasks(const struct scan *scan, uint32_t *ret_count);
+/* The number of blocks in use: each block_index is smaller. */
+uint32_t scan_block_count(const struct scan *scan);
+/* The begins of the first and last profile in the window; false: there is none. */
+bool scan_find_times(const struct scan *scan, int64_t *ret_first_ns, int64_t *ret_last_ns);
+
+/* Selectors that the labels of samples have to match, because some series lack a label that the
+ * selectors compare (row_labels). NULL: the labels of series decide. */
+const struct selector_set *scan_row_selectors(const struct scan *scan);
+/* SCAN_SERIES: samples may have labels that selectors require. */
+bool scan_may_be_of_samples(const struct scan *scan);
+/* True if a delta without a duration begins within reach_ns before the window, and the query has no
+ * ahead_ns, with which it would be a task: only neighbours show whether it ends in the window. */
+bool scan_has_open_ends_before(const struct scan *scan);
+
+/* Sorts tasks by series; those of one series stay in order of blocks and hours. Series totals
+ * (scan_task.parts) can be used only before. */
+void scan_sort_by_series(struct scan *scan);
+/* Sorts tasks by the end of their granules, newest first. */
+void scan_sort_newest_first(struct scan *scan);
+/* The first task of the next series, in tasks that were sorted by series. */
+uint32_t scan_next_series(const struct scan *scan, uint32_t task);
+
+/* Removes all series but those with are_kept, and the types without a series. The numbers of series
+ * in tasks are no longer valid. */
+void scan_keep_series(struct scan *scan, const bool *are_kept);
+/* Removes all tasks and types. */
+void scan_drop_all(struct scan *scan);
+
+/* ---- statistics ---- */
+
+/* Granules, rows and bytes that were read. */
+struct scan_reads {
+    uint32_t granule_count;
+    uint64_t row_count;
+    uint64_t bytes_read;
+};
+
+const struct store_statistics *scan_statistics(const struct scan *scan);
+/* Where names that were not found are counted (frame_resolution, stack_filter). */
+struct store_symbolization *scan_symbolization(struct scan *scan);
+/* The reads so far; scan_set_reads replaces them when the query reads again. */
+struct scan_reads scan_get_reads(const struct scan *scan);
+void scan_set_reads(struct scan *scan, struct scan_reads reads);
+void scan_count_rows(struct scan *scan, uint64_t row_count);
+void scan_count_bytes(struct scan *scan, uint64_t bytes);
+/* Counts one series less: it has no value in the window. */
+void scan_discount_series(struct scan *scan);
+void scan_count_interleaved(struct scan *scan);
+void scan_count_restarting(struct scan *scan);
+/* label: of the query's filter, in the arena; NULL: each is found. */
+void scan_note_absent_filter_label(struct scan *scan, const char *label);
+
+/* ---- checks and reads ---- */
 
 /* ERR_INVALID, naming the types, when more than one profile type matches. Two groups of types are
  * removed first: those found only as neighbours, which begin after the window, and, if the whole
@@ -143,6 +192,9 @@ enum err_code scan_read_rows(const struct scan *scan, const struct scan_task *ta
 enum err_code scan_read_profiles(const struct scan *scan, const struct block *block,
                                  const struct block_granule *granule,
                                  const struct block_profile **ret_profiles) MUST_USE;
+/* As block_read_totals, with the scan's cursor. */
+enum err_code scan_read_totals(const struct scan *scan, const struct scan_task *task,
+                               struct block_totals *ret_totals) MUST_USE;
 /* The code of an interrupted wait, with its reason (ERR_CANCELLED becomes the limit that was
  * exceeded). */
 enum err_code scan_explain_wait(const struct scan *scan, enum err_code code) MUST_USE;
@@ -207,8 +259,5 @@ static inline bool scan_is_whole(const struct scan_task *task)
 {
     return task->end - task->first == task->granule->profile_count;
 }
-
-/* Sorts tasks by series; those of one series stay in order of blocks and hours. */
-void scan_sort_by_series(struct scan *scan);
 
 #endif

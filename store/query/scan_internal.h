@@ -1,7 +1,7 @@
 /*
- * scan_internal: the state that the files store/query/scan*.c share. scan.c opens blocks and runs a
- * scan, scan_plan.c finds the tasks of a block, scan_damage.c leaves out damaged data,
- * scan_limits.c checks limits, scan_types.c reports profile types.
+ * scan_internal: struct scan and the state that the files store/query/scan*.c share. scan.c opens
+ * blocks and runs a scan, scan_plan.c finds the tasks of a block, scan_damage.c leaves out damaged
+ * data, scan_limits.c checks limits, scan_types.c reports profile types.
  *
  * Threads: as scan.h.
  */
@@ -19,6 +19,34 @@ struct deletion_set_ids;
 struct flight_entry;
 
 enum { SCAN_TEXT_MAX_BYTES = 1 << 30 };
+
+struct scan {
+    const struct store_query *query;
+    struct arena *arena; /* of the result; types and series live in it */
+    struct store_type *types;
+    struct store_series *series;
+    struct scan_task *tasks; /* by block, series, hour, until the query sorts them */
+    uint32_t type_count;
+    uint32_t series_count;
+    uint32_t task_count;
+    uint32_t block_count; /* in use */
+    int64_t first_ns;     /* begins of the first and last profile in the window */
+    int64_t last_ns;
+    struct store_statistics statistics;
+    /* Selectors that the labels of samples have to match, because some series lack a label that the
+     * selectors compare (row_labels). NULL: the labels of series decide. */
+    const struct selector_set *row_selectors;
+    /* SCAN_SERIES: samples may have labels that selectors require. */
+    bool may_be_of_samples;
+    /* A delta without a duration begins within reach_ns before the window, and the query has no
+     * ahead_ns, with which it would be a task: only neighbours show whether it ends in the window.
+     */
+    bool has_open_ends_before;
+    struct block_cursor *cursor;
+    const struct frame_resolver *resolver;
+    struct err *err;
+    struct scan_state *state;
+};
 
 struct scan_state {
     const struct scan_source *source;

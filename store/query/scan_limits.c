@@ -125,6 +125,12 @@ enum err_code scan_read_profiles(const struct scan *scan, const struct block *bl
     return code ? code : block_read_profiles(block, granule, scan->cursor, ret_profiles, scan->err);
 }
 
+enum err_code scan_read_totals(const struct scan *scan, const struct scan_task *task,
+                               struct block_totals *ret_totals)
+{
+    return block_read_totals(task->block, task->granule, scan->cursor, ret_totals, scan->err);
+}
+
 enum err_code scan_check_total(const struct scan *scan, size_t bytes)
 {
     const struct store_query *query = scan->query;

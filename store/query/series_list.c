@@ -40,18 +40,20 @@ static int compare_types(const void *a, const void *b)
 static void order_types(const struct scan *scan, struct store_series_list *list,
                         uint32_t *type_numbers)
 {
-    struct named_type *order = mem_new(struct named_type, scan->type_count + (size_t)1);
-    struct store_type *types = arena_new(scan->arena, struct store_type, scan->type_count);
-    for (uint32_t i = 0; i < scan->type_count; i++)
-        order[i] = (struct named_type){.type = scan->types[i], .number = i};
-    qsort(order, scan->type_count, sizeof(*order), compare_types);
-    for (uint32_t i = 0; i < scan->type_count; i++) {
+    uint32_t count;
+    const struct store_type *scanned = scan_types(scan, &count);
+    struct named_type *order = mem_new(struct named_type, count + (size_t)1);
+    struct store_type *types = arena_new(scan_arena(scan), struct store_type, count);
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (struct named_type){.type = scanned[i], .number = i};
+    qsort(order, count, sizeof(*order), compare_types);
+    for (uint32_t i = 0; i < count; i++) {
         types[i] = order[i].type;
         type_numbers[order[i].number] = i;
     }
     mem_free(order);
     list->types = types;
-    list->type_count = scan->type_count;
+    list->type_count = count;
 }
 
 /* Appends a value in the syntax of store/block/selector.h. */
@@ -88,8 +90,9 @@ static void append_type(const char *name, struct buf *text)
 static const char *make_text(const struct scan *scan, const struct store_series *series,
                              struct buf *text)
 {
+    uint32_t type_count;
     buf_clear(text);
-    append_type(scan->types[series->type].name, text);
+    append_type(scan_types(scan, &type_count)[series->type].name, text);
     for (uint32_t i = 0; i < series->label_count; i++) {
         if (text->data[text->size - 1] != '{')
             buf_append_byte(text, ',');
@@ -98,7 +101,7 @@ static const char *make_text(const struct scan *scan, const struct store_series 
         append_quoted(text, series->labels[i].value);
     }
     buf_append_byte(text, '}');
-    return arena_strndup(scan->arena, text->data, text->size);
+    return arena_strndup(scan_arena(scan), text->data, text->size);
 }
 
 static int compare_series(const void *a, const void *b)
@@ -113,15 +116,16 @@ static enum err_code order_series(const struct scan *scan, struct store_series_l
 {
     enum { CHECK_EVERY = 256 };
     enum err_code code = ERR_NONE;
-    const uint32_t count = scan->series_count;
+    uint32_t count;
+    const struct store_series *scanned = scan_series(scan, &count);
     struct named_series *order = mem_new(struct named_series, count + (size_t)1);
-    struct store_series *series = arena_new(scan->arena, struct store_series, count);
-    const char **texts = arena_new(scan->arena, const char *, count);
+    struct store_series *series = arena_new(scan_arena(scan), struct store_series, count);
+    const char **texts = arena_new(scan_arena(scan), const char *, count);
     buf_auto text;
     buf_init(&text, TEXT_MAX_BYTES);
     for (uint32_t i = 0; i < count && !code; i++) {
-        order[i].series = scan->series[i];
-        order[i].text = make_text(scan, &scan->series[i], &text);
+        order[i].series = scanned[i];
+        order[i].text = make_text(scan, &scanned[i], &text);
         if (i % CHECK_EVERY == 0)
             code = scan_check_limits(scan, count * sizeof(*order));
     }
@@ -142,10 +146,12 @@ static enum err_code order_series(const struct scan *scan, struct store_series_l
 static enum err_code make_list(struct scan *scan, void *context)
 {
     struct job *job = context;
-    uint32_t *type_numbers = arena_new(scan->arena, uint32_t, scan->type_count);
+    uint32_t type_count;
+    scan_types(scan, &type_count);
+    uint32_t *type_numbers = arena_new(scan_arena(scan), uint32_t, type_count);
     order_types(scan, &job->list, type_numbers);
-    job->list.statistics = scan->statistics;
-    job->may_be_of_samples = scan->may_be_of_samples;
+    job->list.statistics = *scan_statistics(scan);
+    job->may_be_of_samples = scan_may_be_of_samples(scan);
     return order_series(scan, &job->list, type_numbers);
 }
 
@@ -180,51 +186,32 @@ static enum err_code match_task(struct scan *scan, struct row_labels *labels,
 static enum err_code find_series(struct scan *scan, bool *are_found)
 {
     enum err_code code = ERR_NONE;
-    struct row_labels *labels =
-        row_labels_create(scan->arena, NULL, scan->row_selectors, NULL, 0, ROW_LABELS_EXACT);
-    for (uint32_t i = 0; i < scan->task_count && !code; i++) {
-        struct scan_task *task = &scan->tasks[i];
+    struct row_labels *labels = row_labels_create(scan_arena(scan), NULL, scan_row_selectors(scan),
+                                                  NULL, 0, ROW_LABELS_EXACT);
+    uint32_t task_count;
+    struct scan_task *tasks = scan_tasks(scan, &task_count);
+    for (uint32_t i = 0; i < task_count && !code; i++) {
+        struct scan_task *task = &tasks[i];
         if (!are_found[task->series])
             code = match_task(scan, labels, task, &are_found[task->series]);
         if (!code)
             code = scan_check_limits(scan, row_labels_memory(labels));
     }
     if (!code)
-        code = row_labels_check(labels, scan->err);
+        code = row_labels_check(labels, scan_err(scan));
     row_labels_destroy(labels);
     return code;
 }
 
-/* Removes types without a series. */
-static void keep_found_series(struct scan *scan, const bool *are_found)
-{
-    uint32_t *type_numbers = arena_new(scan->arena, uint32_t, scan->type_count);
-    bool *are_types = arena_new(scan->arena, bool, scan->type_count);
-    uint32_t series_count = 0, type_count = 0;
-    for (uint32_t i = 0; i < scan->series_count; i++) {
-        if (!are_found[i])
-            continue;
-        are_types[scan->series[i].type] = true;
-        scan->series[series_count++] = scan->series[i];
-    }
-    for (uint32_t i = 0; i < scan->type_count; i++) {
-        type_numbers[i] = type_count;
-        if (are_types[i])
-            scan->types[type_count++] = scan->types[i];
-    }
-    for (uint32_t i = 0; i < series_count; i++)
-        scan->series[i].type = type_numbers[scan->series[i].type];
-    scan->series_count = scan->statistics.series_count = series_count;
-    scan->type_count = type_count;
-}
-
 static enum err_code list_series_of_samples(struct scan *scan, void *context)
 {
-    bool *are_found = arena_new(scan->arena, bool, scan->series_count);
+    uint32_t series_count;
+    scan_series(scan, &series_count);
+    bool *are_found = arena_new(scan_arena(scan), bool, series_count);
     enum err_code code = find_series(scan, are_found);
     if (code)
         return code;
-    keep_found_series(scan, are_found);
+    scan_keep_series(scan, are_found);
     return make_list(scan, context);
 }
 

@@ -11,6 +11,9 @@
 
 struct weighing {
     struct scan *scan;
+    const struct store_query *query;
+    struct scan_task *tasks;
+    uint32_t task_count;
     struct weights *weights;
     struct neighbours neighbours;
     struct coverage covered; /* of all series */
@@ -27,8 +30,8 @@ static void note_times(struct weighing *weighing, const struct scan_task *task,
 {
     const uint32_t count = task->end - task->first;
     const uint32_t most = weighing->time_count + count;
-    struct weight *weight = &weighing->weights->tasks[task - weighing->scan->tasks];
-    weight->holds_ns = arena_new_raw(weighing->scan->arena, int64_t, count);
+    struct weight *weight = &weighing->weights->tasks[task - weighing->tasks];
+    weight->holds_ns = arena_new_raw(scan_arena(weighing->scan), int64_t, count);
     if (most > weighing->time_capacity) {
         weighing->time_capacity = most + most / 2;
         weighing->times_ns =
@@ -55,7 +58,7 @@ static enum err_code read_times(struct weighing *weighing, struct scan_task *tas
     enum err_code code = scan_read_profiles(scan, task->block, task->granule, &profiles);
     if (code)
         return scan_note_read(scan, task, 0, 0, code);
-    scan->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];
+    scan_count_bytes(scan, task->granule->extent_bytes[BLOCK_PROFILES]);
     note_times(weighing, task, profiles + task->first);
     return scan_check_limits(scan, weighing->time_capacity * 2 * sizeof(int64_t));
 }
@@ -63,10 +66,11 @@ static enum err_code read_times(struct weighing *weighing, struct scan_task *tas
 static enum err_code read_neighbours(struct weighing *weighing, uint32_t begin, uint32_t end,
                                      bool is_before)
 {
-    struct scan_task *tasks = weighing->scan->tasks, *task;
+    struct scan_task *task;
     enum err_code code;
     do {
-        code = neighbours_next(&weighing->neighbours, tasks, begin, end, is_before, &task);
+        code =
+            neighbours_next(&weighing->neighbours, weighing->tasks, begin, end, is_before, &task);
         if (!code && task)
             note_times(weighing, task, task->profiles);
     } while (!code && task);
@@ -75,7 +79,7 @@ static enum err_code read_neighbours(struct weighing *weighing, uint32_t begin, 
 
 static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint32_t end)
 {
-    struct scan_task *tasks = weighing->scan->tasks;
+    struct scan_task *tasks = weighing->tasks;
     enum err_code code = ERR_NONE;
     weighing->time_count = 0;
     weighing->interleaving = (struct interleaving){0};
@@ -95,12 +99,12 @@ static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint
 /* Finds until when each snapshot holds, and adds the part in the window to the coverage. */
 static void find_ends(struct weighing *weighing)
 {
-    const struct store_query *query = weighing->scan->query;
+    const struct store_query *query = weighing->query;
     struct coverage covered = {0};
     weighing->time_count = cadence_order(weighing->times_ns, weighing->time_count);
     const uint32_t count = weighing->time_count;
-    weighing->scan->statistics.interleaved_count +=
-        interleaving_is_found(&weighing->interleaving, weighing->times_ns, count);
+    if (interleaving_is_found(&weighing->interleaving, weighing->times_ns, count))
+        scan_count_interleaved(weighing->scan);
     for (uint32_t i = 0; i < count; i++) {
         const int64_t time_ns = weighing->times_ns[i];
         int64_t end_ns = cadence_end(weighing->times_ns, count, i);
@@ -123,7 +127,7 @@ static int compare_times(const void *a, const void *b)
 
 static int64_t find_hold(const struct weighing *weighing, int64_t time_ns)
 {
-    const struct store_query *query = weighing->scan->query;
+    const struct store_query *query = weighing->query;
     const int64_t *found = bsearch(&time_ns, weighing->times_ns, weighing->time_count,
                                    sizeof(*weighing->times_ns), compare_times);
     int64_t end_ns = found ? weighing->ends_ns[found - weighing->times_ns] : time_ns;
@@ -135,7 +139,7 @@ static int64_t find_hold(const struct weighing *weighing, int64_t time_ns)
 /* Snapshots that hold in the window are adjacent, since their ends ascend as their begins do. */
 static void weigh_task(struct weighing *weighing, const struct scan_task *task)
 {
-    struct weight *weight = &weighing->weights->tasks[task - weighing->scan->tasks];
+    struct weight *weight = &weighing->weights->tasks[task - weighing->tasks];
     int64_t least_ns = INT64_MAX, most_ns = 0;
     double sum_ns = 0;
     weight->first = weight->end = task->first;
@@ -162,11 +166,10 @@ static enum err_code weigh_all(struct weighing *weighing)
 {
     struct scan *scan = weighing->scan;
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
-        for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
-            end++;
-        if (!neighbours_can_matter(&weighing->neighbours, scan->tasks, i, end)) {
-            scan->statistics.series_count--;
+    for (uint32_t i = 0, end; i < weighing->task_count && !code; i = end) {
+        end = scan_next_series(scan, i);
+        if (!neighbours_can_matter(&weighing->neighbours, weighing->tasks, i, end)) {
+            scan_discount_series(scan);
             continue;
         }
         code = read_series(weighing, i, end);
@@ -175,21 +178,24 @@ static enum err_code weigh_all(struct weighing *weighing)
         find_ends(weighing);
         bool holds = false;
         for (uint32_t j = i; j < end; j++) {
-            weigh_task(weighing, &scan->tasks[j]);
+            weigh_task(weighing, &weighing->tasks[j]);
             holds |= weighing->weights->tasks[j].first < weighing->weights->tasks[j].end;
         }
-        scan->statistics.series_count -= !holds; /* it has only neighbours of the window */
+        if (!holds) /* it has only neighbours of the window */
+            scan_discount_series(scan);
     }
     return code;
 }
 
 enum err_code weights_find(struct scan *scan, struct weights *ret_weights)
 {
-    const struct store_query *query = scan->query;
-    struct weights weights = {.tasks = arena_new(scan->arena, struct weight, scan->task_count)};
-    struct weighing weighing = {.scan = scan, .weights = &weights};
+    const struct store_query *query = scan_query(scan);
+    struct weights weights = {0};
+    struct weighing weighing = {.scan = scan, .query = query, .weights = &weights};
     uint32_t cursor = 0;
     scan_sort_by_series(scan);
+    weighing.tasks = scan_tasks(scan, &weighing.task_count);
+    weights.tasks = arena_new(scan_arena(scan), struct weight, weighing.task_count);
     neighbours_init(&weighing.neighbours, scan);
     const enum err_code code = weigh_all(&weighing);
     weights.covered_ns =

@@ -7,7 +7,7 @@
 #include "lib/base/err.h"
 #include "lib/profile/profile.h"
 #include "store/query/result_cache.h"
-#include "store/query/scan.h"
+#include "store/query/scan_internal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ static enum err_code make(struct scan *scan, struct store_result *ret_result)
     while (is_held);
     at_once_count--;
     if (is_first && first_fails)
-        return err_set(scan->err, ERR_BUSY, "no space for it");
+        return err_set(scan_err(scan), ERR_BUSY, "no space for it");
     struct arena *arena = arena_create();
     struct profile *profile = arena_new(arena, struct profile, 1);
     profile->arena = arena;
