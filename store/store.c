@@ -5,9 +5,11 @@
 #include "lib/base/vec.h"
 #include "lib/profile/batch/batch.h"
 #include "lib/profile/profile.h"
+#include "store/block/aggregation.h"
 #include "store/block/block_write.h"
 #include "store/block/selector.h"
 #include "store/catalogue/catalogue.h"
+#include "store/catalogue/catalogue_check.h"
 #include "store/catalogue/writer.h"
 #include "store/maintain/flush.h"
 #include "store/maintain/maintenance.h"
@@ -20,6 +22,7 @@
 #include "store/query/range_query.h"
 #include "store/query/result_cache.h"
 #include "store/query/scan.h"
+#include "store/query/series_hash.h"
 #include "store/query/series_list.h"
 #include "store/query/stack_filter.h"
 
@@ -156,7 +159,7 @@ static void list_series_hashes(struct store_addition *addition, const struct bat
         has_profile[batch->profiles[i].series] = true;
     for (uint32_t i = 0; i < batch->series_count; i++) {
         if (has_profile[i])
-            hashes[item->series_count++] = store_series_hash(batch, i);
+            hashes[item->series_count++] = series_hash_of_batch(batch, i);
     }
     item->series = hashes;
 }
@@ -251,6 +254,16 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
     return ERR_NONE;
 }
 
+uint64_t store_series_hash(const struct batch *batch, uint32_t series)
+{
+    return series_hash_of_batch(batch, series);
+}
+
+const char *store_aggregation_name(enum store_aggregation aggregation)
+{
+    return aggregation_name(aggregation);
+}
+
 static struct scan_source make_scan_source(struct store *store)
 {
     return (struct scan_source){.blocks = store->blocks,
@@ -268,6 +281,11 @@ enum err_code store_merge(struct store *store, struct arena *arena, const struct
 {
     const struct scan_source source = make_scan_source(store);
     return merge_query_run(&source, arena, query, ret_result, err);
+}
+
+void store_result_fini(struct store_result *result)
+{
+    merge_query_fini_result(result);
 }
 
 size_t store_result_bytes(struct store *store)
@@ -294,6 +312,18 @@ enum err_code store_find_absent_label(struct store *store, struct arena *arena,
 {
     const struct scan_source source = make_scan_source(store);
     return series_list_find_absent_label(&source, arena, query, ret_name, err);
+}
+
+void store_list_label_names(struct arena *arena, const struct store_series_list *list,
+                            const struct span **ret_names, uint32_t *ret_count)
+{
+    series_list_label_names(arena, list, ret_names, ret_count);
+}
+
+void store_list_label_values(struct arena *arena, const struct store_series_list *list,
+                             struct span label, const struct span **ret_values, uint32_t *ret_count)
+{
+    series_list_label_values(arena, list, label, ret_values, ret_count);
 }
 
 enum err_code store_range(struct store *store, struct arena *arena,
@@ -337,4 +367,11 @@ enum err_code store_verify_copy(const struct store_check *check,
                                 struct store_check_result *ret_result, struct err *err)
 {
     return verify_copy(check, catalogue, ret_result, err);
+}
+
+enum err_code store_measure(struct pg_pool *database, struct arena *arena,
+                            const struct store_measure **ret_measures, uint32_t *ret_count,
+                            struct err *err)
+{
+    return catalogue_measure(database, arena, ret_measures, ret_count, err);
 }

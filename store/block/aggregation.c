@@ -16,7 +16,7 @@ enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, 
     return is_gauge ? STORE_MEAN : STORE_COUNTER_DELTA;
 }
 
-const char *store_aggregation_name(enum store_aggregation aggregation)
+const char *aggregation_name(enum store_aggregation aggregation)
 {
     static const char *const names[STORE_AGGREGATION_COUNT] = {"sum", "mean", "difference"};
     return names[aggregation];

@@ -14,10 +14,12 @@
 #ifndef STORE_BLOCK_AGGREGATION_H
 #define STORE_BLOCK_AGGREGATION_H
 
-#include "store/store.h"
+#include "store/types.h"
 
 struct dictionary;
 
 enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, uint32_t series);
+/* "sum", "mean" or "difference", as in the API. */
+const char *aggregation_name(enum store_aggregation aggregation);
 
 #endif

@@ -7,7 +7,7 @@
 #include "lib/base/map.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
-#include "store/store.h"
+#include "store/types.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -107,9 +107,9 @@ enum err_code catalogue_has_object(struct pg_pool *database, const char *object_
     return ERR_NONE;
 }
 
-enum err_code store_measure(struct pg_pool *database, struct arena *arena,
-                            const struct store_measure **ret_measures, uint32_t *ret_count,
-                            struct err *err)
+enum err_code catalogue_measure(struct pg_pool *database, struct arena *arena,
+                                const struct store_measure **ret_measures, uint32_t *ret_count,
+                                struct err *err)
 {
     struct pg_result *result;
     enum err_code code = list_entries(

@@ -4,7 +4,7 @@
 #define STORE_CATALOGUE_CATALOGUE_CHECK_H
 
 #include "store/catalogue/catalogue.h"
-#include "store/store.h"
+#include "store/types.h"
 
 /* The catalogue's record of one tenant's part of a segment, or of a block. */
 struct catalogue_entry {
@@ -32,5 +32,10 @@ enum err_code catalogue_has_object(struct pg_pool *database, const char *object_
  * whether it was marked. */
 enum err_code catalogue_unmark_object(struct pg_pool *database, const char *object_key,
                                       int64_t tenant_id, bool *ret_did, struct err *err) MUST_USE;
+
+/* Measures the store, by tenant and level, in arena. */
+enum err_code catalogue_measure(struct pg_pool *database, struct arena *arena,
+                                const struct store_measure **ret_measures, uint32_t *ret_count,
+                                struct err *err) MUST_USE;
 
 #endif

@@ -13,7 +13,7 @@
 #define STORE_MAINTAIN_TOTALS_H
 
 #include "store/block/block_write.h"
-#include "store/store.h"
+#include "store/types.h"
 
 struct arena;
 

@@ -7,7 +7,7 @@
 #ifndef STORE_MAINTAIN_VERIFY_H
 #define STORE_MAINTAIN_VERIFY_H
 
-#include "store/store.h"
+#include "store/types.h"
 
 enum err_code verify_run(const struct store_check *check, struct store_check_result *ret_result,
                          struct err *err) MUST_USE;

@@ -30,7 +30,7 @@
 #ifndef STORE_QUERY_EXPORT_H
 #define STORE_QUERY_EXPORT_H
 
-#include "store/store.h"
+#include "store/types.h"
 
 struct scan_source;
 

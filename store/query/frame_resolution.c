@@ -1,7 +1,7 @@
 #include "store/query/frame_resolution.h"
 
 #include "lib/profile/symbolize.h"
-#include "store/store.h"
+#include "store/types.h"
 
 struct resolution {
     const struct frame_resolver *resolver;

@@ -6,7 +6,7 @@
  * unknown keeps its binary and address; reports show these, and a later query looks it up again.
  * Nothing is cached here. Cost: a sort of these addresses and, where names were found, a copy of
  * the tables. An address may have hundreds of frames, so the caller can limit their memory. Private
- * to store/; store/store.h describes the resolver.
+ * to store/; store/types.h describes the resolver.
  */
 #ifndef STORE_QUERY_FRAME_RESOLUTION_H
 #define STORE_QUERY_FRAME_RESOLUTION_H

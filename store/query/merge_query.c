@@ -812,7 +812,7 @@ static enum err_code check_use(const struct scan *scan, struct store_result *res
         scan, arena_bytes(result->profile->arena) +
                   query->result_use_bytes(query->result_use_context, result->profile));
     if (code)
-        store_result_fini(result);
+        merge_query_fini_result(result);
     return code;
 }
 
@@ -872,7 +872,7 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
         is_again = !code && merging.lacks_neighbours &&
                    neighbours_extend(&reaching, NEIGHBOURS_REACH_MAX_NS);
         if (is_again)
-            store_result_fini(&merging.result);
+            merge_query_fini_result(&merging.result);
         if (is_again || code)
             arena_destroy(run);
         else
@@ -888,13 +888,13 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
     else if (!*merging.result.type && !merging.result.statistics.broken_count)
         code = scan_explain_nothing(source, query, arena, err);
     if (code)
-        store_result_fini(&merging.result);
+        merge_query_fini_result(&merging.result);
     else
         *ret_result = merging.result;
     return code;
 }
 
-void store_result_fini(struct store_result *result)
+void merge_query_fini_result(struct store_result *result)
 {
     profile_destroy(result->own_profile);
     flight_cache_unref(result->kept);

@@ -6,7 +6,7 @@
 #ifndef STORE_QUERY_PROFILE_LIST_H
 #define STORE_QUERY_PROFILE_LIST_H
 
-#include "store/store.h"
+#include "store/types.h"
 
 struct scan_source;
 

@@ -11,7 +11,7 @@
 #ifndef STORE_QUERY_RANGE_QUERY_H
 #define STORE_QUERY_RANGE_QUERY_H
 
-#include "store/store.h"
+#include "store/types.h"
 
 struct scan_source;
 

@@ -14,7 +14,7 @@
 #ifndef STORE_QUERY_RESULT_CACHE_H
 #define STORE_QUERY_RESULT_CACHE_H
 
-#include "store/store.h"
+#include "store/types.h"
 
 struct result_cache;
 struct scan;

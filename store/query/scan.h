@@ -21,7 +21,7 @@
 #define STORE_QUERY_SCAN_H
 
 #include "store/block/block_read.h"
-#include "store/store.h"
+#include "store/types.h"
 
 struct deletion_set_windows;
 struct result_cache;

@@ -3,7 +3,7 @@
 #include "lib/base/digest.h"
 #include "store/block/dictionary.h"
 #include "store/block/selector.h"
-#include "store/store.h"
+#include "store/types.h"
 
 enum { TEXT_MAX_BYTES = 1 << 30 };
 
@@ -40,7 +40,7 @@ uint64_t series_hash_of(struct span text)
     return number;
 }
 
-uint64_t store_series_hash(const struct batch *batch, uint32_t series)
+uint64_t series_hash_of_batch(const struct batch *batch, uint32_t series)
 {
     const struct dictionary dictionary = {
         .tables = batch->tables, .series = batch->series, .series_labels = batch->series_labels};

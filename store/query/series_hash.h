@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct batch;
 struct dictionary;
 
 /* Appends the type's whole name, a zero, then each label's name and value with their sizes: bytes
@@ -19,5 +20,7 @@ size_t series_hash_append_text(const struct dictionary *dictionary, uint32_t ser
                                struct buf *text);
 /* The hash of that text. */
 uint64_t series_hash_of(struct span text);
+/* The hash of a series of a batch. */
+uint64_t series_hash_of_batch(const struct batch *batch, uint32_t series);
 
 #endif

@@ -259,8 +259,8 @@ static void list_keys(struct arena *arena, const struct map_bytes *map,
     *ret_count = count;
 }
 
-void store_list_label_names(struct arena *arena, const struct store_series_list *list,
-                            const struct span **ret_names, uint32_t *ret_count)
+void series_list_label_names(struct arena *arena, const struct store_series_list *list,
+                             const struct span **ret_names, uint32_t *ret_count)
 {
     struct map_bytes names = {0};
     for (uint32_t i = 0; i < list->series_count; i++) {
@@ -272,8 +272,9 @@ void store_list_label_names(struct arena *arena, const struct store_series_list 
     map_bytes_fini(&names);
 }
 
-void store_list_label_values(struct arena *arena, const struct store_series_list *list,
-                             struct span label, const struct span **ret_values, uint32_t *ret_count)
+void series_list_label_values(struct arena *arena, const struct store_series_list *list,
+                              struct span label, const struct span **ret_values,
+                              uint32_t *ret_count)
 {
     struct map_bytes values = {0};
     const bool is_type = span_equal_text(label, "__profile_type__");
@@ -327,7 +328,7 @@ enum err_code series_list_find_absent_label(const struct scan_source *source, st
     code = series_list_make(source, arena, &of_all, &list, err);
     if (code)
         return code;
-    store_list_label_names(arena, &list, &names, &name_count);
+    series_list_label_names(arena, &list, &names, &name_count);
     for (uint32_t i = 0; i < required_count && !ret_name->size; i++) {
         if (!is_among(required[i], names, name_count))
             *ret_name = required[i];

@@ -8,7 +8,7 @@
 #ifndef STORE_QUERY_SERIES_LIST_H
 #define STORE_QUERY_SERIES_LIST_H
 
-#include "store/store.h"
+#include "store/types.h"
 
 struct scan_source;
 
@@ -18,5 +18,13 @@ enum err_code series_list_make(const struct scan_source *source, struct arena *a
 enum err_code series_list_find_absent_label(const struct scan_source *source, struct arena *arena,
                                             const struct store_query *query, struct span *ret_name,
                                             struct err *err) MUST_USE;
+
+/* Lists the names of the series' labels, distinct and sorted, in the arena. */
+void series_list_label_names(struct arena *arena, const struct store_series_list *list,
+                             const struct span **ret_names, uint32_t *ret_count);
+/* Lists the values of a label; "__profile_type__" lists the names of the types. */
+void series_list_label_values(struct arena *arena, const struct store_series_list *list,
+                              struct span label, const struct span **ret_values,
+                              uint32_t *ret_count);
 
 #endif

@@ -7,7 +7,7 @@
 #include "lib/profile/report/filter.h"
 #include "store/block/block_read.h"
 #include "store/query/frame_resolution.h"
-#include "store/store.h"
+#include "store/types.h"
 
 #include <inttypes.h>
 

@@ -7,8 +7,8 @@ it may use besides itself, all of which are listed before it. A file uses anothe
 including a header of it, and, where object files exist, by a symbol that an object file of it
 defines. The second check finds a function that is declared in one folder and defined in another.
 
-INTERFACES lists the headers of a folder that its subfolders may include too, although they are
-listed before it: they use the types that such a header declares and call none of its functions.
+TYPES lists the headers of a folder that its subfolders may include too, although they are listed
+before it: such a header declares types and no functions.
 CYCLES lists the pairs of folders that may break the order. It is empty; an entry that nothing needs
 is an error.
 
@@ -93,7 +93,7 @@ FOLDERS = {
 PUBLIC_HEADERS = {"store": "store/store.h", "agent": "agent/agent.h"}
 MAY_USE_PUBLIC = {"api": "store", "cli": "agent"}
 
-INTERFACES = {"store/store.h"}
+TYPES = {"store/types.h"}
 
 CYCLES = set()
 
@@ -155,6 +155,8 @@ WRAPPERS = {
     r"|lib/symbols/symbol_table_write\.c|store/block/stack_hashes\.c",
 }
 
+# A function that a header declares, or defines, at the begin of a line.
+FUNCTION = re.compile(r"^(?!typedef\b)\w[\w \t*]*\([^;]*\)[^;]*[;{]", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 # A change of a tenant's rows first locks the row of the tenant, which tenant_begin does.
 BEGINS = re.compile(r"\bpg_begin\((?!.*(?:PG_NO_TENANT|TENANT_DEFAULT))")
@@ -239,7 +241,7 @@ class Checker:
         elif used_top in PUBLIC_HEADERS and used_top != top:
             if MAY_USE_PUBLIC.get(top) != used_top or name != PUBLIC_HEADERS[used_top]:
                 self.report(f'{place}: "{name}" is private to {used_top}/')
-        elif name not in INTERFACES or top != used_top:
+        elif name not in TYPES or top != used_top:
             user = folder_of(path)
             if user is None:
                 if used_top not in (top, "lib"):
@@ -262,6 +264,9 @@ class Checker:
                 self.check_include(path, line, match[2])
             else:
                 self.check_library(path, line, match[2])
+        if path in TYPES and (match := FUNCTION.search(text)):
+            line = text.count("\n", 0, match.start()) + 1
+            self.report(f"{path}:{line}: a header of types declares no functions")
         if path.startswith("api/") and path != "api/identity/tenant.c":
             for number, content in enumerate(text.splitlines(), 1):
                 if BEGINS.search(content):

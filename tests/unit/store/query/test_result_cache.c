@@ -8,6 +8,7 @@
 #include "lib/profile/profile.h"
 #include "store/query/result_cache.h"
 #include "store/query/scan_internal.h"
+#include "store/store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
