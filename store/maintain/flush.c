@@ -30,8 +30,8 @@ enum {
 };
 
 /* A batch that waits for its flush, in memory of the thread that waits for it. */
-struct waiting {
-    struct waiting *next;
+struct pending_batch {
+    struct pending_batch *next;
     struct buf *block;
     struct catalogue_part part;
     int64_t since_ns;
@@ -45,8 +45,8 @@ struct flusher {
     pthread_t thread;
     pthread_mutex_t mutex;  /* guards all below */
     pthread_cond_t arrived; /* signalled when a flush is due, not for each request */
-    struct waiting *first;
-    struct waiting **last;
+    struct pending_batch *first;
+    struct pending_batch **last;
     size_t waiting_bytes; /* size of the batches in the list and of those being written */
     uint32_t waiting_count;
     int waiting_requests;
@@ -62,7 +62,7 @@ struct flusher {
 struct flush {
     struct flusher *flusher;
     struct arena *arena;
-    struct waiting **batches; /* by tenant, then by arrival; invalid after wake_all */
+    struct pending_batch **batches; /* by tenant, then by arrival; invalid after wake_all */
     struct catalogue_part *parts;
     struct buf *blocks; /* the blocks of the committed parts */
     uint32_t count;
@@ -76,38 +76,39 @@ struct flush {
 
 static int compare_batches(const void *a, const void *b)
 {
-    const struct waiting *x = *(struct waiting *const *)a, *y = *(struct waiting *const *)b;
+    const struct pending_batch *x = *(struct pending_batch *const *)a,
+                               *y = *(struct pending_batch *const *)b;
     if (x->part.tenant_id != y->part.tenant_id)
         return x->part.tenant_id < y->part.tenant_id ? -1 : 1;
     return (x->since_ns > y->since_ns) - (x->since_ns < y->since_ns);
 }
 
 /* Refuses a batch before anything of it was written. */
-static void refuse_late(struct waiting *waiting)
+static void refuse_late(struct pending_batch *batch)
 {
-    err_set(&waiting->err, ERR_BUSY,
+    err_set(&batch->err, ERR_BUSY,
             "the profiles have waited too long for the database: send them again");
-    waiting->err.retry_after_s = LATE_RETRY_S;
+    batch->err.retry_after_s = LATE_RETRY_S;
 }
 
 /* Collects and sorts the batches, without those past their deadline. */
-static void collect_batches(struct flush *flush, struct waiting *first, uint32_t count)
+static void collect_batches(struct flush *flush, struct pending_batch *first, uint32_t count)
 {
     const int64_t now_ns = clock_monotonic_ns();
-    flush->batches = arena_new(flush->arena, struct waiting *, count);
+    flush->batches = arena_new(flush->arena, struct pending_batch *, count);
     flush->parts = arena_new(flush->arena, struct catalogue_part, count);
     flush->blocks = arena_new(flush->arena, struct buf, count);
     flush->deadline_ns = INT64_MAX;
-    for (struct waiting *one = first; one; one = one->next) {
-        if (one->deadline_ns <= now_ns) {
-            refuse_late(one);
+    for (struct pending_batch *batch = first; batch; batch = batch->next) {
+        if (batch->deadline_ns <= now_ns) {
+            refuse_late(batch);
             continue;
         }
-        flush->batches[flush->count++] = one;
-        if (one->deadline_ns < flush->deadline_ns)
-            flush->deadline_ns = one->deadline_ns;
+        flush->batches[flush->count++] = batch;
+        if (batch->deadline_ns < flush->deadline_ns)
+            flush->deadline_ns = batch->deadline_ns;
     }
-    qsort(flush->batches, flush->count, sizeof(struct waiting *), compare_batches);
+    qsort(flush->batches, flush->count, sizeof(struct pending_batch *), compare_batches);
     for (uint32_t i = 0; i < flush->count; i++)
         flush->parts[i] = flush->batches[i]->part;
 }
@@ -231,7 +232,7 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
 static void set_outcomes(struct flush *flush, enum err_code code, const struct err *err)
 {
     for (uint32_t i = 0; i < flush->count; i++) {
-        struct waiting *batch = flush->batches[i];
+        struct pending_batch *batch = flush->batches[i];
         batch->part.state = flush->parts[i].state;
         if (code) {
             batch->err = *err;
@@ -296,14 +297,14 @@ static void write_with_retry(struct flush *flush)
 }
 
 /* Wakes each request by itself: woken together they would queue at the mutex. */
-static void wake_all(struct flusher *flusher, struct waiting *first, size_t bytes)
+static void wake_all(struct flusher *flusher, struct pending_batch *first, size_t bytes)
 {
     pthread_mutex_lock(&flusher->mutex);
     flusher->waiting_bytes -= bytes;
     flusher->flushing_requests = 0;
     pthread_mutex_unlock(&flusher->mutex);
     while (first) {
-        struct waiting *next = first->next; /* a request that is woken frees its batches */
+        struct pending_batch *next = first->next; /* a request that is woken frees its batches */
         if (first->done)
             sem_post(first->done);
         first = next;
@@ -322,7 +323,7 @@ static void cache_blocks(struct flush *flush)
     }
 }
 
-static void flush_batches(struct flusher *flusher, struct waiting *first, uint32_t count,
+static void flush_batches(struct flusher *flusher, struct pending_batch *first, uint32_t count,
                           size_t bytes)
 {
     arena_auto arena = arena_create();
@@ -373,13 +374,13 @@ static void wait_until(struct flusher *flusher, int64_t due_ns)
 
 /* The batches of one request: from first to the last, which has done. */
 struct run {
-    struct waiting *first;
-    struct waiting *last;
+    struct pending_batch *first;
+    struct pending_batch *last;
     uint32_t count;
     size_t bytes;
 };
 
-static struct run next_run(struct waiting *first)
+static struct run next_run(struct pending_batch *first)
 {
     struct run run = {.first = first};
     for (run.last = first;; run.last = run.last->next) {
@@ -402,9 +403,10 @@ static bool has_place(struct map_u64 *teams, uint32_t *counts, const struct run 
 }
 
 /* Called locked. Takes the requests of a flush from the list; the others stay for the next one. */
-static struct waiting *take_runs(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
+static struct pending_batch *take_runs(struct flusher *flusher, uint32_t *ret_count,
+                                       size_t *ret_bytes)
 {
-    struct waiting *taken = NULL, **taken_last = &taken, *next;
+    struct pending_batch *taken = NULL, **taken_last = &taken, *next;
     struct map_u64 teams = {0};
     uint32_t *counts = mem_new(uint32_t, (size_t)flusher->waiting_requests);
     const int request_count = flusher->waiting_requests;
@@ -417,7 +419,7 @@ static struct waiting *take_runs(struct flusher *flusher, uint32_t *ret_count, s
     while (next) {
         struct run run = next_run(next);
         const bool is_taken = has_place(&teams, counts, &run);
-        struct waiting ***last = is_taken ? &taken_last : &flusher->last;
+        struct pending_batch ***last = is_taken ? &taken_last : &flusher->last;
         next = run.last->next;
         **last = run.first;
         *last = &run.last->next;
@@ -434,7 +436,8 @@ static struct waiting *take_runs(struct flusher *flusher, uint32_t *ret_count, s
 }
 
 /* Waits until a flush is due and takes its batches; NULL when the flusher stops. */
-static struct waiting *take_batches(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
+static struct pending_batch *take_batches(struct flusher *flusher, uint32_t *ret_count,
+                                          size_t *ret_bytes)
 {
     pthread_mutex_lock(&flusher->mutex);
     int64_t due_ns;
@@ -446,7 +449,7 @@ static struct waiting *take_batches(struct flusher *flusher, uint32_t *ret_count
         else
             pthread_cond_wait(&flusher->arrived, &flusher->mutex);
     }
-    struct waiting *first = flusher->first ? take_runs(flusher, ret_count, ret_bytes) : NULL;
+    struct pending_batch *first = flusher->first ? take_runs(flusher, ret_count, ret_bytes) : NULL;
     flusher->flushing_since_ns = clock_monotonic_ns();
     pthread_mutex_unlock(&flusher->mutex);
     return first;
@@ -457,7 +460,7 @@ static void *flusher_main(void *context)
     struct flusher *flusher = context;
     uint32_t count;
     size_t bytes;
-    struct waiting *first;
+    struct pending_batch *first;
     while ((first = take_batches(flusher, &count, &bytes)))
         flush_batches(flusher, first, count, bytes);
     return NULL;
@@ -534,12 +537,12 @@ static bool is_stuck(const struct flusher *flusher)
 }
 
 /* Called with the mutex held. */
-static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, uint32_t count,
+static enum err_code enqueue(struct flusher *flusher, struct pending_batch *batches, uint32_t count,
                              struct err *err)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < count; i++)
-        bytes += waiting[i].block->size;
+        bytes += batches[i].block->size;
     if (flusher->waiting_bytes &&
         flusher->waiting_bytes + bytes > flusher->options.max_waiting_bytes) {
         err_set(err, ERR_BUSY, "too many profiles wait to be written: send them again");
@@ -555,8 +558,8 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
     }
     const bool is_first = !flusher->first;
     for (uint32_t i = 0; i < count; i++) {
-        *flusher->last = &waiting[i];
-        flusher->last = &waiting[i].next;
+        *flusher->last = &batches[i];
+        flusher->last = &batches[i].next;
     }
     flusher->waiting_bytes += bytes;
     flusher->waiting_count += count;
@@ -569,14 +572,14 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
 }
 
 /* One flush takes all batches of a request, so all batches are done when the last one is. */
-static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *waiting,
+static enum err_code enqueue_and_wait(struct flusher *flusher, struct pending_batch *batches,
                                       uint32_t count, struct err *err)
 {
     sem_t done;
     sem_init(&done, 0, 0);
-    waiting[count - 1].done = &done;
+    batches[count - 1].done = &done;
     pthread_mutex_lock(&flusher->mutex);
-    enum err_code code = enqueue(flusher, waiting, count, err);
+    enum err_code code = enqueue(flusher, batches, count, err);
     end_expectation(flusher);
     pthread_mutex_unlock(&flusher->mutex);
     while (!code && sem_wait(&done) != 0) {
@@ -593,32 +596,32 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
         return ERR_NONE;
     }
     arena_auto arena = arena_create();
-    struct waiting *waiting = arena_new(arena, struct waiting, count);
+    struct pending_batch *batches = arena_new(arena, struct pending_batch, count);
     const int64_t now_ns = clock_monotonic_ns();
     if (!deadline_ns)
         deadline_ns = now_ns + DEADLINE_MS * CLOCK_NS_PER_MS;
     for (uint32_t i = 0; i < count; i++) {
         const struct block_summary *summary = &items[i].summary;
-        waiting[i] = (struct waiting){.block = &items[i].block,
-                                      .part = {.tenant_id = tenant_id,
-                                               .batch_id = items[i].batch_id,
-                                               .begin_ns = summary->begin_ns,
-                                               .end_ns = summary->end_ns,
-                                               .reach_ns = summary->reach_ns,
-                                               .row_count = summary->row_count,
-                                               .profile_count = summary->profile_count,
-                                               .footer_crc = summary->footer_crc,
-                                               .cut_string_count = items[i].cut_string_count,
-                                               .series = items[i].series,
-                                               .series_count = items[i].series_count},
-                                      .since_ns = now_ns,
-                                      .deadline_ns = deadline_ns};
+        batches[i] = (struct pending_batch){.block = &items[i].block,
+                                            .part = {.tenant_id = tenant_id,
+                                                     .batch_id = items[i].batch_id,
+                                                     .begin_ns = summary->begin_ns,
+                                                     .end_ns = summary->end_ns,
+                                                     .reach_ns = summary->reach_ns,
+                                                     .row_count = summary->row_count,
+                                                     .profile_count = summary->profile_count,
+                                                     .footer_crc = summary->footer_crc,
+                                                     .cut_string_count = items[i].cut_string_count,
+                                                     .series = items[i].series,
+                                                     .series_count = items[i].series_count},
+                                            .since_ns = now_ns,
+                                            .deadline_ns = deadline_ns};
     }
-    enum err_code code = enqueue_and_wait(flusher, waiting, count, err);
+    enum err_code code = enqueue_and_wait(flusher, batches, count, err);
     for (uint32_t i = 0; i < count && !code; i++) {
-        items[i].is_duplicate = waiting[i].part.state == CATALOGUE_DUPLICATE;
-        if (waiting[i].err.code) {
-            *err = waiting[i].err;
+        items[i].is_duplicate = batches[i].part.state == CATALOGUE_DUPLICATE;
+        if (batches[i].err.code) {
+            *err = batches[i].err;
             code = err->code;
         }
     }

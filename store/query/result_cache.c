@@ -128,7 +128,7 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
 
 /* ---- results ---- */
 
-struct making {
+struct merge_job {
     struct scan *scan;
     bool has_begun; /* by this query, not by another */
     enum err_code (*make)(struct scan *scan, struct store_result *ret_result);
@@ -156,13 +156,13 @@ static void copy_texts(struct store_result *result)
 static enum err_code make_result(void *context, void **ret_value, size_t *ret_bytes,
                                  struct err *err)
 {
-    struct making *making = context;
-    making->has_begun = true;
+    struct merge_job *job = context;
+    job->has_begun = true;
     struct store_result *result = mem_new(struct store_result, 1);
-    enum err_code code = making->make(making->scan, result);
+    enum err_code code = job->make(job->scan, result);
     if (code) {
-        if (err != scan_err(making->scan))
-            *err = *scan_err(making->scan);
+        if (err != scan_err(job->scan))
+            *err = *scan_err(job->scan);
         mem_free(result);
         return code;
     }
@@ -180,18 +180,18 @@ result_cache_ref(struct result_cache *results, struct scan *scan, const char *id
                  struct store_result *ret_result)
 {
     const struct wait_limit *wait_limit = &scan_query(scan)->wait_limit;
-    struct making making = {.scan = scan, .make = make};
+    struct merge_job job = {.scan = scan, .make = make};
     struct flight_entry *entry;
     enum err_code code;
     /* The query that computed the result may have failed for reasons of its own: its client left,
      * or its limits were lower. Then one of those that waited computes it under its own limits, and
      * the others wait for that one. */
     do {
-        code = flight_cache_ref_within(results->cache, identity, wait_limit, make_result, &making,
+        code = flight_cache_ref_within(results->cache, identity, wait_limit, make_result, &job,
                                        &entry, scan_err(scan));
-    } while (code && !making.has_begun && !wait_limit_is_over(wait_limit));
+    } while (code && !job.has_begun && !wait_limit_is_over(wait_limit));
     if (code)
-        return making.has_begun ? code : ERR_CANCELLED;
+        return job.has_begun ? code : ERR_CANCELLED;
     *ret_result = *(const struct store_result *)flight_cache_get(entry);
     ret_result->own_profile = NULL;
     ret_result->kept = entry;

@@ -24,7 +24,7 @@ struct kept {
     struct store_symbolization names;
 };
 
-struct making {
+struct filter_job {
     const struct stack_filter_query *query;
     const struct block *block;
 };
@@ -125,12 +125,12 @@ const char *stack_filter_key(struct arena *arena, const struct filter *filter)
 static enum err_code make_kept_stacks(void *context, void **ret_value, size_t *ret_bytes,
                                       struct err *err)
 {
-    const struct making *making = context;
-    const struct stack_filter_query *query = making->query;
+    const struct filter_job *job = context;
+    const struct stack_filter_query *query = job->query;
     struct kept *kept = mem_new(struct kept, 1);
     kept->arena = arena_create();
     enum err_code code = stack_filter_apply(query->filter, query->resolver, query->tenant_id,
-                                            query->memory, block_dictionary(making->block),
+                                            query->memory, block_dictionary(job->block),
                                             kept->arena, &kept->names, &kept->keeps, err);
     if (code) {
         destroy_kept(kept);
@@ -146,7 +146,7 @@ enum err_code stack_filters_ref(struct stack_filters *filters,
                                 struct store_symbolization *names, struct flight_entry **ret_entry,
                                 const bool **ret_keeps, struct err *err)
 {
-    struct making making = {.query = query, .block = block};
+    struct filter_job job = {.query = query, .block = block};
     struct flight_entry *entry;
     buf_auto key;
     buf_init(&key, RULES_MAX_BYTES);
@@ -155,7 +155,7 @@ enum err_code stack_filters_ref(struct stack_filters *filters,
     buf_append_byte(&key, 0);
     enum err_code code =
         flight_cache_ref_within(filters->cache, (const char *)key.data, query->wait_limit,
-                                make_kept_stacks, &making, &entry, err);
+                                make_kept_stacks, &job, &entry, err);
     if (code)
         return code;
     const struct kept *kept = flight_cache_get(entry);
