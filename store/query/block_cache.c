@@ -1,3 +1,35 @@
+/*
+ * Three caches, because an open block is needed in parts, by different queries:
+ *
+ *   written   bytes of blocks that this server wrote and nothing has opened yet
+ *   series    blocks open for strings, label sets, series and granules: a tenth of the work; lists
+ *             and unfiltered values over time need no more
+ *   stacks    the same with tables and stacks; each entry holds its entry of `series`
+ *
+ * With one cache, the stacks of a single large query would evict what all other queries need to
+ * find their tasks. `written` and `series` have fixed shares of the memory, and `stacks` the rest,
+ * which is measured before each use (resize_stacks). The caches make each value once: the first
+ * caller makes it, the others wait (lib/base/flight_cache.h).
+ *
+ * Example, with 256 MiB: 64 for `written`, 32 for `series`. A flush commits a segment in which
+ * tenant 7 has a block of 200 KB from byte 4096 on.
+ *
+ *   1. block_cache_keep moves the 200 KB into `written`, with the key "segment/3/x 4096 7".
+ *   2. A list of series finds nothing in `series`, so make_series opens the block. Its origin
+ *      holds the entry of `written`, and nothing is read. The entry of `series` counts as its
+ *      tables and the 200 KB.
+ *   3. A merge finds it in `series`, then nothing in `stacks`. make_stacks decodes the stacks from
+ *      the same bytes. Its entry holds that of `series`, which is therefore not evicted before.
+ *   4. Another query opens 300 MiB of stacks. This evicts entries of `stacks` only: those that
+ *      nothing used within HOLD_NS, and else the newest; the block stays in `series`.
+ *   5. A merge replaces the segment. block_cache_remove forgets the key in all three caches;
+ *      queries that hold the block go on with it.
+ *
+ * A whole object (key "block/...") is not read: it is opened as a file and read by extent. If it is
+ * in a bucket, that file is a copy on the disk, which the entry keeps. Copies have no cache of
+ * their own: with copy_bytes of 10 GB, the copy of a block of 100 MB counts as a hundredth of the
+ * memory of each of the two caches, so both evict before a hundred of them exceed the disk's share.
+ */
 #include "store/query/block_cache.h"
 
 #include "lib/base/clock.h"
