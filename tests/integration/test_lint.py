@@ -1,5 +1,5 @@
-"""The checks of scoped objects (tests/lint/scoped.py), commits (tests/lint/commits.py) and cycles
-inside folders (tests/lint/layers.py)."""
+"""The checks of scoped objects (tests/lint/scoped.py), commits (tests/lint/commits.py), and cycles
+inside folders and mutable globals (tests/lint/layers.py)."""
 
 import importlib.util
 
@@ -96,3 +96,30 @@ def test_uses_inside_a_folder_are_found_by_the_symbols_of_object_files():
         "lib/x": {"a": {"b"}, "b": set()},
         "lib/y": {"c": set()},
     }
+
+
+def test_mutable_globals_are_found_by_the_sections_of_object_files():
+    listed = """
+Symbols from lib/base/log.o:
+
+Name                  Value           Class        Type         Size             Line  Section
+
+lib/base/log.o:level      |00|   d  |            OBJECT|04|     |.data
+lib/base/log.o:output     |00|   b  |            OBJECT|38|     |.bss
+lib/base/log.o:thread     |00|   b  |               TLS|08|     |.tbss
+lib/base/log.o:version    |00|   D  |            OBJECT|08|     |.data.rel.local
+lib/base/log.o:names      |00|   d  |            OBJECT|20|     |.data.rel.ro.local
+lib/base/log.o:log_format |00|   T  |              FUNC|20|     |.text
+lib/base/log.o:malloc     |  |   U  |            NOTYPE|  |     |*UND*
+"""
+    assert layers.mutable_globals(listed) == [
+        ("lib/base/log.o", name) for name in ("level", "output", "thread", "version")
+    ]
+
+
+def test_a_mutable_global_must_be_listed():
+    checker = layers.Checker()
+    variables = [("lib/base/log.o", "level"), ("lib/base/vec.o", "count")]
+    checker.check_globals(variables, ["lib/base/log.o", "lib/base/vec.o", "lib/base/os.o"])
+    unlisted, unused = checker.errors
+    assert "lib/base/vec.c: count" in unlisted and "lib/base/os.c has no" in unused

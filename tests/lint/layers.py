@@ -17,6 +17,9 @@ file of C code without its suffix; it uses another of its folder by a symbol tha
 file defines. A cycle that is no part of such a group is an error. So are a group without a cycle
 and the name of a module that does not exist.
 
+A mutable variable with static storage may be in the files of the section "Mutable globals" of
+ARCHITECTURE.md only. The sections .data and .bss of the object files contain these variables.
+
 WRAPPERS names, for the headers of each library, the only files that may include them. Everything
 else calls these files, so that a library can be replaced in one place.
 """
@@ -159,6 +162,9 @@ WRAPPERS = {
 FUNCTION = re.compile(r"^(?!typedef\b)\w[\w \t*]*\([^;]*\)[^;]*[;{]", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 # A change of a tenant's rows first locks the row of the tenant, which tenant_begin does.
+# A row of the table of mutable globals, and the sections of variables that are writable at run time.
+GLOBALS_ROW = re.compile(r"^\| `([\w/]+\.c)`", re.M)
+WRITABLE = re.compile(r"\.t?(data|bss)(\.rel(\.local)?)?")
 BEGINS = re.compile(r"\bpg_begin\((?!.*(?:PG_NO_TENANT|TENANT_DEFAULT))")
 
 
@@ -211,6 +217,18 @@ def uses_inside(objects, defined, undefined):
             other.stem for other in others if other.parent == path.parent
         }
     return inside
+
+
+def mutable_globals(listed):
+    """The variables that are writable at run time, each with its object file.
+    listed: the output of `nm -A --format=sysv`."""
+    found = []
+    for line in listed.splitlines():
+        fields = [field.strip() for field in line.split("|")]
+        if len(fields) == 7 and fields[3] in ("OBJECT", "TLS") and WRITABLE.fullmatch(fields[6]):
+            path, _, name = fields[0].partition(":")
+            found.append((path, name))
+    return found
 
 
 class Checker:
@@ -290,6 +308,20 @@ class Checker:
                     "remove the entry"
                 )
 
+    def check_globals(self, variables, objects):
+        """variables: pairs of an object file and a name; objects: all object files."""
+        document = (ROOT / "ARCHITECTURE.md").read_text()
+        section = document.partition("\n## Mutable globals\n")[2].partition("\n## ")[0]
+        allowed = set(GLOBALS_ROW.findall(section))
+        unused = allowed & {path.removesuffix(".o") + ".c" for path in objects}
+        for path, name in variables:
+            source = path.removesuffix(".o") + ".c"
+            unused.discard(source)
+            if source not in allowed:
+                self.report(f"{source}: {name} is a mutable global and not in ARCHITECTURE.md")
+        for source in sorted(unused):
+            self.report(f"ARCHITECTURE.md: {source} has no mutable globals any more")
+
     def check_symbols(self, build):
         """Whether the objects of each folder use only symbols of folders that FOLDERS allows."""
         defined, undefined, objects = {}, {}, []
@@ -324,6 +356,14 @@ class Checker:
                         )
                     else:
                         self.check_use(user, used, path, f"{symbol} of {other}")
+        listed = subprocess.run(
+            ["nm", "-A", "--format=sysv", *objects],
+            cwd=build,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        self.check_globals(mutable_globals(listed), objects)
         for folder, uses in uses_inside(objects, defined, undefined).items():
             self.check_inside(folder, uses, INSIDE.get(folder, []))
 
