@@ -31,10 +31,10 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test test-long check unit objects test-programs integration browser \
-        fuzz fuzz-seeds bench bench-agents bench-store bench-symbols bench-unwind bench-agent \
-        bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 \
-        test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop \
-        format flags bpf-flags help one-test web
+        fuzz fuzz-seeds seeds-program bench bench-agents bench-store bench-symbols bench-unwind \
+        bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh \
+        test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 \
+        interop format flags bpf-flags help one-test web
 
 LIBRARIES := libh2o-evloop libpq openssl expat libzstd jansson libdeflate libpcre2-8 libxxhash \
              inih libcurl libpng freetype2 zlib libbpf
@@ -101,7 +101,7 @@ build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
 $(patsubst %,build/fuzz/%.o,api/% cli/% debuginfod/% lib/io/%) \
     $(patsubst %,build/fuzz/agent/%.o,kernel/% labels/% process/% profile/% symbols/% upload/% \
     main): CFLAGS += -O0
-build/release/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
+build/release/tests/unit/%.o build/release/tests/fuzz/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
 # Renames the main function of each test file, which the runner calls (tests/unit/test.h).
 $(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),\
     -DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')
@@ -215,7 +215,8 @@ unit-programs: $(UNIT_PROGRAMS)
 # Compiles every source of the programs without linking.
 objects: $(call objects,$(LIB_C) $(STORE_C) \
     $(foreach folder,api cli debuginfod agent,$(call sources,$(folder))))
-# kill -9, a thousand times, for shares and for continuous profiles; `make test` runs a few rounds.
+# kill -9, a thousand times, for shares and for continuous profiles; `make test-long` runs 60
+# rounds.
 test-crash: all
 	PERFOLIO_CRASH_ROUNDS=$${PERFOLIO_CRASH_ROUNDS:-1000} $(PYTHON) -m pytest -q \
 	    tests/integration/test_crash.py tests/integration/test_store_crash.py
@@ -228,15 +229,16 @@ FUZZ_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(FUZZ_C))
 FUZZ_ARCHIVES := $(patsubst %,$(OUT)/%.a,agent api store debuginfod lib)
 $(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
 	$(call link_test,-fsanitize=fuzzer)
-# All fuzzers in one program, to run the seeds. make test uses BUILD=asan for it, which needs no
-# instrumentation for coverage.
-$(OUT)/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) $(OUT)/tests/fuzz/runner.o \
+# All fuzzers in one program, which runs the seeds without libFuzzer. `make test` runs it in the
+# release build.
+$(OUT)/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) $(OUT)/tests/fuzz/seeds.o \
                          $(FUZZ_ARCHIVES)
-	$(call link_test,-fsanitize=fuzzer)
+	$(call link_test)
+seeds-program: $(OUT)/tests/fuzz/seeds
 fuzz-programs: $(FUZZ_PROGRAMS)
 fuzz-seeds:
-	$(MAKE) BUILD=asan build/asan/tests/fuzz/seeds
-	sh tests/fuzz/run.sh 0
+	$(MAKE) BUILD=asan seeds-program
+	build/asan/tests/fuzz/seeds
 # Runs each fuzzer for FUZZ_SECONDS. FUZZ_KEEP=1 adds new inputs to the seeds (tests/fuzz/run.sh).
 FUZZ_SECONDS ?= 60
 fuzz:

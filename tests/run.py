@@ -4,7 +4,7 @@ before it list the failures of all steps, each with the first lines of its reaso
 is run once more at the end, alone (retry.py).
 
   tests/run.py [STEP …]     these steps; by default those of `make test`:
-                            check unit web integration browser
+                            check unit seeds web integration browser
   tests/run.py long         the steps of `make test-long`:
                             agents pages sanitizers crash clients search format
 
@@ -305,6 +305,15 @@ def run_fuzzers(name, command):
     return Result(passed, failed, failures=failures.of_not_ok(output))
 
 
+def step_seeds():
+    """The seeds of all fuzzers, in the release build (tests/fuzz/seeds.c)."""
+    status, output = run("seeds-build", ["make", f"BUILD={BUILD}", "seeds-program"])
+    if status != 0:
+        (LOGS / "seeds.log").write_text(output)
+        return Result(0, 1, failures=[("seeds: the build", failures.reason_lines(output))])
+    return run_fuzzers("seeds", [f"build/{BUILD}/tests/fuzz/seeds"])
+
+
 def step_search():
     """Runs the seeds of each fuzzer and searches for new inputs."""
     return run_fuzzers(
@@ -315,6 +324,7 @@ def step_search():
 SHORT = {
     "check": step_check,
     "unit": step_unit,
+    "seeds": step_seeds,
     "web": step_web,
     "integration": step_integration,
     "browser": step_browser,
@@ -334,7 +344,7 @@ STEPS = {**SHORT, **LONG}
 LANES = (
     ("integration",),
     ("browser",),
-    ("check", "unit", "web"),
+    ("check", "unit", "seeds", "web"),
     ("agents", "crash"),
     ("pages",),
     ("sanitizers", "clients", "search", "format"),

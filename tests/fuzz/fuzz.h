@@ -3,7 +3,7 @@
  * stops on a sanitizer report or if an invariant does not hold (fuzz_check).
  *
  * The Makefile renames both libFuzzer functions in each file (FUZZ_NAME), and the file registers
- * them with tests/fuzz/runner.c, so that one program can run the seeds of all fuzzers.
+ * them with the program: runner.c is the program of one fuzzer, seeds.c that of all their seeds.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H

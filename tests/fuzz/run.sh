@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs every fuzzer for SECONDS of CPU time each:
+# Runs every fuzzer for SECONDS of CPU time each, first its seeds and then new inputs:
 #   tests/fuzz/run.sh SECONDS [FUZZER ...]
-# With SECONDS 0 each fuzzer only runs its seeds, in the program "seeds" that contains all fuzzers.
 # Prints a line for each fuzzer, "ok" or "not ok". Findings and logs are in build/fuzz/findings.
 # Fuzzers use a copy of the seeds; FUZZ_KEEP=1 merges inputs that reached new code into
 # tests/fuzz/corpus.
@@ -25,10 +24,6 @@ cpu_seconds() {
 run_one() {
     name=$1
     program=$bin/$name
-    if [ "$seconds" -eq 0 ]; then
-        program=build/asan/tests/fuzz/seeds
-        export FUZZER="$name"
-    fi
     work=build/fuzz/corpus/$name
     rm -rf "$work" "${out:?}/$name"
     mkdir -p "$work" "$out/$name"
@@ -38,10 +33,8 @@ run_one() {
     log=$out/$name/log
     used=0 runs=0
     while [ "$runs" -eq 0 ] || [ "$used" -lt "$seconds" ]; do
-        limit=-runs=0
-        [ "$seconds" -eq 0 ] || limit=-max_total_time=$((seconds - used))
         # shellcheck disable=SC2086
-        if ! "$program" "$limit" -rss_limit_mb=1024 -timeout=60 \
+        if ! "$program" -max_total_time=$((seconds - used)) -rss_limit_mb=1024 -timeout=60 \
             -max_len=65536 -print_final_stats=1 -artifact_prefix="$out/$name/" $dictionary \
             "$work" >"$log" 2>&1; then
             echo "not ok $name: see $log"
