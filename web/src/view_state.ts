@@ -191,7 +191,7 @@ function isKnown(name: string, value: string): boolean {
   if (name === "co") return value.split(",").every(isColumn);
   if (/^z[ab]$/.test(name) && value.includes(":") && !parseHalf(value)?.window) return false;
   return new URLSearchParams(
-    formatState(parseState(`?sv=2&${new URLSearchParams([[name, value]])}`)),
+    formatState(parseState(`?sv=${stateVersion}&${new URLSearchParams([[name, value]])}`)),
   ).has(name);
 }
 
