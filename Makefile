@@ -24,7 +24,7 @@ PKG_CONFIG := $(if $(filter arm64,$(BUILD)),PKG_CONFIG_SYSROOT_DIR=$(ARM_ROOT) \
 PYTHON   ?= /usr/bin/python3
 # One short line per file; V=1 shows the whole commands.
 Q        := $(if $(V),,@)
-say       = @printf '  %-5s %s\n' $(1) $(2)
+print     = @printf '  %-5s %s\n' $(1) $(2)
 # All cores, unless -j is given.
 MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
@@ -85,7 +85,7 @@ all: $(PROGRAMS)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)
+	$(call print,CC,$<)
 	$(Q)$(CC) $(CFLAGS) $(TEST_FLAGS) -MMD -MP -c $< -o $@
 build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/release/store/%.o \
     build/release/lib/symbols/symbol_cursor.o \
@@ -110,7 +110,7 @@ $(OUT)/tests/fuzz/fuzz_%.o: TEST_FLAGS = -DFUZZ_NAME=$(basename $(@F))
 # if it fails.
 TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 define link_test
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $(TEST_LD) $^ $(LDLIBS) $(DEBUG_LIBS) $(1) -o $@ 2>$(@D)/.$(@F).log || \
 	    { cat $(@D)/.$(@F).log >&2; exit 1; }
 endef
@@ -124,19 +124,19 @@ $(OUT)/%.a:
 	@rm -f $@
 	$(Q)ar qcs $@ $^
 $(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(OUT)/perfolio: $(OUT)/cli/main.o $(OUT)/cli.a $(OUT)/agent.a $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(OUT)/perfolio-symbolize: $(OUT)/debuginfod/main.o $(OUT)/debuginfod.a $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -o $@
 
 agent-programs: $(OUT)/perfolio $(OUT)/perfolio-symbolize $(OUT)/perfolio-agent
 $(OUT)/perfolio-agent: $(OUT)/agent/main.o $(OUT)/agent.a $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # BPF programs, the same for every build: compiled by clang and embedded in the agent. The build
@@ -150,14 +150,14 @@ BPF_CFLAGS := -std=gnu17 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH)
               -I. -isystem $(BPF_HEADERS)/$(MACHINE)-linux-gnu $(WARN)
 $(GEN)/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
-	$(call say,BPF,$<)
+	$(call print,BPF,$<)
 	$(Q)$(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
 	$(Q)$(BPF_STRIP) -g $@
 $(GEN)/bpf.S: agent/embed.sh $(patsubst bpf/%.c,$(GEN)/%.o,$(wildcard bpf/*.bpf.c))
 	$(Q)sh agent/embed.sh $(filter %.o,$^) > $@
 $(OUT)/bpf.o: $(GEN)/bpf.S
 	@mkdir -p $(@D)
-	$(call say,CC,$<)
+	$(call print,CC,$<)
 	$(Q)$(CC) -c $< -o $@
 
 # Web pages, migrations and the preview font are embedded in the server. Their folders are
@@ -181,7 +181,7 @@ $(GEN)/assets.S: api/embed.sh web/dist/.done api/migrations $(wildcard api/migra
 	$(Q)sh api/embed.sh $(GEN)/openapi.yaml.gz > $@
 $(OUT)/assets.o: $(GEN)/assets.S
 	@mkdir -p $(@D)
-	$(call say,CC,$<)
+	$(call print,CC,$<)
 	$(Q)$(CC) -c $< -o $@
 
 deps:
@@ -247,25 +247,25 @@ fuzz:
 
 BENCH_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(BENCH_C))
 $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/agent.a $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(OUT)/tests/bench/bench_store $(OUT)/tests/bench/bench_feed: $(OUT)/tests/bench/fleet.o
 bench-programs: $(BENCH_PROGRAMS)
 $(OUT)/tests/programs/%: $(OUT)/tests/programs/%.o $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # Unwind rows compared to elfutils, for all ELF files of this system or for arm64 files of Debian.
 $(OUT)/tests/programs/unwind_% $(OUT)/tests/bench/bench_unwind: LDLIBS += -ldw -lelf
 $(OUT)/tests/programs/unwind_%: $(OUT)/tests/programs/unwind_%.o $(OUT)/agent.a $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(OUT)/tests/programs/cpython_%: $(OUT)/tests/programs/cpython_%.o $(OUT)/agent.a $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # perfoliod with file system calls that a test can make fail.
 $(OUT)/tests/programs/faulty_%: $(OUT)/tests/programs/faulty_%.o $(OUT)/api.a $(OUT)/store.a \
                                 $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 TEST_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/programs/*.c))
 # Cheap password hashes for the servers of the tests. A sanitizer's runtime refuses to start after a
@@ -273,7 +273,7 @@ TEST_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/programs/*
 TEST_PRELOAD := $(if $(SANITIZE_$(BUILD)),,$(OUT)/tests/preload/cheap_scrypt.so)
 $(OUT)/tests/preload/%.so: tests/preload/%.c
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(filter-out -fPIE,$(CFLAGS)) -fPIC -shared $< -o $@ -ldl
 test-programs: $(TEST_PROGRAMS) $(TEST_PRELOAD)
 # perfolio record and perfolio-agent on Debian's kernels in QEMU; make test uses the running kernel.
@@ -295,7 +295,7 @@ test-unwind-arm64: $(OUT)/tests/programs/unwind_rows
 	sh tests/oracle/arm64_files.sh build/arm64-packages
 	$(PYTHON) tests/oracle/elf_files.py build/arm64-packages/files | $(OUT)/tests/programs/unwind_rows
 $(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
-	$(call say,LINK,$@)
+	$(call print,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # Object store and servers with a real S3 server, which run.sh starts and stops.
 test-s3:

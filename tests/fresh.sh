@@ -28,11 +28,11 @@ if [ -z "${FRESH_INSIDE:-}" ]; then
 fi
 root=$FRESH_INSIDE
 
-say() {
+report() {
     echo "fresh: $(date -u +%T) $*"
 }
 fail() {
-    say "FAILED: $*"
+    report "FAILED: $*"
     grep -A 12 -E '^ *(not ok|FAILED)' "$root/run.log" 2>/dev/null | head -n 200 || true
     tail -n 40 "$root/run.log" 2>/dev/null || true
     exit 1
@@ -46,7 +46,7 @@ mirror=$(echo "$sources" | sed -n 's/^\([^ ]*\) bookworm main$/\1/p' | head -n 1
 proxy=$(apt-config dump --format '%v%n' Acquire::http::Proxy)
 if [ -n "$proxy" ]; then export http_proxy="$proxy"; fi
 
-say "debootstrap from ${mirror:-the default mirror}"
+report "debootstrap from ${mirror:-the default mirror}"
 debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"} >"$root.log" 2>&1 ||
     { tail -n 20 "$root.log" && rm -f "$root.log" && fail "debootstrap"; }
 rm -f "$root.log"
@@ -81,7 +81,7 @@ inside() {
 inside 'apt-get -q update && apt-get -q -y install --no-install-recommends make git' \
     >"$root/run.log" 2>&1 || fail "installing make"
 
-# start COMMAND SECONDS: runs COMMAND inside until the server answers.
+# start COMMAND SECONDS: runs COMMAND inside until the server responds.
 start() {
     : >"$root/run.log"
     become_inside "exec $1" >"$root/run.log" 2>&1 &
@@ -104,10 +104,10 @@ stop() {
     grep -q 'all processes have ended' "$root/run.log" || fail "no clean end"
 }
 
-say "make run"
+report "make run"
 begin=$(date +%s)
 start "make run" 1200
-say "make run answers after $(($(date +%s) - begin)) s; pushing with the line it printed"
+report "make run responded after $(($(date +%s) - begin)) s; pushing with the line it printed"
 printf 'main;work 3\nmain;rest 1\n' >"$root/tmp/fresh.folded"
 push=$(sed -n '/Push a profile/,/push cpu.pb.gz/p' "$root/run.log" |
     sed 's/^ *Push a profile *//; s/cpu\.pb\.gz/\/tmp\/fresh.folded/')
@@ -117,21 +117,21 @@ curl -sSf --cacert "$root/root/perfolio/perfolio-data/tls/ca.crt" "$link" | grep
 curl -sSf --cacert "$root/root/perfolio/perfolio-data/tls/ca.crt" "$link/raw" |
     cmp - "$root/tmp/fresh.folded" || fail "$link/raw differs"
 stop
-say "second start"
+report "second start"
 begin=$(date +%s%N)
 start "build/release/perfoliod serve --data-dir perfolio-data --listen localhost:7443" 30
 duration=$((($(date +%s%N) - begin) / 1000000))
-say "second start took $duration ms"
+report "second start took $duration ms"
 [ "$duration" -lt 2000 ] || fail "the second start took $duration ms"
 curl -sSf --cacert "$root/root/perfolio/perfolio-data/tls/ca.crt" "$link/raw" |
     cmp - "$root/tmp/fresh.folded" || fail "$link/raw is lost"
 stop
 
 if [ "${FRESH_TEST:-yes}" != no ]; then
-    say "make test"
+    report "make test"
     begin=$(date +%s)
     inside "make test" >"$root/run.log" 2>&1 || fail "make test"
     tail -n 1 "$root/run.log" | grep -Eq '^[0-9]+ passed, 0 failed' || fail "make test"
-    say "make test took $(($(date +%s) - begin)) s: $(tail -n 1 "$root/run.log")"
+    report "make test took $(($(date +%s) - begin)) s: $(tail -n 1 "$root/run.log")"
 fi
-say "passed"
+report "passed"

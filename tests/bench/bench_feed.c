@@ -199,7 +199,7 @@ static struct frames find_frames(struct feed *feed, uint32_t stack)
     return (struct frames){feed->unique, own + shared, feed->next_unique++};
 }
 
-static int64_t moment_of(struct feed *feed, uint32_t tick)
+static int64_t tick_time_ns(struct feed *feed, uint32_t tick)
 {
     const int64_t jitter_ns = (int64_t)(fleet_random(&feed->fleet) % 1000) * 1000000;
     return (feed->options.begin_s + (int64_t)tick * INTERVAL_S) * CLOCK_NS_PER_S + jitter_ns;
@@ -293,7 +293,7 @@ static void put_attribute(struct feed *feed, struct buf *attributes, const char 
 static void put_profile(struct feed *feed, uint32_t target, uint32_t tick, struct buf *profile)
 {
     struct batch_sample samples[STACKS_OF_SERVICE];
-    const int64_t time_ns = moment_of(feed, tick);
+    const int64_t time_ns = tick_time_ns(feed, tick);
     const uint32_t count = fleet_draw(&feed->fleet, target, tick, samples);
     put_number(&feed->message, 1, 1);
     put_number(&feed->message, 2, 2);
@@ -353,7 +353,7 @@ static void make_pprof(struct feed *feed, uint32_t tick, uint32_t target, struct
     arena_auto arena = arena_create();
     struct batch_sample samples[STACKS_OF_SERVICE];
     const struct profile *all = feed->fleet.tables;
-    const int64_t time_ns = moment_of(feed, tick);
+    const int64_t time_ns = tick_time_ns(feed, tick);
     const uint32_t count = fleet_draw(&feed->fleet, target, tick, samples);
     struct profile profile = *all;
     uint64_t *starts = arena_new(arena, uint64_t, count + (size_t)1);
@@ -519,9 +519,9 @@ static void send_request(struct feed *feed, struct span body, uint32_t target)
     curl_multi_add_handle(feed->multi, connection->easy);
 }
 
-static void wait_for(int64_t moment_ns)
+static void wait_for(int64_t until_ns)
 {
-    const int64_t left_ns = moment_ns - clock_monotonic_ns();
+    const int64_t left_ns = until_ns - clock_monotonic_ns();
     if (left_ns > 0)
         nanosleep(&(struct timespec){.tv_sec = left_ns / CLOCK_NS_PER_S,
                                      .tv_nsec = left_ns % CLOCK_NS_PER_S},

@@ -11,7 +11,7 @@ mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /tmp
 mount -t devtmpfs dev /dev
 
-say() { # NAME FILE
+print_file() { # NAME FILE
     echo "@file $1"
     base64 <"$2"
     echo "@end $1"
@@ -19,16 +19,16 @@ say() { # NAME FILE
 
 ulimit -c 0
 perfolio-agent doctor >/out/doctor 2>&1
-say doctor /out/doctor
+print_file doctor /out/doctor
 
 grep -m 1 -i -E '^(flags|Features)' /proc/cpuinfo >/out/processor
-say processor /out/processor
+print_file processor /out/processor
 
 while IFS='|' read -r expected arguments; do
     # shellcheck disable=SC2086  # the arguments are split on purpose
     unwind_replay 100 "$expected" plain $arguments 2>&1
 done </replays >/out/replays
-say replays /out/replays
+print_file replays /out/replays
 
 while IFS='|' read -r name options arguments; do
     # shellcheck disable=SC2086  # options and arguments are split on purpose
@@ -40,8 +40,8 @@ while IFS='|' read -r name options arguments; do
     echo "status $?" >>/out/log
     kill -9 $pid
     wait $pid 2>/dev/null
-    [ -f "/out/$name" ] && say "$name.pb.gz" "/out/$name"
-    say "$name.log" /out/log
+    [ -f "/out/$name" ] && print_file "$name.pb.gz" "/out/$name"
+    print_file "$name.log" /out/log
 done </cases
 
 truth deep 25 &
@@ -57,8 +57,8 @@ wait $agent
 echo "status $?" >>/out/log
 kill -9 $pid
 echo "batches $(find /out/spool -name '*.otlp.zst' | wc -l)" >>/out/log
-say agent.log /out/log
+print_file agent.log /out/log
 dmesg >/out/dmesg
-say dmesg /out/dmesg
+print_file dmesg /out/dmesg
 echo "@done"
 poweroff -f

@@ -81,14 +81,14 @@ is_storage_up() {
     ceph osd stat | grep ' 1 up'
 }
 
-answers() {
+responds() {
     curl -sS -o /dev/null "http://127.0.0.1:$port/"
 }
 
 start_storage() {
     wait_until is_storage_up
     quietly radosgw -n client.rgw.a
-    wait_until answers
+    wait_until responds
 }
 
 # Waits until the command succeeds, at most two minutes.

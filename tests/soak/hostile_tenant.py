@@ -199,8 +199,8 @@ def count(figures, status, content):
     statuses[status] = statuses.get(status, 0) + 1
     if status >= 400:
         try:
-            said = json.loads(content)
-            text = said.get("detail") or said.get("message") or ""
+            problem = json.loads(content)
+            text = problem.get("detail") or problem.get("message") or ""
         except (ValueError, AttributeError):
             text = content[:200].decode("utf-8", "replace")
         text = re.sub(r"\d{5,}", "N", text)

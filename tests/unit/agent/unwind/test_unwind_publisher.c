@@ -85,7 +85,7 @@ static void publish_all(struct host *host, pid_t child)
         ;
 }
 
-static bool say(void *context)
+static bool return_flag(void *context)
 {
     return *(const bool *)context;
 }
@@ -97,8 +97,8 @@ static void no_table_is_built_shortly_after_a_stop(void **state)
     bool is_ending = true;
     const pid_t child = start_child();
     open_host(&host);
-    unwind_publisher_set_host(
-        host.publisher, &(struct table_builder_host){.is_ending = say, .context = &is_ending});
+    unwind_publisher_set_host(host.publisher, &(struct table_builder_host){.is_ending = return_flag,
+                                                                           .context = &is_ending});
     (void)unwind_publisher_publish(host.publisher);
     processes_make_target(host.processes, (uint32_t)child);
     unwind_publisher_enqueue(host.publisher, find(host.processes, child));

@@ -67,7 +67,7 @@ static void assert_refused(struct fixture *fixture, enum err_code code, const ch
 {
     assert_int_equal(code, ERR_INVALID);
     if (!strstr(fixture->err.message, part))
-        fail_msg("'%s' does not say '%s'", fixture->err.message, part);
+        fail_msg("'%s' does not contain '%s'", fixture->err.message, part);
 }
 
 static void defaults_are_those_of_make_run(void **state)

@@ -286,8 +286,8 @@ static inline void random_table_say(const struct random_table *table, uint64_t a
 }
 
 /* The same with the reader; false if a name cannot be read. */
-static inline bool symbols_say(struct symbol_cursor *cursor, struct symbol_names *names,
-                               uint64_t address, struct buf *output)
+static inline bool symbols_describe(struct symbol_cursor *cursor, struct symbol_names *names,
+                                    uint64_t address, struct buf *output)
 {
     const uint32_t count = symbol_cursor_find(cursor, address);
     for (uint32_t i = 0; i < count; i++) {

@@ -100,11 +100,10 @@ static void moved_headers_are_matched_by_length_and_layout(void **state)
                                                   {0, 0x401000, 0, 0x5151, 0x1000, READ | EXECUTE}};
     static const struct symbol_mapping fixed_part = {0x402000, 0x403000, 0x2000};
     static const struct symbol_mapping lld = {0x555500001000, 0x555500007000, 0x400};
-    const struct lookup fixed_questions[] = {
-        {fixed_part, 0x402010, SYMBOL_ADDRESS_GUESSED, 0x402010},
-        {lld, 0x555500001010, SYMBOL_ADDRESS_GUESSED, 0x401010},
-        {lld, 0x555500006800, SYMBOL_ADDRESS_NONE, 0}};
-    ASSERT_FOUND(fixed, fixed_questions);
+    const struct lookup fixed_lookups[] = {{fixed_part, 0x402010, SYMBOL_ADDRESS_GUESSED, 0x402010},
+                                           {lld, 0x555500001010, SYMBOL_ADDRESS_GUESSED, 0x401010},
+                                           {lld, 0x555500006800, SYMBOL_ADDRESS_NONE, 0}};
+    ASSERT_FOUND(fixed, fixed_lookups);
 }
 
 static void a_kernel_is_where_it_was_linked_or_moved_as_a_whole(void **state)

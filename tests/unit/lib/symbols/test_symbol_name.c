@@ -11,9 +11,9 @@ static void assert_name(const char *full, const char *linkage, enum symbol_name_
     buf_init(&output, 1 << 16);
     buf_append_text(&output, "before ");
     symbol_name_append(&name, mode, &output);
-    const struct span said = span_of(output.data + 7, output.size - 7);
-    if (!span_equal_text(said, expected))
-        fail_msg("%s\nis      %.*s\nand not %s", full, SPAN_PRINT(said), expected);
+    const struct span actual = span_of(output.data + 7, output.size - 7);
+    if (!span_equal_text(actual, expected))
+        fail_msg("%s\nis      %.*s\nand not %s", full, SPAN_PRINT(actual), expected);
 }
 
 static void cuts_cxx_names(void **state)

@@ -67,8 +67,8 @@ static void assert_equal_tables(const struct symbol_table *one, const struct sym
     for (uint64_t at = sizes.first_address; at <= sizes.end_address; at++) {
         buf_clear(&one_text);
         buf_clear(&other_text);
-        assert_true(symbols_say(&one_cursor, one_names, at, &one_text));
-        assert_true(symbols_say(&other_cursor, other_names, at, &other_text));
+        assert_true(symbols_describe(&one_cursor, one_names, at, &one_text));
+        assert_true(symbols_describe(&other_cursor, other_names, at, &other_text));
         assert_true(span_equal(buf_span(&one_text), buf_span(&other_text)));
     }
     symbol_names_destroy(one_names);

@@ -30,14 +30,14 @@ static void assert_sound(const struct symbol_table *table)
 static void assert_same_at(const struct random_table *model, struct symbol_cursor *cursor,
                            struct symbol_names *names, uint64_t address)
 {
-    buf_auto expected, said;
+    buf_auto expected, actual;
     buf_init(&expected, TEXT_MAX_BYTES);
-    buf_init(&said, TEXT_MAX_BYTES);
+    buf_init(&actual, TEXT_MAX_BYTES);
     random_table_say(model, address, &expected);
-    assert_true(symbols_say(cursor, names, address, &said));
-    if (!span_equal(buf_span(&expected), buf_span(&said)))
+    assert_true(symbols_describe(cursor, names, address, &actual));
+    if (!span_equal(buf_span(&expected), buf_span(&actual)))
         fail_msg("0x%" PRIx64 "\nexpected:\n%.*s\nsaid:\n%.*s", address,
-                 SPAN_PRINT(buf_span(&expected)), SPAN_PRINT(buf_span(&said)));
+                 SPAN_PRINT(buf_span(&expected)), SPAN_PRINT(buf_span(&actual)));
 }
 
 static void assert_says_the_same(uint64_t seed, const struct random_shape *shape)
@@ -147,11 +147,11 @@ static void made_close(struct made *made)
 
 static void assert_says(struct made *made, uint64_t address, const char *expected)
 {
-    buf_auto said;
-    buf_init(&said, TEXT_MAX_BYTES);
-    assert_true(symbols_say(&made->cursor, made->names, address, &said));
-    if (!span_equal_text(buf_span(&said), expected))
-        fail_msg("0x%" PRIx64 " says\n%.*s", address, SPAN_PRINT(buf_span(&said)));
+    buf_auto actual;
+    buf_init(&actual, TEXT_MAX_BYTES);
+    assert_true(symbols_describe(&made->cursor, made->names, address, &actual));
+    if (!span_equal_text(buf_span(&actual), expected))
+        fail_msg("0x%" PRIx64 " has the description\n%.*s", address, SPAN_PRINT(buf_span(&actual)));
 }
 
 static void code_outside_of_executable_segments_is_dropped(void **state)
@@ -207,12 +207,12 @@ static void no_name_and_no_depth_is_too_long(void **state)
     assert_int_equal(symbol_cursor_find(&made.cursor, 0x1000), SYMBOL_DEPTH_MAX);
     assert_int_equal(made.cursor.frames[0].line, 0);
     assert_int_equal(made.cursor.frames[1].line, SYMBOL_DEPTH_MAX - 1);
-    struct symbol_name said;
+    struct symbol_name actual;
     struct span path;
     struct err err;
-    assert_int_equal(symbol_names_function(made.names, 0, &said, &err), ERR_NONE);
-    assert_true(said.full.size <= SYMBOL_NAME_MAX_BYTES && span_is_utf8(said.full));
-    assert_true(span_ends_with(said.full, "n\u2026"));
+    assert_int_equal(symbol_names_function(made.names, 0, &actual, &err), ERR_NONE);
+    assert_true(actual.full.size <= SYMBOL_NAME_MAX_BYTES && span_is_utf8(actual.full));
+    assert_true(span_ends_with(actual.full, "n\u2026"));
     assert_int_equal(symbol_names_file(made.names, 0, &path, &err), ERR_NONE);
     assert_int_equal(path.size, SYMBOL_PATH_MAX_BYTES);
     assert_int_equal(symbol_names_file(made.names, 1, &path, &err), ERR_NOT_FOUND);
@@ -329,9 +329,9 @@ static void every_truncation_is_detected(void **state)
 static void invalid_contents_with_valid_checksums_do_no_harm(void **state)
 {
     (void)state;
-    buf_auto bytes, said;
+    buf_auto bytes, actual;
     buf_init(&bytes, TABLE_MAX_BYTES);
-    buf_init(&said, TEXT_MAX_BYTES);
+    buf_init(&actual, TEXT_MAX_BYTES);
     small_table(&bytes);
     uint8_t *copy = mem_new(uint8_t, bytes.size);
     uint64_t random = 7;
@@ -355,8 +355,8 @@ static void invalid_contents_with_valid_checksums_do_no_harm(void **state)
         struct symbol_cursor cursor;
         symbol_cursor_init(&cursor, table);
         for (uint64_t address = 0xff0; address < 0x1300; address += 3) {
-            buf_clear(&said);
-            const bool has_names = symbols_say(&cursor, names, address, &said);
+            buf_clear(&actual);
+            const bool has_names = symbols_describe(&cursor, names, address, &actual);
             assert_true(has_names || !is_sound);
         }
         symbol_names_destroy(names);
