@@ -1,8 +1,8 @@
 /*
  * settings: the options of perfolio-agent, from the command line and a file.
  *
- * The file is INI; keys of its section [agent] have the names of the long options. The command line
- * overrides the file.
+ * One table (lib/base/options.h) describes both. The file is INI; keys of its section [agent] have
+ * the names of the long options. The command line overrides the file.
  * Threads: one.
  */
 #ifndef AGENT_SETTINGS_H

@@ -2,32 +2,38 @@
 
 #include "lib/base/err.h"
 
-static const struct argp_option options[] = {
-    {"quiet", 'q', NULL, 0, "Print only warnings and errors", 0},
+static enum err_code take_quiet(void *values, const struct option_row *row, const char *text,
+                                struct err *err)
+{
+    struct arguments *arguments = values;
+    (void)row;
+    (void)text;
+    (void)err;
+    arguments->cli->terminal.is_quiet = true;
+    return ERR_NONE;
+}
+
+static const struct option_row rows[] = {
+    {"quiet", 'q', NULL, "Print only warnings and errors", .take = take_quiet},
     {0},
 };
 
-static error_t parse_arguments_option(int key, char *text, struct argp_state *state)
+static enum err_code take_text(void *values, const char *text, struct err *err)
 {
-    struct arguments *arguments = state->input;
-    switch (key) {
-    case 'q':
-        arguments->cli->terminal.is_quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        cli_texts_add(arguments->cli, &arguments->texts, text);
-        return 0;
-    case ARGP_KEY_END:
-        if (arguments->texts.count == 0)
-            argp_error(state, "%s", arguments->wanted);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    struct arguments *arguments = values;
+    (void)err;
+    cli_texts_add(arguments->cli, &arguments->texts, text);
+    return ERR_NONE;
 }
 
-const struct argp arguments_argp = {.options = options, .parser = parse_arguments_option};
-const struct argp_child arguments_children[] = {ARGUMENTS_CHILD, {0}};
+static enum err_code check_count(void *values, struct err *err)
+{
+    const struct arguments *arguments = values;
+    return arguments->texts.count ? ERR_NONE : err_set(err, ERR_INVALID, "%s", arguments->wanted);
+}
+
+const struct option_table arguments_options = {
+    .rows = rows, .take_argument = take_text, .check = check_count};
 
 enum err_code arguments_check_stdin(struct cli *cli, const struct cli_texts *texts,
                                     const char *secret_file, struct err *err)

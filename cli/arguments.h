@@ -1,9 +1,8 @@
 /*
  * arguments: --quiet, and the profiles or links that most commands process one after the other.
  *
- * An argp child (arguments_argp) whose input is a struct arguments. A command that uses it must not
- * handle ARGP_KEY_ARG itself. When the command's parser gets ARGP_KEY_END, texts is complete,
- * because children get that key first.
+ * A part of the table of a command (arguments_options). A command that uses it has no
+ * take_argument. When the command's check is called, texts is complete.
  */
 #ifndef CLI_ARGUMENTS_H
 #define CLI_ARGUMENTS_H
@@ -16,13 +15,12 @@ struct arguments {
     struct cli_texts texts;
 };
 
-extern const struct argp arguments_argp;
-/* For a command's array of children, alone or beside others. */
-#define ARGUMENTS_CHILD                                                                            \
+extern const struct option_table arguments_options;
+/* For a command's array of parts; offset is that of the struct arguments. */
+#define ARGUMENTS_PART(offset)                                                                     \
     {                                                                                              \
-        &arguments_argp, 0, NULL, 0                                                                \
+        &arguments_options, offset, NULL, 0                                                        \
     }
-extern const struct argp_child arguments_children[];
 
 /*
  * Checks that at most one of texts and secret_file (may be NULL) is "-", standard input.

@@ -29,10 +29,10 @@ void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text)
     texts->texts[texts->count++] = text;
 }
 
-void cli_check_options(const struct argp *argp, int argc, char **argv, bool is_in_order)
+void cli_check_options(const struct option_table *options, int argc, char **argv)
 {
     const char *typed;
-    const char *known = suggest_option(argp, argc, argv, is_in_order, &typed);
+    const char *known = suggest_option(options, argc, argv, &typed);
     if (!known)
         return;
     fprintf(stderr, "%s: unrecognized option '", argv[0]);
@@ -51,10 +51,10 @@ const char *cli_did_you_mean(struct cli *cli, const char *typed, const char *con
     return known ? arena_printf(cli->arena, "; did you mean %s?", known) : "";
 }
 
-void cli_parse(const struct command *command, int argc, char **argv, void *input)
+void cli_parse(const struct command *command, int argc, char **argv, void *values)
 {
-    cli_check_options(command->argp, argc, argv, command->ends_at_word);
-    argp_parse(command->argp, argc, argv, 0, NULL, input);
+    cli_check_options(command->options, argc, argv);
+    options_parse(command->options, argc, argv, values);
 }
 
 enum err_code cli_usage(struct cli *cli, struct err *err, const char *format, ...)

@@ -2,10 +2,10 @@
  * cli: the state that main passes to every command, and the declaration of commands.
  *
  * Each subcommand is one file with one struct command. help.c lists them in one table, from which
- * help and shell completion are made. A subcommand parses its arguments with argp (a usage error
- * ends the process with EXIT_USAGE), prints results on standard output and everything else through
- * the terminal, and returns an error code, which main reports once and converts to the exit status.
- * Threads: one.
+ * help and shell completion are made. A subcommand parses its arguments with a table of
+ * options (lib/base/options.h; a usage error ends the process with EXIT_USAGE), prints results on
+ * standard output and everything else through the terminal, and returns an error code, which main
+ * reports once and converts to the exit status. Threads: one.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -13,8 +13,8 @@
 #include "cli/account.h"
 #include "cli/terminal.h"
 #include "lib/base/err_code.h"
+#include "lib/base/options.h"
 
-#include <argp.h>
 #include <stddef.h>
 
 struct arena;
@@ -41,10 +41,9 @@ enum command_arguments {
 struct command {
     const char *name;
     const char *summary; /* one line */
-    const struct argp *argp;
+    const struct option_table *options;
     enum command_arguments arguments;
     const char *const *words; /* the possible arguments with ARGUMENTS_WORDS; NULL-terminated */
-    bool ends_at_word;        /* the first argument is a command, to which later options belong */
     /* argv[0] is "perfolio <name>". */
     enum err_code (*run)(struct cli *cli, int argc, char **argv, struct err *err);
 };
@@ -72,7 +71,7 @@ extern const struct command help_command;
 /* The table in help.c; NULL-terminated. */
 extern const struct command *const cli_commands[];
 
-/* Arguments other than options, collected by a parser with cli_texts_add. */
+/* Arguments other than options, collected with cli_texts_add. */
 struct cli_texts {
     const char **texts;
     size_t count;
@@ -81,16 +80,16 @@ struct cli_texts {
 void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text);
 
 /* Ends the process with a usage error that suggests an option if argv contains a misspelt long
- * option. Call it before argp_parse, which only reports an unknown option. */
-void cli_check_options(const struct argp *argp, int argc, char **argv, bool is_in_order);
+ * option. Call it before options_parse, which only reports an unknown option. */
+void cli_check_options(const struct option_table *options, int argc, char **argv);
 /* Returns "; did you mean NAME?" if typed is similar to one of names (NULL-terminated), else "". In
  * the process's arena. */
 const char *cli_did_you_mean(struct cli *cli, const char *typed, const char *const *names);
 
-/* Parses with command->argp; input is passed to the parser. Ends the process on a usage error. */
-void cli_parse(const struct command *command, int argc, char **argv, void *input);
+/* Parses with command->options into values. Ends the process on a usage error. */
+void cli_parse(const struct command *command, int argc, char **argv, void *values);
 
-/* Reports a usage error after argp has finished: sets ERR_INVALID, which ends with EXIT_USAGE. */
+/* Reports a usage error after options_parse: sets ERR_INVALID, which ends with EXIT_USAGE. */
 enum err_code cli_usage(struct cli *cli, struct err *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

@@ -1,6 +1,7 @@
-/* The scripts are generated from the table of commands and their argp options. deploy/completion
+/* The scripts are generated from the table of commands and their options. deploy/completion
  * contains the output, and a test compares the two. */
 #include "cli/cli.h"
+#include "lib/base/err.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -11,52 +12,42 @@ struct completion {
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
-static error_t parse_completion_option(int key, char *text, struct argp_state *state)
+static enum err_code take_shell(void *values, const char *text, struct err *err)
 {
-    struct completion *completion = state->input;
-    if (key == ARGP_KEY_END && !completion->shell)
-        argp_error(state, "give a shell: bash, zsh or fish");
-    if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
+    struct completion *completion = values;
     for (size_t i = 0; shells[i]; i++) {
         if (strcmp(text, shells[i]) == 0)
             completion->shell = shells[i];
     }
-    if (!completion->shell)
-        argp_error(state, "unknown shell \"%s\": use bash, zsh or fish", text);
-    return 0;
+    return completion->shell
+               ? ERR_NONE
+               : err_set(err, ERR_INVALID, "unknown shell \"%s\": use bash, zsh or fish", text);
 }
 
-static const struct argp argp = {
-    .parser = parse_completion_option,
-    .args_doc = "bash|zsh|fish",
-    .doc = "Print the completion script of a shell.\v"
-           "For example in ~/.bashrc: source <(perfolio completion bash)",
+static enum err_code check_shell(void *values, struct err *err)
+{
+    const struct completion *completion = values;
+    return completion->shell ? ERR_NONE
+                             : err_set(err, ERR_INVALID, "give a shell: bash, zsh or fish");
+}
+
+static const struct option_table options = {
+    .take_argument = take_shell,
+    .check = check_shell,
+    .arguments = "bash|zsh|fish",
+    .text = "Print the completion script of a shell.\v"
+            "For example in ~/.bashrc: source <(perfolio completion bash)",
 };
 
-/* Calls visit for every named option of argp and its children, except former names. */
-static void each_option(const struct argp *argp_of,
-                        void (*visit)(const struct command *, const struct argp_option *),
-                        const struct command *command)
+static void print_bash_option(void *context, const struct option_row *row)
 {
-    for (const struct argp_option *option = argp_of->options;
-         option && (option->name || option->doc); option++) {
-        if (option->name && !(option->flags & OPTION_HIDDEN))
-            visit(command, option);
-    }
-    for (const struct argp_child *child = argp_of->children; child && child->argp; child++)
-        each_option(child->argp, visit, command);
+    (void)context;
+    printf(" --%s", row->name);
 }
 
-static void print_bash_option(const struct command *command, const struct argp_option *option)
+static bool takes_file(const struct option_row *row)
 {
-    (void)command;
-    printf(" --%s", option->name);
-}
-
-static bool takes_file(const struct argp_option *option)
-{
-    return option->arg && strcmp(option->arg, "FILE") == 0;
+    return row->argument && strcmp(row->argument, "FILE") == 0;
 }
 
 static void print_words(const char *const *words, const char *separator)
@@ -68,7 +59,7 @@ static void print_words(const char *const *words, const char *separator)
 static void print_bash_command(const struct command *command)
 {
     printf("    %s)\n        options='--help", command->name);
-    each_option(command->argp, print_bash_option, command);
+    options_each(command->options, print_bash_option, NULL);
     printf("'\n        words='");
     print_words(command->words, " ");
     printf("'\n        files=%s\n        ;;\n",
@@ -133,25 +124,25 @@ static void print_plain(const char *text)
     }
 }
 
-static void print_zsh_option(const struct command *command, const struct argp_option *option)
+static void print_zsh_option(void *context, const struct option_row *row)
 {
-    (void)command;
-    if (!option->doc)
+    (void)context;
+    if (!row->help)
         return;
-    printf("            '*--%s%s[", option->name, option->arg ? "=" : "");
-    print_plain(option->doc);
-    if (!option->arg)
+    printf("            '*--%s%s[", row->name, row->argument ? "=" : "");
+    print_plain(row->help);
+    if (!row->argument)
         puts("]' \\");
-    else if (takes_file(option))
-        printf("]:%s:_files' \\\n", option->arg);
+    else if (takes_file(row))
+        printf("]:%s:_files' \\\n", row->argument);
     else
-        printf("]:%s:' \\\n", option->arg);
+        printf("]:%s:' \\\n", row->argument);
 }
 
 static void print_zsh_command(const struct command *command)
 {
     printf("    %s)\n        _arguments \\\n", command->name);
-    each_option(command->argp, print_zsh_option, command);
+    options_each(command->options, print_zsh_option, NULL);
     fputs("            '--help[Explain]'", stdout);
     if (command->words) {
         fputs(" \\\n            '1:word:(", stdout);
@@ -190,17 +181,18 @@ static void print_zsh(void)
          "fi");
 }
 
-static void print_fish_option(const struct command *command, const struct argp_option *option)
+static void print_fish_option(void *context, const struct option_row *row)
 {
-    if (!option->doc)
+    const struct command *command = context;
+    if (!row->help)
         return;
     printf("complete -c perfolio -n '__fish_seen_subcommand_from %s' -l %s", command->name,
-           option->name);
-    if (option->key < 0x80 && isalnum(option->key))
-        printf(" -s %c", option->key);
-    fputs(takes_file(option) ? " -r -F" : option->arg ? " -x" : "", stdout);
+           row->name);
+    if (isalnum((unsigned char)row->letter))
+        printf(" -s %c", row->letter);
+    fputs(takes_file(row) ? " -r -F" : row->argument ? " -x" : "", stdout);
     fputs(" -d '", stdout);
-    print_plain(option->doc);
+    print_plain(row->help);
     puts("'");
 }
 
@@ -219,7 +211,7 @@ static void print_fish(void)
             print_words(command->words, " ");
             puts("'");
         }
-        each_option(command->argp, print_fish_option, command);
+        options_each(command->options, print_fish_option, (void *)(uintptr_t)command);
     }
 }
 
@@ -240,7 +232,7 @@ static enum err_code run_completion(struct cli *cli, int argc, char **argv, stru
 const struct command completion_command = {
     .name = "completion",
     .summary = "print the completion script of a shell",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_WORDS,
     .words = shells,
     .run = run_completion,

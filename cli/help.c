@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/version.h"
 #include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <stdlib.h>
 
@@ -11,17 +12,16 @@ const struct command *const cli_commands[] = {
     &admin_command,  &completion_command, &version_command,   &help_command,   NULL,
 };
 
-static error_t parse_nothing(int key, char *text, struct argp_state *state)
+static enum err_code refuse_argument(void *values, const char *text, struct err *err)
 {
+    (void)values;
     (void)text;
-    if (key == ARGP_KEY_ARG)
-        argp_error(state, "too many arguments");
-    return key == ARGP_KEY_ARG ? 0 : ARGP_ERR_UNKNOWN;
+    return err_set(err, ERR_INVALID, "too many arguments");
 }
 
-static const struct argp version_argp = {
-    .parser = parse_nothing,
-    .doc = "Print the version.",
+static const struct option_table version_options = {
+    .take_argument = refuse_argument,
+    .text = "Print the version.",
 };
 
 static enum err_code run_version(struct cli *cli, int argc, char **argv, struct err *err)
@@ -35,7 +35,7 @@ static enum err_code run_version(struct cli *cli, int argc, char **argv, struct 
 const struct command version_command = {
     .name = "version",
     .summary = "print the version",
-    .argp = &version_argp,
+    .options = &version_options,
     .run = run_version,
 };
 
@@ -43,24 +43,22 @@ struct help {
     const struct command *command;
 };
 
-static error_t parse_help(int key, char *text, struct argp_state *state)
+static enum err_code take_command(void *values, const char *text, struct err *err)
 {
-    struct help *help = state->input;
-    if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
+    struct help *help = values;
     for (size_t i = 0; cli_commands[i]; i++) {
         if (strcmp(cli_commands[i]->name, text) == 0)
             help->command = cli_commands[i];
     }
-    if (!help->command)
-        argp_error(state, "unknown command \"%.60s\"; run perfolio help for a list", text);
-    return 0;
+    return help->command ? ERR_NONE
+                         : err_set(err, ERR_INVALID,
+                                   "unknown command \"%.60s\"; run perfolio help for a list", text);
 }
 
-static const struct argp help_argp = {
-    .parser = parse_help,
-    .args_doc = "[COMMAND]",
-    .doc = "List all commands, or describe one.",
+static const struct option_table help_options = {
+    .take_argument = take_command,
+    .arguments = "[COMMAND]",
+    .text = "List all commands, or describe one.",
 };
 
 static void print_commands(const struct cli *cli)
@@ -90,8 +88,7 @@ static enum err_code run_help(struct cli *cli, int argc, char **argv, struct err
     cli_parse(&help_command, argc, argv, &help);
     if (help.command) {
         char *name = arena_printf(cli->arena, "perfolio %s", help.command->name);
-        argp_help(help.command->argp, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK,
-                  name);
+        options_print_help(help.command->options, name);
     } else {
         print_commands(cli);
     }
@@ -101,7 +98,7 @@ static enum err_code run_help(struct cli *cli, int argc, char **argv, struct err
 const struct command help_command = {
     .name = "help",
     .summary = "list all commands, or describe one",
-    .argp = &help_argp,
+    .options = &help_options,
     .arguments = ARGUMENTS_NONE,
     .run = run_help,
 };

@@ -5,6 +5,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
@@ -56,7 +57,7 @@ static void end_without_reader(void)
     raise(SIGPIPE);
 }
 
-/* Flushes what argp prints for --help, which otherwise only exit(3) writes. */
+/* Flushes what options_parse prints for --help, which otherwise only exit(3) writes. */
 static void flush_at_exit(void)
 {
     struct err err;
@@ -108,7 +109,6 @@ int main(int argc, char **argv)
 {
     occupy_standard_files();
     use_unicode();
-    argp_err_exit_status = EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); /* write(2) to a broken connection then fails with EPIPE */
     atexit(flush_at_exit);
     interrupt_install();
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
         arena_destroy(cli.arena);
         return EXIT_USAGE;
     }
-    /* argp and getopt use argv[0] in their messages. */
+    /* options_parse and getopt use argv[0] in their messages. */
     char *name = arena_printf(cli.arena, "perfolio %s", command->name);
     terminal_init(&cli.terminal, name);
     argv[1] = name;

@@ -10,74 +10,43 @@
 
 enum { MAX_PASSWORD_BYTES = 1024 };
 
-enum { OPTION_PASSWORD_FILE = 0x100, OPTION_JSON, OPTION_MARKDOWN };
+static enum err_code take_label(void *values, const struct option_row *row, const char *text,
+                                struct err *err)
+{
+    struct settings_options *options = values;
+    if (text[0] == '=' || !strchr(text, '='))
+        return options_refuse(row, text, err);
+    cli_texts_add(options->cli, &options->labels, text);
+    return ERR_NONE;
+}
 
-static const struct argp_option option_table[] = {
-    {"title", 't', "TEXT", 0, "Title of the share", 0},
-    {"description", 'd', "TEXT", 0, "Description, as Markdown", 0},
-    {"expires", 'e', "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 0},
-    {"visibility", 'v', "VISIBILITY", 0, "public, unlisted, team or password", 0},
-    {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
-     "Protect the share with the password in the first line of FILE (- is standard input)", 0},
-    {"label", 'l', "KEY=VALUE", 0, "Label the share; may be repeated", 0},
-    {"name", 'n', "FILENAME", 0, "File name to show instead of the original one", 0},
-    {"json", OPTION_JSON, NULL, 0, "Print the response of the server as one line of JSON", 0},
-    {"markdown", OPTION_MARKDOWN, NULL, 0,
-     "Print Markdown to paste: link, picture and the top functions", 0},
+static const char *const visibilities[] = {"public", "unlisted", "team", "password", NULL};
+
+static const struct option_row rows[] = {
+    {"title", 't', "TEXT", "Title of the share",
+     OPTION_TEXT(struct settings_options, settings.title)},
+    {"description", 'd', "TEXT", "Description, as Markdown",
+     OPTION_TEXT(struct settings_options, settings.description)},
+    {"expires", 'e', "TIME", "When the share expires: 12h, 30d, 8w or never",
+     OPTION_TEXT(struct settings_options, settings.expires)},
+    {"visibility", 'v', "VISIBILITY", "public, unlisted, team or password",
+     OPTION_WORD(struct settings_options, settings.visibility, visibilities),
+     .error = "--visibility is {words}, not {value}"},
+    {"password-file", 0, "FILE",
+     "Protect the share with the password in the first line of FILE (- is standard input)",
+     OPTION_TEXT(struct settings_options, password_file)},
+    {"label", 'l', "KEY=VALUE", "Label the share; may be repeated", .take = take_label,
+     .error = "--label takes KEY=VALUE, not {value}"},
+    {"name", 'n', "FILENAME", "File name to show instead of the original one",
+     OPTION_TEXT(struct settings_options, settings.filename)},
+    {"json", 0, NULL, "Print the response of the server as one line of JSON",
+     OPTION_VALUE(struct settings_options, output, SHARE_OUTPUT_JSON)},
+    {"markdown", 0, NULL, "Print Markdown to paste: link, picture and the top functions",
+     OPTION_VALUE(struct settings_options, output, SHARE_OUTPUT_MARKDOWN)},
     {0},
 };
 
-static void check_visibility(const char *text, struct argp_state *state)
-{
-    static const char *const known[] = {"public", "unlisted", "team", "password"};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(text, known[i]) == 0)
-            return;
-    }
-    argp_error(state, "--visibility is public, unlisted, team or password, not %s", text);
-}
-
-static error_t parse_settings_options(int key, char *text, struct argp_state *state)
-{
-    struct settings_options *input = state->input;
-    switch (key) {
-    case 't':
-        input->settings.title = text;
-        return 0;
-    case 'd':
-        input->settings.description = text;
-        return 0;
-    case 'e':
-        input->settings.expires = text;
-        return 0;
-    case 'v':
-        check_visibility(text, state);
-        input->settings.visibility = text;
-        return 0;
-    case OPTION_PASSWORD_FILE:
-        input->password_file = text;
-        return 0;
-    case 'l':
-        if (text[0] == '=' || !strchr(text, '='))
-            argp_error(state, "--label takes KEY=VALUE, not %s", text);
-        cli_texts_add(input->cli, &input->labels, text);
-        return 0;
-    case 'n':
-        input->settings.filename = text;
-        return 0;
-    case OPTION_JSON:
-        input->output = SHARE_OUTPUT_JSON;
-        return 0;
-    case OPTION_MARKDOWN:
-        input->output = SHARE_OUTPUT_MARKDOWN;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp settings_options_argp = {.options = option_table,
-                                           .parser = parse_settings_options};
+const struct option_table settings_options = {.rows = rows};
 
 static enum err_code prompt_password(struct settings_options *options, struct err *err)
 {

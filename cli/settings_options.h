@@ -1,6 +1,6 @@
 /*
- * settings_options: the options of push, diff and merge for the settings of a new share, as an argp
- * child.
+ * settings_options: the options of push, diff and merge for the settings of a new share, as a
+ * part of their tables.
  */
 #ifndef CLI_SETTINGS_OPTIONS_H
 #define CLI_SETTINGS_OPTIONS_H
@@ -17,12 +17,12 @@ struct settings_options {
     enum share_output output;
 };
 
-/* The input of this parser is a struct settings_options. */
-extern const struct argp settings_options_argp;
-/* For a command's array of children: the group's heading is part of it. */
-#define SETTINGS_OPTIONS_CHILD                                                                     \
+/* Its values are a struct settings_options. */
+extern const struct option_table settings_options;
+/* For a command's array of parts; offset is that of the struct. */
+#define SETTINGS_OPTIONS_PART(offset)                                                              \
     {                                                                                              \
-        &settings_options_argp, 0, "Settings of the new share:", 1                                 \
+        &settings_options, offset, "Settings of the new share:", 1                                 \
     }
 
 /* Call it after parsing: sets the labels, and reads the password from its file or from the

@@ -1,5 +1,6 @@
 /*
- * view_options: the options of top, diff and query for filters and grouping, as an argp child.
+ * view_options: the options of top, diff and query for filters and grouping, as a part
+ * of their tables.
  */
 #ifndef CLI_VIEW_OPTIONS_H
 #define CLI_VIEW_OPTIONS_H
@@ -27,12 +28,12 @@ struct view_options_input {
     size_t rule_count;
 };
 
-/* The input of this parser is a struct view_options_input. */
-extern const struct argp view_options_argp;
-/* For a command's array of children: the group's heading is part of it. */
-#define VIEW_OPTIONS_CHILD                                                                         \
+/* Its values are a struct view_options_input. */
+extern const struct option_table view_options_table;
+/* For a command's array of parts; offset is that of the struct. */
+#define VIEW_OPTIONS_PART(offset)                                                                  \
     {                                                                                              \
-        &view_options_argp, 0, "What to show:", 1                                                  \
+        &view_options_table, offset, "What to show:", 1                                            \
     }
 
 /* Appends "?sample_type=…&focus=…&limit=…" for the API. */

@@ -32,8 +32,9 @@ struct admin {
     bool is_help; /* --help: explain instead of acting */
 };
 
-/* All options of `perfolio admin`, for its argp and for the help of single calls. */
-extern const struct argp_option admin_options[];
+/* All options of `perfolio admin`, also for the help of single calls; ends with a row without a
+ * name. */
+extern const struct option_row admin_options[];
 
 /* Looks the noun and verb up in the table and makes the call. Errors: ERR_INVALID as a usage
  * error, the codes of client_send. */

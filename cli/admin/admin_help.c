@@ -23,17 +23,17 @@ static void print_program(const struct admin_program *program)
 /* Prints only the options that this call uses. */
 static void print_call(const struct admin_call *call)
 {
-    struct argp_option options[MAX_OPTIONS + 2] = {0};
+    struct option_row rows[MAX_OPTIONS + 2] = {0};
     size_t count = 0;
-    for (const struct argp_option *option = admin_options; option->name; option++) {
-        unsigned uses = admin_option_uses(option->name);
+    for (const struct option_row *row = admin_options; row->name; row++) {
+        unsigned uses = admin_option_uses(row->name);
         if (count < MAX_OPTIONS && (!uses || (call->uses & uses)))
-            options[count++] = *option;
+            rows[count++] = *row;
     }
-    options[count] = (struct argp_option){"help", '?', NULL, 0, "Give this help list", -1};
-    const struct argp argp = {.options = options};
+    rows[count] = (struct option_row){
+        .name = "help", .letter = '?', .help = "Give this help list", .group = -1};
     print_usage(call->noun, call->verb, call->arguments, call->summary);
-    argp_help(&argp, stdout, ARGP_HELP_LONG, (char[]){"perfolio admin"});
+    options_print_list(&(struct option_table){.rows = rows});
 }
 
 /* Prints all calls of a noun, or of all nouns if it is NULL. */

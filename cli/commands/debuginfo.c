@@ -8,15 +8,6 @@
 
 #include <stdlib.h>
 
-enum {
-    OPTION_NAMES = 0x200,
-    OPTION_ALTERNATE,
-    OPTION_RAW,
-    OPTION_EXECUTABLE,
-    OPTION_JSON,
-    OPTION_HEADER
-};
-
 struct debuginfo {
     struct cli *cli;
     const char *verb;
@@ -33,111 +24,132 @@ struct debuginfo {
 static const char *const verbs[] = {"build",  "check",     "show",  "upload", "list",
                                     "delete", "upstreams", "retry", NULL};
 
-static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "build: write the table to FILE", 0},
-    {"force", 'f', NULL, 0,
-     "Replace an existing file; upload: send files that the server already has", 0},
-    {"raw", OPTION_RAW, NULL, 0,
+static enum err_code take_raw(void *values, const struct option_row *row, const char *text,
+                              struct err *err)
+{
+    struct debuginfo *debuginfo = values;
+    (void)row;
+    (void)text;
+    (void)err;
+    debuginfo->raw_kind = debuginfo->raw_kind ? debuginfo->raw_kind : "debuginfo";
+    return ERR_NONE;
+}
+
+static enum err_code take_executable(void *values, const struct option_row *row, const char *text,
+                                     struct err *err)
+{
+    (void)row;
+    (void)text;
+    (void)err;
+    ((struct debuginfo *)values)->raw_kind = "executable";
+    return ERR_NONE;
+}
+
+static enum err_code take_names(void *values, const struct option_row *row, const char *text,
+                                struct err *err)
+{
+    struct debuginfo *debuginfo = values;
+    return symbol_name_mode_parse(span_text(text), &debuginfo->names)
+               ? ERR_NONE
+               : options_refuse(row, text, err);
+}
+
+static enum err_code take_quiet(void *values, const struct option_row *row, const char *text,
+                                struct err *err)
+{
+    (void)row;
+    (void)text;
+    (void)err;
+    ((struct debuginfo *)values)->cli->terminal.is_quiet = true;
+    return ERR_NONE;
+}
+
+static const struct option_row rows[] = {
+    {"output", 'o', "FILE", "build: write the table to FILE",
+     OPTION_TEXT(struct debuginfo, output)},
+    {"force", 'f', NULL, "Replace an existing file; upload: send files that the server already has",
+     OPTION_FLAG(struct debuginfo, is_forced)},
+    {"raw", 0, NULL,
      "upload: send the debug file itself, which debuggers can then fetch; the server builds the "
      "table",
-     0},
-    {"executable", OPTION_EXECUTABLE, NULL, 0, "upload: like --raw, for the executable", 0},
-    {"json", OPTION_JSON, NULL, 0,
-     "upload, list, upstreams, and check BUILD_ID: print one line of JSON per item", 0},
-    {"header-file", OPTION_HEADER, "FILE", 0,
+     .take = take_raw},
+    {"executable", 0, NULL, "upload: like --raw, for the executable", .take = take_executable},
+    {"json", 0, NULL,
+     "upload, list, upstreams, and check BUILD_ID: print one line of JSON per item",
+     OPTION_FLAG(struct debuginfo, is_json)},
+    {"header-file", 0, "FILE",
      "upstreams: read the header that authenticates at these servers from the first line of "
      "FILE (- is standard input)",
-     0},
-    {"alternate-file", OPTION_ALTERNATE, "FILE", 0,
-     "Shared file of dwz, if it is not at the path in .gnu_debugaltlink", 0},
-    {"names", OPTION_NAMES, "MODE", 0,
-     "show: full (the default), simple (without parameters) or none (as in the file)", 0},
-    {"quiet", 'q', NULL, 0, "Print only warnings and errors", 0},
+     OPTION_TEXT(struct debuginfo, header_file)},
+    {"alternate-file", 0, "FILE",
+     "Shared file of dwz, if it is not at the path in .gnu_debugaltlink",
+     OPTION_TEXT(struct debuginfo, alternate)},
+    {"names", 0, "MODE",
+     "show: full (the default), simple (without parameters) or none (as in the file)",
+     .take = take_names, .error = "unknown mode \"{value}\": use full, simple or none"},
+    {"quiet", 'q', NULL, "Print only warnings and errors", .take = take_quiet},
     {0},
 };
+
+static enum err_code take_word(void *values, const char *text, struct err *err)
+{
+    struct debuginfo *debuginfo = values;
+    (void)err;
+    if (!debuginfo->verb)
+        debuginfo->verb = text;
+    else
+        cli_texts_add(debuginfo->cli, &debuginfo->texts, text);
+    return ERR_NONE;
+}
 
 static bool is_verb(const struct debuginfo *debuginfo, const char *verb)
 {
     return debuginfo->verb && strcmp(debuginfo->verb, verb) == 0;
 }
 
-static void check_arguments(const struct debuginfo *debuginfo, const struct argp_state *state)
+static enum err_code check_verb(const struct debuginfo *debuginfo, struct err *err)
 {
-    bool is_known = false;
-    for (size_t i = 0; verbs[i]; i++)
-        is_known = is_known || is_verb(debuginfo, verbs[i]);
-    if (!is_known)
-        argp_error(state,
+    for (size_t i = 0; verbs[i]; i++) {
+        if (is_verb(debuginfo, verbs[i]))
+            return ERR_NONE;
+    }
+    return err_set(err, ERR_INVALID,
                    "give an action: build, check, show, upload, list, delete, upstreams or retry%s",
                    debuginfo->verb ? cli_did_you_mean(debuginfo->cli, debuginfo->verb, verbs) : "");
+}
+
+static enum err_code check_arguments(void *values, struct err *err)
+{
+    const struct debuginfo *debuginfo = values;
+    if (check_verb(debuginfo, err))
+        return err->code;
     if (is_verb(debuginfo, "list") && debuginfo->texts.count)
-        argp_error(state, "list takes no arguments; use check BUILD_ID for one binary");
+        return err_set(err, ERR_INVALID,
+                       "list takes no arguments; use check BUILD_ID for one binary");
     if (is_verb(debuginfo, "upstreams") || is_verb(debuginfo, "retry") ||
         is_verb(debuginfo, "list"))
-        return;
+        return ERR_NONE;
     if (debuginfo->texts.count == 0)
-        argp_error(state, is_verb(debuginfo, "delete") ? "give a build id" : "give a file");
+        return err_set(err, ERR_INVALID,
+                       is_verb(debuginfo, "delete") ? "give a build id" : "give a file");
     if (is_verb(debuginfo, "build") && !debuginfo->output)
-        argp_error(state, "give the file of the table with -o");
+        return err_set(err, ERR_INVALID, "give the file of the table with -o");
     if (is_verb(debuginfo, "build") && debuginfo->texts.count > 1)
-        argp_error(state, "one file at a time");
+        return err_set(err, ERR_INVALID, "one file at a time");
     if (is_verb(debuginfo, "show") && debuginfo->texts.count < 2)
-        argp_error(state, "give addresses after the file, or - to read them from standard input");
+        return err_set(err, ERR_INVALID,
+                       "give addresses after the file, or - to read them from standard input");
+    return ERR_NONE;
 }
 
-static error_t parse_debuginfo_option(int key, char *text, struct argp_state *state)
-{
-    struct debuginfo *debuginfo = state->input;
-    switch (key) {
-    case 'o':
-        debuginfo->output = text;
-        return 0;
-    case 'f':
-        debuginfo->is_forced = true;
-        return 0;
-    case 'q':
-        debuginfo->cli->terminal.is_quiet = true;
-        return 0;
-    case OPTION_RAW:
-        debuginfo->raw_kind = debuginfo->raw_kind ? debuginfo->raw_kind : "debuginfo";
-        return 0;
-    case OPTION_EXECUTABLE:
-        debuginfo->raw_kind = "executable";
-        return 0;
-    case OPTION_JSON:
-        debuginfo->is_json = true;
-        return 0;
-    case OPTION_HEADER:
-        debuginfo->header_file = text;
-        return 0;
-    case OPTION_ALTERNATE:
-        debuginfo->alternate = text;
-        return 0;
-    case OPTION_NAMES:
-        if (!symbol_name_mode_parse(span_text(text), &debuginfo->names))
-            argp_error(state, "unknown mode \"%s\": use full, simple or none", text);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (!debuginfo->verb)
-            debuginfo->verb = text;
-        else
-            cli_texts_add(debuginfo->cli, &debuginfo->texts, text);
-        return 0;
-    case ARGP_KEY_END:
-        check_arguments(debuginfo, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_debuginfo_option,
-    .args_doc = "build FILE -o TABLE\ncheck FILE|TABLE|PROFILE|BUILD_ID...\n"
-                "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nlist\ndelete BUILD_ID...\n"
-                "upstreams [public|off|URL...]\nretry [BUILD_ID...]",
-    .doc =
+static const struct option_table options = {
+    .rows = rows,
+    .take_argument = take_word,
+    .check = check_arguments,
+    .arguments = "build FILE -o TABLE\ncheck FILE|TABLE|PROFILE|BUILD_ID...\n"
+                 "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nlist\ndelete BUILD_ID...\n"
+                 "upstreams [public|off|URL...]\nretry [BUILD_ID...]",
+    .text =
         "Build, inspect and upload symbol tables, which give names to the addresses in profiles. "
         "Only upload sends data: the table, which is built on this machine, or the file itself "
         "with --raw. check shows what the server has for a build id or for the binaries of a "
@@ -300,7 +312,7 @@ static enum err_code run_debuginfo(struct cli *cli, int argc, char **argv, struc
 const struct command debuginfo_command = {
     .name = "debuginfo",
     .summary = "build, inspect and upload symbol tables",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_FILES,
     .words = verbs,
     .run = run_debuginfo,

@@ -11,43 +11,33 @@ struct delete
     const char *token;
 };
 
-static const struct argp_option options[] = {
-    {"token", 't', "TOKEN", 0,
+static const struct option_row rows[] = {
+    {"token", 't', "TOKEN",
      "The delete token that came with the share (- reads it from "
      "standard input)",
-     0},
+     OPTION_TEXT(struct delete, token)},
     {0},
 };
 
-static error_t parse_delete_option(int key, char *text, struct argp_state *state)
+static enum err_code check_arguments(void *values, struct err *err)
 {
-    struct delete *delete = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &delete->arguments;
-        return 0;
-    case 't':
-        delete->token = text;
-        return 0;
-    case ARGP_KEY_END:
-        if (delete->token && delete->arguments.texts.count > 1)
-            argp_error(state, "--token can be used with one share only");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    const struct delete *delete = values;
+    return delete->token && delete->arguments.texts.count > 1
+               ? err_set(err, ERR_INVALID, "--token can be used with one share only")
+               : ERR_NONE;
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_delete_option,
-    .args_doc = "LINK...",
-    .doc = "Delete shares permanently.\v"
-           "Shares that you pushed from this machine need no token, because their delete tokens "
-           "are stored here. On other machines use the delete token, the delete link "
-           "(LINK/delete#TOKEN) or an account with the right to delete. With --token, only that "
-           "token is used.",
-    .children = arguments_children,
+static const struct option_part parts[] = {ARGUMENTS_PART(offsetof(struct delete, arguments)), {0}};
+static const struct option_table options = {
+    .rows = rows,
+    .check = check_arguments,
+    .arguments = "LINK...",
+    .text = "Delete shares permanently.\v"
+            "Shares that you pushed from this machine need no token, because their delete tokens "
+            "are stored here. On other machines use the delete token, the delete link "
+            "(LINK/delete#TOKEN) or an account with the right to delete. With --token, only that "
+            "token is used.",
+    .parts = parts,
 };
 
 /* The token that the user gave, on the command line or in the link; no other one is then used. */
@@ -117,7 +107,7 @@ static enum err_code run_delete(struct cli *cli, int argc, char **argv, struct e
 const struct command delete_command = {
     .name = "delete",
     .summary = "delete shares",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_LINKS,
     .run = run_delete,
 };

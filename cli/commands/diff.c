@@ -18,15 +18,6 @@
 
 enum { MAX_URL_BYTES = 8192, MAX_PATH_BYTES = 256 << 10 };
 
-enum {
-    OPTION_LOCAL = 0x200,
-    OPTION_NORMALIZED,
-    OPTION_OPEN,
-    OPTION_EXPIRES,
-    OPTION_VISIBILITY,
-    OPTION_MARKDOWN
-};
-
 /* A side of the comparison: a link, a query or a profile. Once it is a share, link.a is its id. */
 struct side {
     const char *text;
@@ -53,75 +44,53 @@ struct diff {
     const char *password; /* for sides that are protected shares */
 };
 
-static const struct argp_option options[] = {
-    {"local", OPTION_LOCAL, NULL, 0, "Print a table and upload nothing", 0},
-    {"normalized", OPTION_NORMALIZED, NULL, 0, "Scale B to the total of A, to compare proportions",
-     0},
-    {"normalised", OPTION_NORMALIZED, NULL, OPTION_ALIAS, NULL, 0},
-    {"expires", OPTION_EXPIRES, "TIME", 0,
-     "When the uploaded profiles expire: 12h, 30d, 8w or never", 0},
-    {"visibility", OPTION_VISIBILITY, "VISIBILITY", 0,
-     "public, unlisted or team (team for queries, unlisted for files)", 0},
-    {"markdown", OPTION_MARKDOWN, NULL, 0,
-     "Print Markdown to paste: link, picture and the largest changes", 0},
-    {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
+static const char *const visibilities[] = {"public", "unlisted", "team", NULL};
+
+static const struct option_row rows[] = {
+    {"local", 0, NULL, "Print a table and upload nothing", OPTION_FLAG(struct diff, is_local)},
+    {"normalized", 0, NULL, "Scale B to the total of A, to compare proportions",
+     OPTION_FLAG(struct diff, is_normalised)},
+    {"normalised", .is_alias = true},
+    {"expires", 0, "TIME", "When the uploaded profiles expire: 12h, 30d, 8w or never",
+     OPTION_TEXT(struct diff, settings.expires)},
+    {"visibility", 0, "VISIBILITY",
+     "public, unlisted or team (team for queries, unlisted for files)",
+     OPTION_WORD(struct diff, settings.visibility, visibilities),
+     .error = "--visibility is {words}, not {value}"},
+    {"markdown", 0, NULL, "Print Markdown to paste: link, picture and the largest changes",
+     OPTION_FLAG(struct diff, is_markdown)},
+    {"open", 0, NULL, "Open the link in a browser", OPTION_FLAG(struct diff, is_opened)},
     {0},
 };
 
-static error_t parse_diff_option(int key, char *text, struct argp_state *state)
+static enum err_code check_arguments(void *values, struct err *err)
 {
-    struct diff *diff = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &diff->view;
-        state->child_inputs[1] = &diff->sides;
-        return 0;
-    case OPTION_LOCAL:
-        diff->is_local = true;
-        return 0;
-    case OPTION_NORMALIZED:
-        diff->is_normalised = true;
-        return 0;
-    case OPTION_EXPIRES:
-        diff->settings.expires = text;
-        return 0;
-    case OPTION_VISIBILITY:
-        if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 &&
-            strcmp(text, "team") != 0)
-            argp_error(state, "--visibility is public, unlisted or team, not %s", text);
-        diff->settings.visibility = text;
-        return 0;
-    case OPTION_MARKDOWN:
-        diff->is_markdown = true;
-        return 0;
-    case OPTION_OPEN:
-        diff->is_opened = true;
-        return 0;
-    case ARGP_KEY_END:
-        if (diff->sides.texts.count != 2)
-            argp_error(state, "a diff has two sides: before and after");
-        if (!diff->is_local && (diff->view.rule_count || diff->view.is_json))
-            argp_error(state, "filters and --json need --local");
-        if (diff->is_local && diff->is_markdown)
-            argp_error(state, "--markdown prints a link and cannot be combined with --local");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    const struct diff *diff = values;
+    if (diff->sides.texts.count != 2)
+        return err_set(err, ERR_INVALID, "a diff has two sides: before and after");
+    if (!diff->is_local && (diff->view.rule_count || diff->view.is_json))
+        return err_set(err, ERR_INVALID, "filters and --json need --local");
+    if (diff->is_local && diff->is_markdown)
+        return err_set(err, ERR_INVALID,
+                       "--markdown prints a link and cannot be combined with --local");
+    return ERR_NONE;
 }
 
-static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_diff_option,
-    .args_doc = "A B",
-    .doc = "Compare B with A and print a link to the comparison. Each side is a file, - (standard "
-           "input), a URL, a link, an id or a query; sides that are not on the server are "
-           "uploaded.\v"
-           "A query is a selector and a window: 'cpu:nanoseconds{pod=\"a\"}@now-2h..now-1h'; @TIME "
-           "is the hour that begins at TIME. The default window is the last hour. The result of a "
-           "query is stored as a share.",
-    .children = children,
+static const struct option_part parts[] = {VIEW_OPTIONS_PART(offsetof(struct diff, view)),
+                                           ARGUMENTS_PART(offsetof(struct diff, sides)),
+                                           {0}};
+static const struct option_table options = {
+    .rows = rows,
+    .check = check_arguments,
+    .arguments = "A B",
+    .text =
+        "Compare B with A and print a link to the comparison. Each side is a file, - (standard "
+        "input), a URL, a link, an id or a query; sides that are not on the server are "
+        "uploaded.\v"
+        "A query is a selector and a window: 'cpu:nanoseconds{pod=\"a\"}@now-2h..now-1h'; @TIME "
+        "is the hour that begins at TIME. The default window is the last hour. The result of a "
+        "query is stored as a share.",
+    .parts = parts,
 };
 
 /* Reads one time for both windows, so that equal relative times are equal. */
@@ -555,7 +524,7 @@ static enum err_code run_diff(struct cli *cli, int argc, char **argv, struct err
 const struct command diff_command = {
     .name = "diff",
     .summary = "compare two profiles, as a link or as a table",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_BOTH,
     .run = run_diff,
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_START = 0x200, OPTION_END, OPTION_PARQUET, OPTION_LABEL, MAX_PATH_BYTES = 256 << 10 };
+enum { MAX_PATH_BYTES = 256 << 10 };
 #define MAX_RESPONSE_BYTES (UINT64_C(1) << 40)
 
 struct exporting {
@@ -17,83 +17,66 @@ struct exporting {
     const char *start;
     const char *end;
     const char *output;
-    const char *const *labels;
-    size_t label_count;
+    struct cli_texts labels;
     bool is_forced;
     struct query_text query_text;
 };
 
-static const struct argp_option options[] = {
-    {"parquet", OPTION_PARQUET, NULL, 0, "Write Apache Parquet (the default)", 0},
-    {"start", OPTION_START, "TIME", 0,
-     "Start of the window: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
-    {"end", OPTION_END, "TIME", 0, "End of the window, exclusive: now (the default)", 0},
-    {"label", OPTION_LABEL, "KEY=VALUE", 0, "Only samples with this label; may be repeated", 0},
-    {"output", 'o', "FILE", 0, "Write to FILE (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace an existing file", 0},
+static enum err_code take_label(void *values, const struct option_row *row, const char *text,
+                                struct err *err)
+{
+    struct exporting *export = values;
+    (void)row;
+    (void)err;
+    cli_texts_add(export->cli, &export->labels, text);
+    return ERR_NONE;
+}
+
+static const struct option_row rows[] = {
+    {"parquet", 0, NULL, "Write Apache Parquet (the default)", OPTION_IGNORED},
+    {"start", 0, "TIME",
+     "Start of the window: now-1h (the default), yesterday, 2026-01-02T03:04:05Z",
+     OPTION_TEXT(struct exporting, start)},
+    {"end", 0, "TIME", "End of the window, exclusive: now (the default)",
+     OPTION_TEXT(struct exporting, end)},
+    {"label", 0, "KEY=VALUE", "Only samples with this label; may be repeated", .take = take_label},
+    {"output", 'o', "FILE", "Write to FILE (- is standard output)",
+     OPTION_TEXT(struct exporting, output)},
+    {"force", 'f', NULL, "Replace an existing file", OPTION_FLAG(struct exporting, is_forced)},
     {0},
 };
 
-static void add_label(struct exporting *export, const char *text)
+static enum err_code take_selector(void *values, const char *text, struct err *err)
 {
-    const char **labels =
-        arena_new(export->cli->arena, const char *, export->label_count + (size_t)1);
-    for (size_t i = 0; i < export->label_count; i++)
-        labels[i] = export->labels[i];
-    labels[export->label_count++] = text;
-    export->labels = labels;
+    struct exporting *export = values;
+    if (export->text)
+        return err_set(err, ERR_INVALID,
+                       "one selector at a time: put it in quotes, with its labels");
+    export->text = text;
+    return ERR_NONE;
 }
 
-static void check_export_options(const struct exporting *export, const struct argp_state *state)
+static enum err_code check_arguments(void *values, struct err *err)
 {
+    const struct exporting *export = values;
     if (!export->text)
-        argp_error(state, "give a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
-                          "{service_name=\"api\"}, in quotes");
+        return err_set(err, ERR_INVALID,
+                       "give a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+                       "{service_name=\"api\"}, in quotes");
     if (!export->output)
-        argp_error(state, "give the file with -o (- is standard output)");
+        return err_set(err, ERR_INVALID, "give the file with -o (- is standard output)");
+    return ERR_NONE;
 }
 
-static error_t parse_export_option(int key, char *text, struct argp_state *state)
-{
-    struct exporting *export = state->input;
-    switch (key) {
-    case OPTION_PARQUET:
-        return 0;
-    case OPTION_START:
-        export->start = text;
-        return 0;
-    case OPTION_END:
-        export->end = text;
-        return 0;
-    case OPTION_LABEL:
-        add_label(export, text);
-        return 0;
-    case 'o':
-        export->output = text;
-        return 0;
-    case 'f':
-        export->is_forced = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (export->text)
-            argp_error(state, "one selector at a time: put it in quotes, with its labels");
-        export->text = text;
-        return 0;
-    case ARGP_KEY_END:
-        check_export_options(export, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_export_option,
-    .args_doc = "SELECTOR",
-    .doc = "Save the samples of continuous profiles as a table: an Apache Parquet file for DuckDB, "
-           "pandas and other tools.\v"
-           "SELECTOR and its optional window have the form described in perfolio query.",
+static const struct option_table options = {
+    .rows = rows,
+    .take_argument = take_selector,
+    .check = check_arguments,
+    .arguments = "SELECTOR",
+    .text =
+        "Save the samples of continuous profiles as a table: an Apache Parquet file for DuckDB, "
+        "pandas and other tools.\v"
+        "SELECTOR and its optional window have the form described in perfolio query.",
 };
 
 static enum err_code read_query(struct exporting *export, struct err *err)
@@ -114,8 +97,8 @@ static enum err_code make_path(const struct exporting *export, struct buf *path,
 {
     buf_append_text(path, "/api/v1/export?format=parquet");
     query_text_append(path, &export->query_text);
-    for (size_t i = 0; i < export->label_count; i++)
-        client_append_parameter(path, "label", export->labels[i]);
+    for (size_t i = 0; i < export->labels.count; i++)
+        client_append_parameter(path, "label", export->labels.texts[i]);
     buf_append_byte(path, 0);
     return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the selector is too long") : ERR_NONE;
 }
@@ -178,7 +161,7 @@ static enum err_code run_export(struct cli *cli, int argc, char **argv, struct e
 const struct command export_command = {
     .name = "export",
     .summary = "save the samples of a time window as a Parquet file",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_NONE,
     .run = run_export,
 };

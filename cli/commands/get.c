@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { OPTION_FORMAT = 0x200, OPTION_PASSWORD_FILE, MAX_NAME_BYTES = 200 };
+enum { MAX_NAME_BYTES = 200 };
 #define MAX_DOWNLOAD_BYTES (UINT64_C(16) << 30)
 
 struct get {
@@ -21,62 +21,37 @@ struct get {
 
 static const char *const formats[] = {"raw", "pb.gz", "folded", "json", "svg", "png", "dot", NULL};
 
-static const struct argp_option options[] = {
-    {"format", OPTION_FORMAT, "FORMAT", 0,
-     "raw (as uploaded, the default), pb.gz, folded, json, svg, png or dot", 0},
-    {"output", 'o', "FILE", 0, "Write to FILE (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace an existing file", 0},
-    {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
-     "The share's password is the first line of FILE (- is standard input)", 0},
+static const struct option_row rows[] = {
+    {"format", 0, "FORMAT", "raw (as uploaded, the default), pb.gz, folded, json, svg, png or dot",
+     OPTION_WORD(struct get, format, formats), .error = "--format is {words}, not {value}"},
+    {"output", 'o', "FILE", "Write to FILE (- is standard output)",
+     OPTION_TEXT(struct get, output)},
+    {"force", 'f', NULL, "Replace an existing file", OPTION_FLAG(struct get, is_forced)},
+    {"password-file", 0, "FILE",
+     "The share's password is the first line of FILE (- is standard input)",
+     OPTION_TEXT(struct get, password_file)},
     {0},
 };
 
-static const char *find_format(const char *text, struct argp_state *state)
+static enum err_code check_arguments(void *values, struct err *err)
 {
-    for (size_t i = 0; formats[i]; i++) {
-        if (strcmp(text, formats[i]) == 0)
-            return i ? formats[i] : NULL;
-    }
-    argp_error(state, "--format is raw, pb.gz, folded, json, svg, png or dot, not %s", text);
-    return NULL;
+    struct get *get = values;
+    if (get->format == formats[0])
+        get->format = NULL;
+    return get->output && get->arguments.texts.count > 1
+               ? err_set(err, ERR_INVALID, "-o takes one share only")
+               : ERR_NONE;
 }
 
-static error_t parse_get_option(int key, char *text, struct argp_state *state)
-{
-    struct get *get = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &get->arguments;
-        return 0;
-    case OPTION_FORMAT:
-        get->format = find_format(text, state);
-        return 0;
-    case 'o':
-        get->output = text;
-        return 0;
-    case 'f':
-        get->is_forced = true;
-        return 0;
-    case OPTION_PASSWORD_FILE:
-        get->password_file = text;
-        return 0;
-    case ARGP_KEY_END:
-        if (get->output && get->arguments.texts.count > 1)
-            argp_error(state, "-o takes one share only");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_get_option,
-    .args_doc = "LINK...",
-    .doc = "Download shares: the uploaded bytes, or another format.\v"
-           "Without -o the file is written to the current directory under its original name, and "
-           "the name is printed.",
-    .children = arguments_children,
+static const struct option_part parts[] = {ARGUMENTS_PART(offsetof(struct get, arguments)), {0}};
+static const struct option_table options = {
+    .rows = rows,
+    .check = check_arguments,
+    .arguments = "LINK...",
+    .text = "Download shares: the uploaded bytes, or another format.\v"
+            "Without -o the file is written to the current directory under its original name, and "
+            "the name is printed.",
+    .parts = parts,
 };
 
 /* The last part of a name that the server sent, without parts that lead out of the folder or hide
@@ -166,7 +141,7 @@ static enum err_code run_get(struct cli *cli, int argc, char **argv, struct err 
 const struct command get_command = {
     .name = "get",
     .summary = "download a share, as uploaded or in another format",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_LINKS,
     .run = run_get,
 };

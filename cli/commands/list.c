@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-enum { OPTION_JSON = 0x200, OPTION_LIMIT, OPTION_LOCAL };
 enum {
     DEFAULT_LIMIT = 50,
     PAGE_SIZE = 100,
@@ -25,46 +24,30 @@ struct list {
     bool is_local;
 };
 
-static const struct argp_option options[] = {
-    {"limit", OPTION_LIMIT, "N", 0, "Show at most N shares, 0 for all (50)", 0},
-    {"json", OPTION_JSON, NULL, 0, "Print one share per line as JSON", 0},
-    {"local", OPTION_LOCAL, NULL, 0,
-     "Show shares pushed from this machine, without a request to the server", 0},
+static const struct option_row rows[] = {
+    {"limit", 0, "N", "Show at most N shares, 0 for all (50)",
+     OPTION_NUMBER(struct list, limit, 0, INT32_MAX, 1), .error = "--limit takes a whole number"},
+    {"json", 0, NULL, "Print one share per line as JSON", OPTION_FLAG(struct list, is_json)},
+    {"local", 0, NULL, "Show shares pushed from this machine, without a request to the server",
+     OPTION_FLAG(struct list, is_local)},
     {0},
 };
 
-static error_t parse_list_option(int key, char *text, struct argp_state *state)
+static enum err_code take_search(void *values, const char *text, struct err *err)
 {
-    struct list *list = state->input;
-    uint64_t number;
-    switch (key) {
-    case OPTION_LIMIT:
-        if (!span_parse_u64(span_text(text), &number) || number > INT32_MAX)
-            argp_error(state, "--limit takes a whole number");
-        list->limit = (long)number;
-        return 0;
-    case OPTION_JSON:
-        list->is_json = true;
-        return 0;
-    case OPTION_LOCAL:
-        list->is_local = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (list->search)
-            argp_error(state, "one search text only: put it in quotes");
-        list->search = text;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    struct list *list = values;
+    if (list->search)
+        return err_set(err, ERR_INVALID, "one search text only: put it in quotes");
+    list->search = text;
+    return ERR_NONE;
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_list_option,
-    .args_doc = "[SEARCH]",
-    .doc = "List the shares of your team, newest first; without an account, those pushed from "
-           "this machine.",
+static const struct option_table options = {
+    .rows = rows,
+    .take_argument = take_search,
+    .arguments = "[SEARCH]",
+    .text = "List the shares of your team, newest first; without an account, those pushed from "
+            "this machine.",
 };
 
 static void print_cell(struct span text, int columns)
@@ -231,7 +214,7 @@ static enum err_code run_list(struct cli *cli, int argc, char **argv, struct err
 const struct command list_command = {
     .name = "list",
     .summary = "list shares",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_NONE,
     .run = run_list,
 };

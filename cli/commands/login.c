@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OPTION_CA_FILE = 0x200, OPTION_TOKEN_FILE, OPTION_ANONYMOUS };
 enum { MAX_TOKEN_BYTES = 1024 };
 
 struct login {
@@ -18,45 +17,34 @@ struct login {
     bool is_anonymous;
 };
 
-static const struct argp_option options[] = {
-    {"ca-file", OPTION_CA_FILE, "FILE", 0, "Trust this CA (PEM) instead of the system's", 0},
-    {"token-file", OPTION_TOKEN_FILE, "FILE", 0, "The token is the first line of FILE", 0},
-    {"anonymous", OPTION_ANONYMOUS, NULL, 0, "Store the server without a token", 0},
+static const struct option_row rows[] = {
+    {"ca-file", 0, "FILE", "Trust this CA (PEM) instead of the system's",
+     OPTION_TEXT(struct login, ca_file)},
+    {"token-file", 0, "FILE", "The token is the first line of FILE",
+     OPTION_TEXT(struct login, token_file)},
+    {"anonymous", 0, NULL, "Store the server without a token",
+     OPTION_FLAG(struct login, is_anonymous)},
     {0},
 };
 
-static error_t parse_login_option(int key, char *text, struct argp_state *state)
+static enum err_code take_server(void *values, const char *text, struct err *err)
 {
-    struct login *login = state->input;
-    switch (key) {
-    case OPTION_CA_FILE:
-        login->ca_file = text;
-        return 0;
-    case OPTION_TOKEN_FILE:
-        login->token_file = text;
-        return 0;
-    case OPTION_ANONYMOUS:
-        login->is_anonymous = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (login->url)
-            argp_error(
-                state,
-                "one server only; the token is read from the terminal or from standard input");
-        login->url = text;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    struct login *login = values;
+    if (login->url)
+        return err_set(
+            err, ERR_INVALID,
+            "one server only; the token is read from the terminal or from standard input");
+    login->url = text;
+    return ERR_NONE;
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_login_option,
-    .args_doc = "[https://HOST[:PORT]]",
-    .doc = "Check a server, token and CA file and store them for later commands.\v"
-           "The token is read from the terminal or from standard input, never from the command "
-           "line. The default URL is PERFOLIO_URL or that of the last login.",
+static const struct option_table options = {
+    .rows = rows,
+    .take_argument = take_server,
+    .arguments = "[https://HOST[:PORT]]",
+    .text = "Check a server, token and CA file and store them for later commands.\v"
+            "The token is read from the terminal or from standard input, never from the command "
+            "line. The default URL is PERFOLIO_URL or that of the last login.",
 };
 
 static enum err_code read_token(struct cli *cli, const char *file, const char **ret_token,
@@ -178,23 +166,22 @@ static enum err_code run_login(struct cli *cli, int argc, char **argv, struct er
 const struct command login_command = {
     .name = "login",
     .summary = "store server, token and CA file for later commands",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_NONE,
     .run = run_login,
 };
 
-static error_t parse_logout(int key, char *text, struct argp_state *state)
+static enum err_code refuse_argument(void *values, const char *text, struct err *err)
 {
+    (void)values;
     (void)text;
-    if (key == ARGP_KEY_ARG)
-        argp_error(state, "logout takes no arguments");
-    return ARGP_ERR_UNKNOWN;
+    return err_set(err, ERR_INVALID, "logout takes no arguments");
 }
 
-static const struct argp logout_argp = {
-    .parser = parse_logout,
-    .doc = "Remove the token, server and CA file that login stored.\v"
-           "The token itself stays valid: revoke it on the server's settings page.",
+static const struct option_table logout_options = {
+    .take_argument = refuse_argument,
+    .text = "Remove the token, server and CA file that login stored.\v"
+            "The token itself stays valid: revoke it on the server's settings page.",
 };
 
 static enum err_code run_logout(struct cli *cli, int argc, char **argv, struct err *err)
@@ -211,7 +198,7 @@ static enum err_code run_logout(struct cli *cli, int argc, char **argv, struct e
 const struct command logout_command = {
     .name = "logout",
     .summary = "remove the stored server, token and CA file",
-    .argp = &logout_argp,
+    .options = &logout_options,
     .arguments = ARGUMENTS_NONE,
     .run = run_logout,
 };

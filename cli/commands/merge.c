@@ -7,6 +7,7 @@
 #include "cli/source.h"
 #include "lib/base/arena.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/profile/merge.h"
 #include "lib/profile/pprof/pprof.h"
 
@@ -20,43 +21,30 @@ struct merge {
     bool is_forced;
 };
 
-static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "Write a pprof file and upload nothing (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace FILE if it exists", 0},
+static const struct option_row rows[] = {
+    {"output", 'o', "FILE", "Write a pprof file and upload nothing (- is standard output)",
+     OPTION_TEXT(struct merge, output)},
+    {"force", 'f', NULL, "Replace FILE if it exists", OPTION_FLAG(struct merge, is_forced)},
     {0},
 };
 
-static error_t parse_merge_option(int key, char *text, struct argp_state *state)
+static enum err_code check_arguments(void *values, struct err *err)
 {
-    struct merge *merge = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &merge->settings;
-        state->child_inputs[1] = &merge->arguments;
-        return 0;
-    case 'o':
-        merge->output = text;
-        return 0;
-    case 'f':
-        merge->is_forced = true;
-        return 0;
-    case ARGP_KEY_END:
-        if (merge->is_forced && !merge->output)
-            argp_error(state, "--force needs --output");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    const struct merge *merge = values;
+    return merge->is_forced && !merge->output ? err_set(err, ERR_INVALID, "--force needs --output")
+                                              : ERR_NONE;
 }
 
-static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_merge_option,
-    .args_doc = "FILE|-|URL|LINK...",
-    .doc = "Merge several profiles of one type: upload the result and print its link, or write it "
-           "to a file.",
-    .children = children,
+static const struct option_part parts[] = {SETTINGS_OPTIONS_PART(offsetof(struct merge, settings)),
+                                           ARGUMENTS_PART(offsetof(struct merge, arguments)),
+                                           {0}};
+static const struct option_table options = {
+    .rows = rows,
+    .check = check_arguments,
+    .arguments = "FILE|-|URL|LINK...",
+    .text = "Merge several profiles of one type: upload the result and print its link, or write it "
+            "to a file.",
+    .parts = parts,
 };
 
 static enum err_code decode_all(struct cli *cli, const struct cli_texts *arguments, int seconds,
@@ -156,7 +144,7 @@ static enum err_code run_merge(struct cli *cli, int argc, char **argv, struct er
 const struct command merge_command = {
     .name = "merge",
     .summary = "merge several profiles into one",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_FILES,
     .run = run_merge,
 };

@@ -49,26 +49,25 @@ struct open {
     struct cli_texts arguments;
 };
 
-static error_t parse_open_option(int key, char *text, struct argp_state *state)
+static enum err_code take_link(void *values, const char *text, struct err *err)
 {
-    struct open *open = state->input;
-    switch (key) {
-    case ARGP_KEY_ARG:
-        cli_texts_add(open->cli, &open->arguments, text);
-        return 0;
-    case ARGP_KEY_END:
-        if (open->arguments.count == 0)
-            argp_error(state, "give a link or an id");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    struct open *open = values;
+    (void)err;
+    cli_texts_add(open->cli, &open->arguments, text);
+    return ERR_NONE;
 }
 
-static const struct argp argp = {
-    .parser = parse_open_option,
-    .args_doc = "LINK...",
-    .doc = "Open shares and diffs in a browser. LINK may be a link, an id, or two ids as A..B.",
+static enum err_code check_links(void *values, struct err *err)
+{
+    const struct open *open = values;
+    return open->arguments.count ? ERR_NONE : err_set(err, ERR_INVALID, "give a link or an id");
+}
+
+static const struct option_table options = {
+    .take_argument = take_link,
+    .check = check_links,
+    .arguments = "LINK...",
+    .text = "Open shares and diffs in a browser. LINK may be a link, an id, or two ids as A..B.",
 };
 
 static enum err_code open_one(struct cli *cli, const char *text, struct err *err)
@@ -99,7 +98,7 @@ static enum err_code run_open(struct cli *cli, int argc, char **argv, struct err
 const struct command open_command = {
     .name = "open",
     .summary = "open a link in a browser",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_LINKS,
     .run = run_open,
 };

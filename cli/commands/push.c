@@ -13,14 +13,6 @@
 
 #include <stdlib.h>
 
-enum {
-    OPTION_MERGE = 0x200,
-    OPTION_NO_CHECK,
-    OPTION_SECONDS,
-    OPTION_OPEN,
-    OPTION_SERIES,
-    OPTION_FORMAT
-};
 enum { MAX_SECONDS = 24 * 3600 };
 
 struct push {
@@ -37,82 +29,63 @@ struct push {
     struct cli_texts series_labels;
 };
 
-static const struct argp_option options[] = {
-    {"merge", OPTION_MERGE, NULL, 0, "Merge all profiles into one share", 0},
-    {"seconds", OPTION_SECONDS, "N", 0, "Let a pprof URL measure for N seconds", 0},
-    {"no-check", OPTION_NO_CHECK, NULL, 0, "Upload without checking the profile first", 0},
-    {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
-    {"series", OPTION_SERIES, "NAME=VALUE", 0,
-     "Add to the continuous profiles of this label; may be repeated", 0},
-    {"format", OPTION_FORMAT, "FORMAT", 0,
-     "otlp: a saved OpenTelemetry batch; profile: any other format", 0},
+static enum err_code take_series(void *values, const struct option_row *row, const char *text,
+                                 struct err *err)
+{
+    struct push *push = values;
+    push->is_series = true;
+    if (text[0] == '=' || !strchr(text, '='))
+        return options_refuse(row, text, err);
+    cli_texts_add(push->cli, &push->series_labels, text);
+    return ERR_NONE;
+}
+
+static enum err_code take_format(void *values, const struct option_row *row, const char *text,
+                                 struct err *err)
+{
+    struct push *push = values;
+    push->is_series = true;
+    push->format = strcmp(text, "otlp") == 0 ? SERIES_FORMAT_OTLP : SERIES_FORMAT_PROFILE;
+    return push->format == SERIES_FORMAT_PROFILE && strcmp(text, "profile") != 0
+               ? options_refuse(row, text, err)
+               : ERR_NONE;
+}
+
+static const struct option_row rows[] = {
+    {"merge", 0, NULL, "Merge all profiles into one share", OPTION_FLAG(struct push, is_merge)},
+    {"seconds", 0, "N", "Let a pprof URL measure for N seconds",
+     OPTION_NUMBER(struct push, seconds, 1, MAX_SECONDS, 1),
+     .error = "--seconds takes a number from {min} to {max}"},
+    {"no-check", 0, NULL, "Upload without checking the profile first",
+     OPTION_FLAG(struct push, is_unchecked)},
+    {"open", 0, NULL, "Open the link in a browser", OPTION_FLAG(struct push, is_opened)},
+    {"series", 0, "NAME=VALUE", "Add to the continuous profiles of this label; may be repeated",
+     .take = take_series, .error = "--series takes NAME=VALUE, not {value}"},
+    {"format", 0, "FORMAT", "otlp: a saved OpenTelemetry batch; profile: any other format",
+     .take = take_format, .error = "--format is otlp or profile, not {value}"},
     {0},
 };
 
-static void take_series(struct push *push, const char *text, struct argp_state *state)
+static enum err_code check_arguments(void *values, struct err *err)
 {
-    push->is_series = true;
-    if (text[0] == '=' || !strchr(text, '='))
-        argp_error(state, "--series takes NAME=VALUE, not %s", text);
-    cli_texts_add(push->cli, &push->series_labels, text);
+    const struct push *push = values;
+    return push->is_merge && push->is_unchecked
+               ? err_set(err, ERR_INVALID,
+                         "--merge must read the profiles: it cannot be combined with --no-check")
+               : ERR_NONE;
 }
 
-static void take_format(struct push *push, const char *text, struct argp_state *state)
-{
-    push->is_series = true;
-    push->format = strcmp(text, "otlp") == 0 ? SERIES_FORMAT_OTLP : SERIES_FORMAT_PROFILE;
-    if (push->format == SERIES_FORMAT_PROFILE && strcmp(text, "profile") != 0)
-        argp_error(state, "--format is otlp or profile, not %s", text);
-}
-
-static error_t parse_push_option(int key, char *text, struct argp_state *state)
-{
-    struct push *push = state->input;
-    uint64_t seconds;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &push->settings;
-        state->child_inputs[1] = &push->arguments;
-        return 0;
-    case OPTION_MERGE:
-        push->is_merge = true;
-        return 0;
-    case OPTION_NO_CHECK:
-        push->is_unchecked = true;
-        return 0;
-    case OPTION_OPEN:
-        push->is_opened = true;
-        return 0;
-    case OPTION_SERIES:
-        take_series(push, text, state);
-        return 0;
-    case OPTION_FORMAT:
-        take_format(push, text, state);
-        return 0;
-    case OPTION_SECONDS:
-        if (!span_parse_u64(span_text(text), &seconds) || seconds < 1 || seconds > MAX_SECONDS)
-            argp_error(state, "--seconds takes a number from 1 to %d", MAX_SECONDS);
-        push->seconds = (int)seconds;
-        return 0;
-    case ARGP_KEY_END:
-        if (push->is_merge && push->is_unchecked)
-            argp_error(state,
-                       "--merge must read the profiles: it cannot be combined with --no-check");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_push_option,
-    .args_doc = "FILE|-|URL...",
-    .doc = "Upload profiles and print a link to each, one per line.\v"
-           "Formats: " FORMAT_LIST_TEXT ". A URL is downloaded first. With --series or --format "
-           "nothing is shared: the profiles are added to the continuous ones.",
-    .children = children,
+static const struct option_part parts[] = {SETTINGS_OPTIONS_PART(offsetof(struct push, settings)),
+                                           ARGUMENTS_PART(offsetof(struct push, arguments)),
+                                           {0}};
+static const struct option_table options = {
+    .rows = rows,
+    .check = check_arguments,
+    .arguments = "FILE|-|URL...",
+    .text = "Upload profiles and print a link to each, one per line.\v"
+            "Formats: " FORMAT_LIST_TEXT ". A URL is downloaded first. With --series or --format "
+            "nothing is shared: the profiles are added to the continuous ones.",
+    .parts = parts,
 };
 
 static enum err_code check_profile(struct push *push, struct input *input, struct err *err)
@@ -244,7 +217,7 @@ static enum err_code run_push(struct cli *cli, int argc, char **argv, struct err
 const struct command push_command = {
     .name = "push",
     .summary = "upload profiles and print a link to each",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_FILES,
     .run = run_push,
 };

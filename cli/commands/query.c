@@ -12,17 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum {
-    OPTION_START = 0x200,
-    OPTION_END,
-    OPTION_REPORT,
-    OPTION_SHARE,
-    OPTION_KEEP_LABEL,
-    OPTION_TITLE,
-    OPTION_EXPIRES,
-    OPTION_VISIBILITY,
-    MAX_PATH_BYTES = 256 << 10
-};
+enum { MAX_PATH_BYTES = 256 << 10 };
 #define MAX_RESPONSE_BYTES (UINT64_C(16) << 30)
 
 struct query_command_input {
@@ -42,32 +32,56 @@ struct query_command_input {
 
 static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", "callgraph", NULL};
 
-static const struct argp_option options[] = {
-    {"start", OPTION_START, "TIME", 0,
-     "Start of the window: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
-    {"end", OPTION_END, "TIME", 0, "End of the window, exclusive: now (the default)", 0},
-    {"report", OPTION_REPORT, "REPORT", 0,
-     "top (a table, the default), folded, pprof, flame (JSON), svg or callgraph (DOT)", 0},
-    {"output", 'o', "FILE", 0, "Write the report to FILE (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace an existing file", 0},
-    {"share", OPTION_SHARE, NULL, 0, "Store the result as a share and print its link", 0},
-    {"keep-label", OPTION_KEEP_LABEL, "LABEL", 0,
-     "Keep this label in the share; may be repeated, * keeps all", 0},
-    {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (type, labels and window)", 0},
-    {"expires", OPTION_EXPIRES, "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 0},
-    {"visibility", OPTION_VISIBILITY, "VISIBILITY", 0,
-     "Visibility of the share: team (the default), unlisted or public", 0},
+static const char *const visibilities[] = {"public", "unlisted", "team", NULL};
+
+static enum err_code take_kept_label(void *values, const struct option_row *row, const char *text,
+                                     struct err *err)
+{
+    struct query_text_labels *labels = &((struct query_command_input *)values)->kept_labels;
+    (void)row;
+    if (labels->count == QUERY_TEXT_LABELS_MAX)
+        return err_set(err, ERR_INVALID, "--keep-label is given more than %d times",
+                       QUERY_TEXT_LABELS_MAX);
+    labels->names[labels->count++] = text;
+    return ERR_NONE;
+}
+
+static const struct option_row rows[] = {
+    {"start", 0, "TIME",
+     "Start of the window: now-1h (the default), yesterday, 2026-01-02T03:04:05Z",
+     OPTION_TEXT(struct query_command_input, start)},
+    {"end", 0, "TIME", "End of the window, exclusive: now (the default)",
+     OPTION_TEXT(struct query_command_input, end)},
+    {"report", 0, "REPORT",
+     "top (a table, the default), folded, pprof, flame (JSON), svg or callgraph (DOT)",
+     OPTION_WORD(struct query_command_input, report, reports),
+     .error = "--report is {words}, not {value}"},
+    {"output", 'o', "FILE", "Write the report to FILE (- is standard output)",
+     OPTION_TEXT(struct query_command_input, output)},
+    {"force", 'f', NULL, "Replace an existing file",
+     OPTION_FLAG(struct query_command_input, is_forced)},
+    {"share", 0, NULL, "Store the result as a share and print its link",
+     OPTION_FLAG(struct query_command_input, is_share)},
+    {"keep-label", 0, "LABEL", "Keep this label in the share; may be repeated, * keeps all",
+     .take = take_kept_label},
+    {"title", 0, "TEXT", "Title of the share (type, labels and window)",
+     OPTION_TEXT(struct query_command_input, settings.title)},
+    {"expires", 0, "TIME", "When the share expires: 12h, 30d, 8w or never",
+     OPTION_TEXT(struct query_command_input, settings.expires)},
+    {"visibility", 0, "VISIBILITY",
+     "Visibility of the share: team (the default), unlisted or public",
+     OPTION_WORD(struct query_command_input, settings.visibility, visibilities),
+     .error = "--visibility is {words}, not {value}"},
     {0},
 };
 
-static const char *find_report(const char *text, struct argp_state *state)
+static enum err_code take_query(void *values, const char *text, struct err *err)
 {
-    for (size_t i = 0; reports[i]; i++) {
-        if (strcmp(text, reports[i]) == 0)
-            return i ? reports[i] : NULL;
-    }
-    argp_error(state, "--report is top, folded, pprof, flame, svg or callgraph, not %s", text);
-    return NULL;
+    struct query_command_input *query = values;
+    if (query->text)
+        return err_set(err, ERR_INVALID, "one query at a time: put it in quotes, with its labels");
+    query->text = text;
+    return ERR_NONE;
 }
 
 /* Only labels select samples of a pprof result; other rules are for reports. */
@@ -79,98 +93,61 @@ static bool has_more_than_labels(const struct view_options_input *view)
     return has_frames || view->sample_type || view->limit != VIEW_OPTIONS_NO_LIMIT;
 }
 
-/* Refuses options that exclude each other. */
-static void check_query_options(const struct query_command_input *query,
-                                const struct argp_state *state)
+/* Refuses options that have no effect without the table or without --report. */
+static enum err_code check_report(const struct query_command_input *query, struct err *err)
 {
+    if (query->report && query->view.is_json)
+        return err_set(err, ERR_INVALID,
+                       "--json needs the table or --share; --report flame prints JSON");
+    if (!query->report && query->output)
+        return err_set(err, ERR_INVALID,
+                       "-o needs --report folded, pprof, flame, svg or callgraph");
+    if (query->report && strcmp(query->report, "pprof") == 0 && has_more_than_labels(&query->view))
+        return err_set(err, ERR_INVALID,
+                       "--report pprof writes the whole profile: only --label and --group-by "
+                       "LABEL can be combined with it");
+    return ERR_NONE;
+}
+
+/* Refuses options that exclude each other. */
+static enum err_code check_arguments(void *values, struct err *err)
+{
+    struct query_command_input *query = values;
     const struct upload_settings *settings = &query->settings;
     const bool has_view = query->view.rule_count || query->view.sample_type ||
                           query->view.group_by || query->view.limit != VIEW_OPTIONS_NO_LIMIT;
+    if (query->report == reports[0])
+        query->report = NULL;
     if (!query->text)
-        argp_error(state, "give a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
-                          "{service_name=\"api\"}, in quotes");
+        return err_set(err, ERR_INVALID,
+                       "give a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+                       "{service_name=\"api\"}, in quotes");
     if (query->view.password_file)
-        argp_error(state, "--password-file is only for shares: a query uses the token");
+        return err_set(err, ERR_INVALID,
+                       "--password-file is only for shares: a query uses the token");
     if (query->is_share && (query->report || query->output || has_view))
-        argp_error(state, "--report, -o and filters cannot be combined with --share, which stores "
-                          "the whole profile; use --keep-label to keep labels for filtering");
+        return err_set(err, ERR_INVALID,
+                       "--report, -o and filters cannot be combined with --share, which stores "
+                       "the whole profile; use --keep-label to keep labels for filtering");
     if (!query->is_share &&
         (settings->title || settings->expires || settings->visibility || query->kept_labels.count))
-        argp_error(state, "--title, --expires, --visibility and --keep-label need --share");
-    if (query->report && query->view.is_json)
-        argp_error(state, "--json needs the table or --share; --report flame prints JSON");
-    if (!query->report && query->output)
-        argp_error(state, "-o needs --report folded, pprof, flame, svg or callgraph");
-    if (query->report && strcmp(query->report, "pprof") == 0 && has_more_than_labels(&query->view))
-        argp_error(state, "--report pprof writes the whole profile: only --label and --group-by "
-                          "LABEL can be combined with it");
+        return err_set(err, ERR_INVALID,
+                       "--title, --expires, --visibility and --keep-label need --share");
+    return check_report(query, err);
 }
 
-static error_t parse_query_option(int key, char *text, struct argp_state *state)
-{
-    struct query_command_input *query = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &query->view;
-        return 0;
-    case OPTION_START:
-        query->start = text;
-        return 0;
-    case OPTION_END:
-        query->end = text;
-        return 0;
-    case OPTION_REPORT:
-        query->report = find_report(text, state);
-        return 0;
-    case 'o':
-        query->output = text;
-        return 0;
-    case 'f':
-        query->is_forced = true;
-        return 0;
-    case OPTION_SHARE:
-        query->is_share = true;
-        return 0;
-    case OPTION_KEEP_LABEL:
-        if (query->kept_labels.count == QUERY_TEXT_LABELS_MAX)
-            argp_error(state, "--keep-label is given more than %d times", QUERY_TEXT_LABELS_MAX);
-        query->kept_labels.names[query->kept_labels.count++] = text;
-        return 0;
-    case OPTION_TITLE:
-        query->settings.title = text;
-        return 0;
-    case OPTION_EXPIRES:
-        query->settings.expires = text;
-        return 0;
-    case OPTION_VISIBILITY:
-        if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 &&
-            strcmp(text, "team") != 0)
-            argp_error(state, "--visibility is public, unlisted or team, not %s", text);
-        query->settings.visibility = text;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (query->text)
-            argp_error(state, "one query at a time: put it in quotes, with its labels");
-        query->text = text;
-        return 0;
-    case ARGP_KEY_END:
-        check_query_options(query, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, {0}};
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_query_option,
-    .args_doc = "SELECTOR",
-    .doc = "Merge continuous profiles and show the most expensive functions.\v"
-           "SELECTOR is a profile type with labels, such as "
-           "'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\",pod=~\"a.*\"}'. A "
-           "window may follow, as in perfolio diff: '…@now-2h..now-1h'.",
-    .children = children,
+static const struct option_part parts[] = {
+    VIEW_OPTIONS_PART(offsetof(struct query_command_input, view)), {0}};
+static const struct option_table options = {
+    .rows = rows,
+    .take_argument = take_query,
+    .check = check_arguments,
+    .arguments = "SELECTOR",
+    .text = "Merge continuous profiles and show the most expensive functions.\v"
+            "SELECTOR is a profile type with labels, such as "
+            "'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\",pod=~\"a.*\"}'. A "
+            "window may follow, as in perfolio diff: '…@now-2h..now-1h'.",
+    .parts = parts,
 };
 
 static enum err_code read_query(struct query_command_input *query, struct err *err)
@@ -300,7 +277,7 @@ static enum err_code run_query(struct cli *cli, int argc, char **argv, struct er
 const struct command query_command = {
     .name = "query",
     .summary = "merge the profiles of a time window and show the most expensive functions",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_NONE,
     .run = run_query,
 };

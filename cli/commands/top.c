@@ -15,34 +15,30 @@ struct top_command {
     const char *source;
 };
 
-static error_t parse_top_option(int key, char *text, struct argp_state *state)
+static enum err_code take_source(void *values, const char *text, struct err *err)
 {
-    struct top_command *top = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &top->view;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (top->source)
-            argp_error(state, "one profile at a time");
-        top->source = text;
-        return 0;
-    case ARGP_KEY_END:
-        if (!top->source)
-            argp_error(state, "give a profile or a link");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    struct top_command *top = values;
+    if (top->source)
+        return err_set(err, ERR_INVALID, "one profile at a time");
+    top->source = text;
+    return ERR_NONE;
 }
 
-static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, {0}};
-static const struct argp argp = {
-    .parser = parse_top_option,
-    .args_doc = "FILE|-|URL|LINK",
-    .doc = "Show the most expensive functions of a local profile or of a share.\v"
-           "flat is the cost of a function itself, cum includes the functions that it calls.",
-    .children = children,
+static enum err_code check_source(void *values, struct err *err)
+{
+    const struct top_command *top = values;
+    return top->source ? ERR_NONE : err_set(err, ERR_INVALID, "give a profile or a link");
+}
+
+static const struct option_part parts[] = {VIEW_OPTIONS_PART(offsetof(struct top_command, view)),
+                                           {0}};
+static const struct option_table options = {
+    .take_argument = take_source,
+    .check = check_source,
+    .arguments = "FILE|-|URL|LINK",
+    .text = "Show the most expensive functions of a local profile or of a share.\v"
+            "flat is the cost of a function itself, cum includes the functions that it calls.",
+    .parts = parts,
 };
 
 static enum err_code request_report(struct top_command *top, const char *password,
@@ -72,10 +68,10 @@ static enum err_code compute(struct top_command *top, struct profile **ret_profi
                              struct report *report, struct err *err)
 {
     struct arena *arena = top->cli->arena;
-    struct view_options options;
+    struct view_options shown;
     const struct view *view;
     input_auto input = INPUT_NONE;
-    enum err_code code = view_options_make(&top->view, &options, err);
+    enum err_code code = view_options_make(&top->view, &shown, err);
     if (code)
         return code;
     code = source_open(top->cli, top->source, 0, NULL, &input, err);
@@ -85,7 +81,7 @@ static enum err_code compute(struct top_command *top, struct profile **ret_profi
     if (code)
         return code;
     input_warn(&input, *ret_profile, &top->cli->terminal);
-    code = view_create(arena, *ret_profile, &options, &view, err);
+    code = view_create(arena, *ret_profile, &shown, &view, err);
     if (code)
         return code;
     report_from_view(view, top->view.limit, arena, report);
@@ -125,7 +121,7 @@ static enum err_code run_top(struct cli *cli, int argc, char **argv, struct err 
 const struct command top_command = {
     .name = "top",
     .summary = "show the most expensive functions",
-    .argp = &argp,
+    .options = &options,
     .arguments = ARGUMENTS_BOTH,
     .run = run_top,
 };

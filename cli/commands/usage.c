@@ -4,7 +4,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
-enum { OPTION_START = 0x200, OPTION_END, OPTION_JSON, MAX_PATH_BYTES = 4096 };
+enum { MAX_PATH_BYTES = 4096 };
 
 struct usage {
     struct cli *cli;
@@ -13,39 +13,27 @@ struct usage {
     bool is_json;
 };
 
-static const struct argp_option options[] = {
-    {"start", OPTION_START, "TIME", 0, "First day: now-30d (the default), 2026-01-02T00:00:00Z", 0},
-    {"end", OPTION_END, "TIME", 0, "Last day (today)", 0},
-    {"json", OPTION_JSON, NULL, 0, "Print the response as JSON", 0},
+static const struct option_row rows[] = {
+    {"start", 0, "TIME", "First day: now-30d (the default), 2026-01-02T00:00:00Z",
+     OPTION_TEXT(struct usage, start)},
+    {"end", 0, "TIME", "Last day (today)", OPTION_TEXT(struct usage, end)},
+    {"json", 0, NULL, "Print the response as JSON", OPTION_FLAG(struct usage, is_json)},
     {0},
 };
 
-static error_t parse_usage_option(int key, char *text, struct argp_state *state)
+static enum err_code refuse_argument(void *values, const char *text, struct err *err)
 {
-    struct usage *usage = state->input;
-    switch (key) {
-    case OPTION_START:
-        usage->start = text;
-        return 0;
-    case OPTION_END:
-        usage->end = text;
-        return 0;
-    case OPTION_JSON:
-        usage->is_json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "too many arguments");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    (void)values;
+    (void)text;
+    return err_set(err, ERR_INVALID, "too many arguments");
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_usage_option,
-    .doc = "Show the volume of continuous profiles that your team sent, by day (UTC), and how much "
-           "of it is stored.",
+static const struct option_table options = {
+    .rows = rows,
+    .take_argument = refuse_argument,
+    .text =
+        "Show the volume of continuous profiles that your team sent, by day (UTC), and how much "
+        "of it is stored.",
 };
 
 static int64_t number(const json_t *json, const char *name)
@@ -117,6 +105,6 @@ static enum err_code run_usage(struct cli *cli, int argc, char **argv, struct er
 const struct command usage_command = {
     .name = "usage",
     .summary = "show the data volume of your team by day",
-    .argp = &argp,
+    .options = &options,
     .run = run_usage,
 };

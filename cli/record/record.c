@@ -27,31 +27,13 @@
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum {
-    OPTION_SHARE = 0x300,
-    OPTION_TITLE,
-    OPTION_DESCRIPTION,
-    OPTION_EXPIRES,
-    OPTION_VISIBILITY,
-    OPTION_OPEN,
-    OPTION_JSON,
-    OPTION_FORCE,
-    OPTION_FRAME_POINTERS,
-    OPTION_BOUNDED_LOOPS,
-    OPTION_NO_NAMES,
-    OPTION_PROGRESS,
-    OPTION_EVENT,
-    OPTION_OFF_CPU,
-    OPTION_WALL,
-    OPTION_MIN_OFF_CPU,
-    OPTION_TOP,
-};
 enum {
     DEFAULT_HZ = 99, /* not 100: sampling in step with a periodic task would always hit the same
                         point of it */
@@ -98,153 +80,189 @@ struct record {
 
 /* ---- arguments ---- */
 
-static const struct argp_option options[] = {
-    {"pid", 'p', "PID", 0, "Record this process and its children; may be repeated", 0},
-    {"all", 'a', NULL, 0, "Record all processes of this host", 0},
-    {"duration", 'd', "SECONDS", 0, "Stop after this time (10, or when COMMAND ends)", 0},
-    {"frequency", 'F', "HZ", 0, "Samples per second on each busy processor (99)", 0},
-    {"event", OPTION_EVENT, "EVENT", 0,
+static enum err_code take_target(void *values, const struct option_row *row, const char *text,
+                                 struct err *err)
+{
+    struct record *record = values;
+    uint64_t process_id;
+    if (!span_parse_u64(span_text(text), &process_id) || process_id == 0 || process_id > INT32_MAX)
+        return options_refuse(row, text, err);
+    if (record->target_count == TARGETS_MAX)
+        return err_set(err, ERR_INVALID,
+                       "-p can be given at most %d times: use -a to record all processes",
+                       TARGETS_MAX);
+    record->targets[record->target_count++] = (uint32_t)process_id;
+    return ERR_NONE;
+}
+
+/* The row's max is the longest time. */
+static enum err_code take_seconds(void *values, const struct option_row *row, const char *text,
+                                  struct err *err)
+{
+    struct record *record = values;
+    char *end;
+    record->seconds = strtod(text, &end);
+    return end == text || *end || !(record->seconds >= 0.01) || record->seconds > MAX_SECONDS
+               ? options_refuse(row, text, err)
+               : ERR_NONE;
+}
+
+static enum err_code take_event(void *values, const struct option_row *row, const char *text,
+                                struct err *err)
+{
+    struct record *record = values;
+    return event_kind_find(text, &record->event) ? ERR_NONE : options_refuse(row, text, err);
+}
+
+/* text is NULL for all intervals. */
+static enum err_code take_off_cpu(void *values, const struct option_row *row, const char *text,
+                                  struct err *err)
+{
+    struct record *record = values;
+    char *end;
+    record->off_cpu_fraction = text ? strtod(text, &end) : 1;
+    return text && (end == text || *end ||
+                    !(record->off_cpu_fraction >= AGENT_OFF_CPU_FRACTION_MIN) ||
+                    record->off_cpu_fraction > 1)
+               ? options_refuse(row, text, err)
+               : ERR_NONE;
+}
+
+static enum err_code take_quiet(void *values, const struct option_row *row, const char *text,
+                                struct err *err)
+{
+    (void)row;
+    (void)text;
+    (void)err;
+    ((struct record *)values)->cli->terminal.is_quiet = true;
+    return ERR_NONE;
+}
+
+static const char *const visibilities[] = {"public", "unlisted", "team", NULL};
+
+/* Kinds and places of values in struct record. */
+#define TEXT(member) OPTION_TEXT(struct record, member)
+#define FLAG(member) OPTION_FLAG(struct record, member)
+#define MIN_OFF_CPU                                                                                \
+    OPTION_NUMBER(struct record, min_off_cpu_ns, 0, MAX_SECONDS *UINT64_C(1000000), 1000),         \
+        .error = "--min-off-cpu takes microseconds, not {value}"
+
+/* Groups: what to record, the share, how to record. */
+static const struct option_row rows[] = {
+    {"pid", 'p', "PID", "Record this process and its children; may be repeated",
+     .take = take_target, .error = "-p takes a process id, not {value}"},
+    {"all", 'a', NULL, "Record all processes of this host", FLAG(is_all)},
+    {"duration", 'd', "SECONDS", "Stop after this time (10, or when COMMAND ends)",
+     .take = take_seconds, .max = MAX_SECONDS,
+     .error = "-d takes seconds from 0.01 to {max}, not {value}"},
+    {"frequency", 'F', "HZ", "Samples per second on each busy processor (99)",
+     OPTION_NUMBER(struct record, frequency_hz, 1, AGENT_FREQUENCY_MAX_HZ, 1),
+     .error = "-F takes a number from {min} to {max}, not {value}"},
+    {"event", 0, "EVENT",
      "Event to sample by: cycles, instructions, cache-misses, page-faults or context-switches "
      "(CPU time, by a timer, which does not fire while interrupts are off)",
-     0},
-    {"off-cpu", OPTION_OFF_CPU, "FRACTION", OPTION_ARG_OPTIONAL,
+     .take = take_event,
+     .error = "--event is cpu, cpu-clock, cycles, instructions, cache-misses, page-faults or "
+              "context-switches, not {value}"},
+    {"off-cpu", 0, "FRACTION",
      "Also record where and how long threads wait: all off-CPU intervals, or this fraction of "
      "them (1)",
-     0},
-    {"wall", OPTION_WALL, NULL, 0, "Record CPU time and off-CPU time as one type, wall", 0},
-    {"min-off-cpu", OPTION_MIN_OFF_CPU, "MICROSECONDS", 0, "Ignore shorter off-CPU intervals (0)",
-     0},
-    {"min-wait", OPTION_MIN_OFF_CPU, "MICROSECONDS", OPTION_HIDDEN, "Former name of --min-off-cpu",
-     0},
-    {"top", OPTION_TOP, NULL, 0,
+     .take = take_off_cpu, .is_value_optional = true,
+     .error = "--off-cpu takes a number from 0.0001 to 1, not {value}"},
+    {"wall", 0, NULL, "Record CPU time and off-CPU time as one type, wall", FLAG(is_wall)},
+    {"min-off-cpu", 0, "MICROSECONDS", "Ignore shorter off-CPU intervals (0)", MIN_OFF_CPU},
+    {"min-wait", 0, "MICROSECONDS", "Former name of --min-off-cpu", MIN_OFF_CPU, .is_hidden = true},
+    {"top", 0, NULL,
      "Show the most expensive functions once per second until q is typed; the profile is written "
      "only with -o or --share",
-     0},
-    {"output", 'o', "FILE", 0,
-     "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
-    {"no-names", OPTION_NO_NAMES, NULL, 0,
-     "Write addresses without names; the server adds the names", 0},
-    {"share", OPTION_SHARE, NULL, 0, "Upload the profile and print its link", 1},
-    {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (the command, or the process)", 1},
-    {"description", OPTION_DESCRIPTION, "TEXT", 0, "Description, as Markdown", 1},
-    {"expires", OPTION_EXPIRES, "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 1},
-    {"visibility", OPTION_VISIBILITY, "VISIBILITY", 0, "public, unlisted or team", 1},
-    {"json", OPTION_JSON, NULL, 0, "Print the response of the server as one line of JSON", 1},
-    {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 1},
-    {"quiet", 'q', NULL, 0, "Print only warnings and errors", 2},
-    {"progress", OPTION_PROGRESS, NULL, 0,
-     "Report slow steps even if standard error is not a terminal", 2},
-    {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
-     "Unwind by frame pointers only, without unwind tables", 2},
-    {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
-     "Use the kernel program for Linux before 5.17 on any kernel", 2},
-    {"force", OPTION_FORCE, NULL, 0, "Record even on kernels that are known to hang (5.19 to 6.0)",
-     2},
+     FLAG(is_live)},
+    {"output", 'o', "FILE",
+     "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", TEXT(output)},
+    {"no-names", 0, NULL, "Write addresses without names; the server adds the names",
+     FLAG(is_unnamed)},
+    {"share", 0, NULL, "Upload the profile and print its link", FLAG(is_shared), .group = 1},
+    {"title", 0, "TEXT", "Title of the share (the command, or the process)", TEXT(settings.title),
+     .group = 1},
+    {"description", 0, "TEXT", "Description, as Markdown", TEXT(settings.description), .group = 1},
+    {"expires", 0, "TIME", "When the share expires: 12h, 30d, 8w or never", TEXT(settings.expires),
+     .group = 1},
+    {"visibility", 0, "VISIBILITY", "public, unlisted or team",
+     OPTION_WORD(struct record, settings.visibility, visibilities), .group = 1,
+     .error = "--visibility is {words}, not {value}"},
+    {"json", 0, NULL, "Print the response of the server as one line of JSON", FLAG(is_json),
+     .group = 1},
+    {"open", 0, NULL, "Open the link in a browser", FLAG(is_opened), .group = 1},
+    {"quiet", 'q', NULL, "Print only warnings and errors", .take = take_quiet, .group = 2},
+    {"progress", 0, NULL, "Report slow steps even if standard error is not a terminal",
+     FLAG(has_progress), .group = 2},
+    {"frame-pointers", 0, NULL, "Unwind by frame pointers only, without unwind tables",
+     FLAG(has_no_tables), .group = 2},
+    {"bounded-loops", 0, NULL, "Use the kernel program for Linux before 5.17 on any kernel",
+     FLAG(has_bounded_loops), .group = 2},
+    {"force", 0, NULL, "Record even on kernels that are known to hang (5.19 to 6.0)",
+     FLAG(is_forced), .group = 2},
     {0},
 };
 
-static void parse_target(struct record *record, const char *text, struct argp_state *state)
-{
-    uint64_t process_id;
-    if (!span_parse_u64(span_text(text), &process_id) || process_id == 0 || process_id > INT32_MAX)
-        argp_error(state, "-p takes a process id, not %s", text);
-    if (record->target_count == TARGETS_MAX)
-        argp_error(state, "-p can be given at most %d times: use -a to record all processes",
-                   TARGETS_MAX);
-    record->targets[record->target_count++] = (uint32_t)process_id;
-}
-
-static void parse_seconds(struct record *record, const char *text, struct argp_state *state)
-{
-    char *end;
-    record->seconds = strtod(text, &end);
-    if (end == text || *end || !(record->seconds >= 0.01) || record->seconds > MAX_SECONDS)
-        argp_error(state, "-d takes seconds from 0.01 to %d, not %s", MAX_SECONDS, text);
-}
-
-static void parse_frequency(struct record *record, const char *text, struct argp_state *state)
-{
-    uint64_t hz;
-    if (!span_parse_u64(span_text(text), &hz) || hz < 1 || hz > AGENT_FREQUENCY_MAX_HZ)
-        argp_error(state, "-F takes a number from 1 to %d, not %s", AGENT_FREQUENCY_MAX_HZ, text);
-    record->frequency_hz = (uint32_t)hz;
-}
-
-static void parse_event(struct record *record, const char *text, struct argp_state *state)
-{
-    if (!event_kind_find(text, &record->event))
-        argp_error(state,
-                   "--event is cpu, cpu-clock, cycles, instructions, cache-misses, page-faults or "
-                   "context-switches, not %s",
-                   text);
-}
-
-static void parse_off_cpu(struct record *record, const char *text, struct argp_state *state)
-{
-    char *end;
-    record->off_cpu_fraction = text ? strtod(text, &end) : 1;
-    if (text && (end == text || *end || !(record->off_cpu_fraction >= AGENT_OFF_CPU_FRACTION_MIN) ||
-                 record->off_cpu_fraction > 1))
-        argp_error(state, "--off-cpu takes a number from 0.0001 to 1, not %s", text);
-}
-
-static void parse_min_off_cpu(struct record *record, const char *text, struct argp_state *state)
-{
-    uint64_t us;
-    if (!span_parse_u64(span_text(text), &us) || us > (uint64_t)MAX_SECONDS * 1000000)
-        argp_error(state, "--min-off-cpu takes microseconds, not %s", text);
-    record->min_off_cpu_ns = (int64_t)us * 1000;
-}
-
-static void parse_visibility(struct record *record, const char *text, struct argp_state *state)
-{
-    if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 && strcmp(text, "team") != 0)
-        argp_error(state, "--visibility is public, unlisted or team, not %s", text);
-    record->settings.visibility = text;
-}
-
 /* Refuses before the recording what the server would refuse after it. */
-static void check_texts(const struct upload_settings *settings, struct argp_state *state)
+static enum err_code check_texts(const struct upload_settings *settings, struct err *err)
 {
-    struct err err = {.code = ERR_NONE};
     int64_t ignored;
     enum err_code code = ERR_NONE;
     if (settings->expires)
-        code = share_text_parse_expires(span_text(settings->expires), &ignored, &err);
+        code = share_text_parse_expires(span_text(settings->expires), &ignored, err);
     if (!code && settings->title)
         code = share_text_check("title", span_text(settings->title), SHARE_TITLE_CHARACTERS, true,
-                                &err);
+                                err);
     if (!code && settings->description)
         code = share_text_check("description", span_text(settings->description),
-                                SHARE_DESCRIPTION_CHARACTERS, false, &err);
-    if (code)
-        argp_error(state, "--%s", err.message);
+                                SHARE_DESCRIPTION_CHARACTERS, false, err);
+    if (!code)
+        return ERR_NONE;
+    const struct err why = *err; /* its message begins with the name of the option */
+    return err_set(err, code, "--%s", why.message);
 }
 
-static void check_arguments(struct record *record, struct argp_state *state)
+static enum err_code check_target_count(const struct record *record, struct err *err)
 {
-    check_texts(&record->settings, state);
     const int ways = record->is_all + (record->target_count > 0) + (record->command != NULL);
     if (ways == 0)
-        argp_error(state, "give what to record: -p PID, -a, or -- COMMAND");
+        return err_set(err, ERR_INVALID, "give what to record: -p PID, -a, or -- COMMAND");
     if (ways > 1)
-        argp_error(state, "-p, -a and COMMAND cannot be combined");
-    if (!record->is_shared &&
-        (record->settings.title || record->settings.description || record->settings.expires ||
-         record->settings.visibility || record->is_json || record->is_opened))
-        argp_error(state, "--title, --description, --expires, --visibility, --json and --open "
-                          "apply to shares: add --share");
+        return err_set(err, ERR_INVALID, "-p, -a and COMMAND cannot be combined");
+    return ERR_NONE;
+}
+
+static bool has_share_options(const struct record *record)
+{
+    const struct upload_settings *settings = &record->settings;
+    return settings->title || settings->description || settings->expires || settings->visibility ||
+           record->is_json || record->is_opened;
+}
+
+static enum err_code check_off_cpu(struct record *record, struct err *err)
+{
     if (record->is_wall && !event_kind_is_time(record->event))
-        argp_error(state, "--wall cannot be combined with --event=%s",
-                   event_facts(record->event)->name);
+        return err_set(err, ERR_INVALID, "--wall cannot be combined with --event=%s",
+                       event_facts(record->event)->name);
     if (record->is_wall && record->off_cpu_fraction == 0)
         record->off_cpu_fraction = 1;
     if (record->min_off_cpu_ns && record->off_cpu_fraction == 0)
-        argp_error(state, "--min-off-cpu needs --off-cpu or --wall");
+        return err_set(err, ERR_INVALID, "--min-off-cpu needs --off-cpu or --wall");
+    return ERR_NONE;
+}
+
+static enum err_code check_output(const struct record *record, struct err *err)
+{
     if (record->output && !record->output[0])
-        argp_error(state, "-o takes the name of a file, or - for standard output");
+        return err_set(err, ERR_INVALID, "-o takes the name of a file, or - for standard output");
     if (record->is_live && record->output && strcmp(record->output, "-") == 0)
-        argp_error(state, "--top and -o - both write to standard output");
+        return err_set(err, ERR_INVALID, "--top and -o - both write to standard output");
+    return ERR_NONE;
+}
+
+static void set_defaults(struct record *record)
+{
     /* With a live table the user ends the recording. */
     const bool is_watched = record->is_live && record->cli->terminal.is_output_terminal;
     if (record->seconds == 0 && !record->command && !is_watched)
@@ -253,103 +271,40 @@ static void check_arguments(struct record *record, struct argp_state *state)
         record->output = DEFAULT_FILE;
 }
 
-static error_t parse_record_option(int key, char *text, struct argp_state *state)
+static enum err_code check_arguments(void *values, struct err *err)
 {
-    struct record *record = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        /* Options after the command belong to it. */
-        state->flags |= ARGP_IN_ORDER;
-        return 0;
-    case 'p':
-        parse_target(record, text, state);
-        return 0;
-    case 'a':
-        record->is_all = true;
-        return 0;
-    case 'd':
-        parse_seconds(record, text, state);
-        return 0;
-    case 'F':
-        parse_frequency(record, text, state);
-        return 0;
-    case OPTION_EVENT:
-        parse_event(record, text, state);
-        return 0;
-    case OPTION_OFF_CPU:
-        parse_off_cpu(record, text, state);
-        return 0;
-    case OPTION_TOP:
-        record->is_live = true;
-        return 0;
-    case OPTION_WALL:
-        record->is_wall = true;
-        return 0;
-    case OPTION_MIN_OFF_CPU:
-        parse_min_off_cpu(record, text, state);
-        return 0;
-    case 'o':
-        record->output = text;
-        return 0;
-    case OPTION_SHARE:
-        record->is_shared = true;
-        return 0;
-    case OPTION_TITLE:
-        record->settings.title = text;
-        return 0;
-    case OPTION_DESCRIPTION:
-        record->settings.description = text;
-        return 0;
-    case OPTION_EXPIRES:
-        record->settings.expires = text;
-        return 0;
-    case OPTION_VISIBILITY:
-        parse_visibility(record, text, state);
-        return 0;
-    case OPTION_OPEN:
-        record->is_opened = true;
-        return 0;
-    case OPTION_JSON:
-        record->is_json = true;
-        return 0;
-    case OPTION_FRAME_POINTERS:
-        record->has_no_tables = true;
-        return 0;
-    case OPTION_BOUNDED_LOOPS:
-        record->has_bounded_loops = true;
-        return 0;
-    case OPTION_FORCE:
-        record->is_forced = true;
-        return 0;
-    case 'q':
-        record->cli->terminal.is_quiet = true;
-        return 0;
-    case OPTION_PROGRESS:
-        record->has_progress = true;
-        return 0;
-    case OPTION_NO_NAMES:
-        record->is_unnamed = true;
-        return 0;
-    case ARGP_KEY_ARGS:
-        record->command = state->argv + state->next;
-        return 0;
-    case ARGP_KEY_END:
-        check_arguments(record, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    struct record *record = values;
+    enum err_code code = check_texts(&record->settings, err);
+    if (!code)
+        code = check_target_count(record, err);
+    if (!code && !record->is_shared && has_share_options(record))
+        code = err_set(err, ERR_INVALID,
+                       "--title, --description, --expires, --visibility, --json and --open "
+                       "apply to shares: add --share");
+    if (!code)
+        code = check_off_cpu(record, err);
+    if (!code)
+        code = check_output(record, err);
+    if (!code)
+        set_defaults(record);
+    return code;
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse_record_option,
-    .args_doc = "[-- COMMAND [ARGUMENT...]]",
-    .doc = "Sample where programs spend processor time, and write or share the profile.\v"
-           "The programs need no change. Run it as root, or with CAP_BPF, CAP_PERFMON, "
-           "CAP_SYS_PTRACE and CAP_SYSLOG; without these it samples only your own programs. "
-           "Function names come from files on this host; the server looks up the others. "
-           "Ctrl-C and a closed terminal stop the recording; the profile is still written.",
+static void take_command(void *values, char **words)
+{
+    ((struct record *)values)->command = words;
+}
+
+static const struct option_table options = {
+    .rows = rows,
+    .take_words = take_command,
+    .check = check_arguments,
+    .arguments = "[-- COMMAND [ARGUMENT...]]",
+    .text = "Sample where programs spend processor time, and write or share the profile.\v"
+            "The programs need no change. Run it as root, or with CAP_BPF, CAP_PERFMON, "
+            "CAP_SYS_PTRACE and CAP_SYSLOG; without these it samples only your own programs. "
+            "Function names come from files on this host; the server looks up the others. "
+            "Ctrl-C and a closed terminal stop the recording; the profile is still written.",
 };
 
 /* ---- recording ---- */
@@ -812,8 +767,7 @@ static enum err_code run_record(struct cli *cli, int argc, char **argv, struct e
 const struct command record_command = {
     .name = "record",
     .summary = "sample running programs and write or share the profile",
-    .argp = &argp,
-    .ends_at_word = true,
+    .options = &options,
     .arguments = ARGUMENTS_FILES,
     .run = run_record,
 };

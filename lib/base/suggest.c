@@ -1,8 +1,8 @@
 #include "lib/base/suggest.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/options.h"
 
-#include <argp.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -77,8 +77,8 @@ const char *suggest_name(const char *typed, const char *const *names, size_t cou
 
 enum { OPTIONS_MAX = 256 };
 
-/* argp's options in the form that getopt_long takes. */
-struct option_table {
+/* The rows of a table in the form that getopt_long takes. */
+struct getopt_table {
     struct option options[OPTIONS_MAX + 3]; /* plus help, usage and the terminator */
     const char *names[OPTIONS_MAX + 2];
     char letters[3 * OPTIONS_MAX + 8];
@@ -86,39 +86,36 @@ struct option_table {
     size_t letter_bytes;
 };
 
-static int argument_of(const struct argp_option *option)
+static int argument_of(const struct option_row *row)
 {
-    if (!option->arg)
+    if (!row->argument)
         return no_argument;
-    return option->flags & OPTION_ARG_OPTIONAL ? optional_argument : required_argument;
+    return row->is_value_optional ? optional_argument : required_argument;
 }
 
-static void add_option(struct option_table *table, const char *name, int key, int argument)
+static void add_option(struct getopt_table *table, const char *name, char letter, int argument)
 {
-    if (name) {
-        table->names[table->count] = name;
-        table->options[table->count++] = (struct option){.name = name, .has_arg = argument};
-    }
-    if (key > ' ' && key < 0x7f && !strchr(":;-+", key)) {
-        table->letters[table->letter_bytes++] = (char)key;
-        for (int i = 0; i < argument;
-             i++) /* one colon: argument required; two colons: argument optional */
-            table->letters[table->letter_bytes++] = ':';
-    }
+    table->names[table->count] = name;
+    table->options[table->count++] = (struct option){.name = name, .has_arg = argument};
+    if (!letter)
+        return;
+    table->letters[table->letter_bytes++] = letter;
+    /* One colon: an argument is required; two: it is optional. */
+    for (int i = 0; i < argument; i++)
+        table->letters[table->letter_bytes++] = ':';
 }
 
-static void add_options(struct option_table *table, const struct argp *argp)
+static void add_options(struct getopt_table *table, const struct option_table *options)
 {
     int argument = no_argument;
-    for (const struct argp_option *option = argp->options;
-         option && (option->name || option->key || option->doc); option++) {
-        if (!(option->flags & OPTION_ALIAS))
-            argument = argument_of(option);
-        if (!(option->flags & OPTION_DOC) && table->count < OPTIONS_MAX)
-            add_option(table, option->name, option->key, argument);
+    for (const struct option_row *row = options->rows; row && row->name; row++) {
+        if (!row->is_alias)
+            argument = argument_of(row);
+        if (table->count < OPTIONS_MAX)
+            add_option(table, row->name, row->letter, argument);
     }
-    for (const struct argp_child *child = argp->children; child && child->argp; child++)
-        add_options(table, child->argp);
+    for (const struct option_part *part = options->parts; part && part->table; part++)
+        add_options(table, part->table);
 }
 
 /* "--name=value" without its value; NULL when the argument is not a long option. */
@@ -130,7 +127,7 @@ static char *copy_option_name(struct arena *arena, const char *argument)
 }
 
 /* getopt_long also rejects an abbreviation that matches several names. */
-static bool is_abbreviation(const struct option_table *table, const char *name)
+static bool is_abbreviation(const struct getopt_table *table, const char *name)
 {
     for (size_t i = 0; i < table->count; i++) {
         if (strncmp(table->names[i], name, strlen(name)) == 0)
@@ -139,7 +136,7 @@ static bool is_abbreviation(const struct option_table *table, const char *name)
     return false;
 }
 
-static const char *scan(const struct option_table *table, int argc, char **argv,
+static const char *scan(const struct getopt_table *table, int argc, char **argv,
                         struct arena *arena, const char **ret_typed)
 {
     opterr = 0;
@@ -160,17 +157,17 @@ static const char *scan(const struct option_table *table, int argc, char **argv,
     return NULL;
 }
 
-const char *suggest_option(const struct argp *argp, int argc, char *const *argv, bool is_in_order,
+const char *suggest_option(const struct option_table *options, int argc, char *const *argv,
                            const char **ret_typed)
 {
     arena_auto arena = arena_create();
-    struct option_table *table = arena_new(arena, struct option_table, 1);
+    struct getopt_table *table = arena_new(arena, struct getopt_table, 1);
     char **arguments = arena_new(arena, char *, (size_t)argc + 1); /* getopt_long permutes them */
     memcpy(arguments, argv, (size_t)argc * sizeof(*arguments));
-    if (is_in_order)
+    if (options->take_words) /* the option may be one of that command */
         table->letters[table->letter_bytes++] = '+';
     table->letters[table->letter_bytes++] = ':';
-    add_options(table, argp);
+    add_options(table, options);
     add_option(table, "help", '?', no_argument);
     add_option(table, "usage", 0, no_argument);
     const char *known = scan(table, argc, arguments, arena, ret_typed);

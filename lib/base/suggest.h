@@ -9,10 +9,9 @@
 #ifndef LIB_BASE_SUGGEST_H
 #define LIB_BASE_SUGGEST_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-struct argp;
+struct option_table;
 
 enum { SUGGEST_NAME_BYTES = 64, SUGGEST_NOT_CLOSE = 1000 };
 
@@ -24,12 +23,12 @@ int suggest_distance(const char *typed, const char *name);
 const char *suggest_name(const char *typed, const char *const *names, size_t count);
 
 /*
- * Finds the first long option of argv that neither argp nor its children know and for which a close
- * one exists. Returns the known name; *ret_typed is the argument of argv. Returns NULL when there
- * is none; argp_parse then reports the error. argv is not changed. is_in_order: argp parses with
- * ARGP_IN_ORDER, so that it does not own the options after the first non-option argument.
+ * Finds the first long option of argv that neither the table nor its parts know and for which a
+ * close one exists. Returns the known name; *ret_typed is the argument of argv. Returns NULL when
+ * there is none; options_parse then reports the error. argv is not changed. Options behind the
+ * first word of a table with take_words are not searched.
  */
-const char *suggest_option(const struct argp *argp, int argc, char *const *argv, bool is_in_order,
+const char *suggest_option(const struct option_table *options, int argc, char *const *argv,
                            const char **ret_typed);
 
 #endif

@@ -145,6 +145,7 @@ WRAPPERS = {
     "freetype/": r"lib/profile/picture/picture\.c",
     "png": r"lib/profile/picture/picture\.c",
     "ini.h": r"api/core/settings\.c|lib/base/config\.c",
+    "argp.h": r"lib/base/options\.c|debuginfod/main\.c",
     "gelf": r"debuginfod/elf_reader\.c",
     "libelf": r"debuginfod/elf_reader\.c",
     "libiberty/": r"debuginfod/demangle\.c",

@@ -3,8 +3,8 @@
 #include "lib/base/suggest.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/options.h"
 
-#include <argp.h>
 #include <string.h>
 
 static void assert_suggested(const char *typed, const char *expected)
@@ -47,17 +47,22 @@ static void long_names_are_not_compared(void **state)
     assert_int_equal(suggest_distance("push", longest), SUGGEST_NOT_CLOSE);
 }
 
-static const struct argp_option child_options[] = {{"limit", 'n', "N", 0, "", 0}, {0}};
-static const struct argp child = {.options = child_options};
-static const struct argp_child children[] = {{&child, 0, NULL, 0}, {0}};
-static const struct argp_option options[] = {
-    {"title", 't', "TEXT", 0, "", 0},
-    {"visibility", 0x100, "WHO", 0, "", 0},
-    {"visible", 0x102, NULL, 0, "", 0},
-    {"off-cpu", 0x101, "SHARE", OPTION_ARG_OPTIONAL, "", 0},
+static const struct option_row part_rows[] = {{"limit", 'n', "N", "", OPTION_IGNORED}, {0}};
+static const struct option_table part = {.rows = part_rows};
+static const struct option_part parts[] = {{&part, 0, NULL, 0}, {0}};
+static const struct option_row rows[] = {
+    {"title", 't', "TEXT", "", OPTION_IGNORED},
+    {"visibility", 0, "WHO", "", OPTION_IGNORED},
+    {"visible", 0, NULL, "", OPTION_IGNORED},
+    {"off-cpu", 0, "SHARE", "", .is_value_optional = true},
     {0},
 };
-static const struct argp argp = {.options = options, .children = children};
+
+static void take_nothing(void *values, char **words)
+{
+    (void)values;
+    (void)words;
+}
 
 static void assert_option(const char *line, bool is_in_order, const char *typed,
                           const char *expected)
@@ -68,7 +73,9 @@ static void assert_option(const char *line, bool is_in_order, const char *typed,
     const char *found_typed = NULL;
     while ((argv[argc] = strsep(&rest, " ")) != NULL)
         argc++;
-    const char *found = suggest_option(&argp, argc, argv, is_in_order, &found_typed);
+    const struct option_table options = {
+        .rows = rows, .parts = parts, .take_words = is_in_order ? take_nothing : NULL};
+    const char *found = suggest_option(&options, argc, argv, &found_typed);
     if (!expected) {
         assert_null(found);
         return;
