@@ -1,5 +1,6 @@
 /* perfolio-agent: samples all the time and sends a batch every few seconds. */
 #include "agent/agent.h"
+#include "agent/completion.h"
 #include "agent/labels/pods.h"
 #include "agent/labels/process_labels.h"
 #include "agent/labels/relabel.h"
@@ -478,9 +479,18 @@ static void catch_signals(void)
 static int show(const struct settings *settings)
 {
     struct err err;
-    if (!show_unwind(settings->file, settings->is_json, stdout, &err))
+    if (!show_unwind(settings->argument, settings->is_json, stdout, &err))
         return EXIT_SUCCESS;
     fprintf(stderr, "perfolio-agent: %s\n", err.message);
+    return EXIT_FAILURE;
+}
+
+static int print_completion(const struct settings *settings)
+{
+    if (completion_print(settings->argument))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "perfolio-agent: there is no completion for %s: use bash, zsh or fish\n",
+            settings->argument);
     return EXIT_FAILURE;
 }
 
@@ -501,6 +511,8 @@ int main(int argc, char **argv)
         return doctor_run() ? EXIT_SUCCESS : EXIT_FAILURE;
     if (service.settings.action == SETTINGS_SHOW_UNWIND)
         return show(&service.settings);
+    if (service.settings.action == SETTINGS_COMPLETION)
+        return print_completion(&service.settings);
     catch_signals();
     code = serve(&service, rules, &err);
     if (code)

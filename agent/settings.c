@@ -210,29 +210,43 @@ static const struct option_row rows[] = {
 
 static enum err_code take_word(void *values, const char *word, struct err *err)
 {
+    static const struct {
+        const char *name;
+        enum settings_action action;
+    } commands[] = {{"doctor", SETTINGS_DOCTOR},
+                    {"show-unwind", SETTINGS_SHOW_UNWIND},
+                    {"completion", SETTINGS_COMPLETION}};
     struct settings *settings = &((struct reader *)values)->settings;
-    if (settings->action == SETTINGS_SHOW_UNWIND && !settings->file)
-        settings->file = word;
-    else if (settings->action == SETTINGS_RUN && strcmp(word, "doctor") == 0)
-        settings->action = SETTINGS_DOCTOR;
-    else if (settings->action == SETTINGS_RUN && strcmp(word, "show-unwind") == 0)
-        settings->action = SETTINGS_SHOW_UNWIND;
-    else
-        return err_set(err, ERR_INVALID,
-                       "there is no command \"%.60s\": use doctor or show-unwind FILE", word);
-    return ERR_NONE;
+    const bool takes_argument =
+        settings->action == SETTINGS_SHOW_UNWIND || settings->action == SETTINGS_COMPLETION;
+    if (takes_argument && !settings->argument) {
+        settings->argument = word;
+        return ERR_NONE;
+    }
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        if (settings->action == SETTINGS_RUN && strcmp(word, commands[i].name) == 0) {
+            settings->action = commands[i].action;
+            return ERR_NONE;
+        }
+    }
+    return err_set(err, ERR_INVALID,
+                   "there is no command \"%.60s\": use doctor or show-unwind FILE", word);
 }
 
 static enum err_code check_command(void *values, struct err *err)
 {
     const struct settings *settings = &((struct reader *)values)->settings;
-    return settings->action == SETTINGS_SHOW_UNWIND && !settings->file
-               ? err_set(err, ERR_INVALID,
-                         "show-unwind needs a file: perfolio-agent show-unwind FILE")
-               : ERR_NONE;
+    if (settings->argument)
+        return ERR_NONE;
+    if (settings->action == SETTINGS_SHOW_UNWIND)
+        return err_set(err, ERR_INVALID,
+                       "show-unwind needs a file: perfolio-agent show-unwind FILE");
+    if (settings->action == SETTINGS_COMPLETION)
+        return err_set(err, ERR_INVALID, "give a shell: bash, zsh or fish");
+    return ERR_NONE;
 }
 
-static const struct option_table options = {
+const struct option_table settings_options = {
     .rows = rows,
     .arguments = "[doctor | show-unwind FILE]",
     .text =
@@ -265,7 +279,7 @@ static enum err_code read_entry(struct reader *reader, const char *section, cons
     if (strcmp(section, "agent") != 0)
         return err_set(err, ERR_INVALID, "%s is in the section [%s]: settings belong to [agent]",
                        key, section);
-    const struct option_row *row = options_find(&options, key);
+    const struct option_row *row = options_find(&settings_options, key);
     if (!row || row->is_not_in_file)
         return err_set(err, ERR_INVALID, "there is no setting \"%s\"", key);
     return row->take == take_label
@@ -392,7 +406,7 @@ static enum err_code check_settings(const struct reader *reader, struct err *err
 static void refuse_option(int argc, char **argv)
 {
     const char *typed;
-    const char *known = suggest_option(&options, argc, argv, &typed);
+    const char *known = suggest_option(&settings_options, argc, argv, &typed);
     if (!known)
         return;
     fprintf(stderr, "perfolio-agent: unrecognized option '%.*s'; did you mean --%s?\n",
@@ -410,7 +424,7 @@ static void read_command_line(struct reader *reader, int argc, char **argv)
     *access = (struct server_config){0};
     reader->spool_dir = reader->offline_dir = NULL;
     refuse_option(argc, argv);
-    options_parse(&options, argc, argv, reader);
+    options_parse(&settings_options, argc, argv, reader);
     if (reader->offline_dir)
         return;
     reader->offline_dir = offline_of_file;
@@ -427,7 +441,7 @@ enum err_code settings_read(int argc, char **argv, struct arena *arena,
     struct reader reader = {.arena = arena};
     set_defaults(&reader.settings);
     /* The file is read first, because the command line overrides it. */
-    const char *named = options_last_value(&options, argc, argv, "config");
+    const char *named = options_last_value(&settings_options, argc, argv, "config");
     const char *file = named ? named : SETTINGS_FILE;
     reader.settings.config_file = file;
     /* The default file may be missing, a named one may not. */

@@ -17,12 +17,13 @@
 #include <stdint.h>
 
 struct arena;
+struct option_table;
 
 enum { SETTINGS_LABELS_MAX = 24, SETTINGS_VARIABLES_MAX = 32 };
 
 #define SETTINGS_FILE "/etc/perfolio/agent.ini"
 
-enum settings_action { SETTINGS_RUN, SETTINGS_DOCTOR, SETTINGS_SHOW_UNWIND };
+enum settings_action { SETTINGS_RUN, SETTINGS_DOCTOR, SETTINGS_SHOW_UNWIND, SETTINGS_COMPLETION };
 
 struct settings {
     enum settings_action action;
@@ -44,8 +45,8 @@ struct settings {
     bool has_tallies;
     bool has_bounded_loops;
     bool is_forced;
-    bool is_json;     /* show-unwind prints JSON */
-    const char *file; /* the file of which show-unwind prints the table */
+    bool is_json;         /* show-unwind prints JSON */
+    const char *argument; /* show-unwind: the file; completion: the shell */
     struct batch_text_label labels[SETTINGS_LABELS_MAX];
     size_t label_count;
     struct span environment[SETTINGS_VARIABLES_MAX]; /* names */
@@ -54,6 +55,9 @@ struct settings {
     struct server_config pods; /* server NULL: pods are not read */
     const char *host_root;     /* NULL: process 1's */
 };
+
+/* All options, for completion. */
+extern const struct option_table settings_options;
 
 /* Reads the file and the command line; ends the process with status 2 on an invalid command line.
  * Texts live in arena or argv. Errors: ERR_INVALID (an invalid value in the file, or neither

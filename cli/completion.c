@@ -2,8 +2,8 @@
  * contains the output, and a test compares the two. */
 #include "cli/cli.h"
 #include "lib/base/err.h"
+#include "lib/base/option_completion.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 
 struct completion {
@@ -39,17 +39,6 @@ static const struct option_table options = {
             "For example in ~/.bashrc: source <(perfolio completion bash)",
 };
 
-static void print_bash_option(void *context, const struct option_row *row)
-{
-    (void)context;
-    printf(" --%s", row->name);
-}
-
-static bool takes_file(const struct option_row *row)
-{
-    return row->argument && strcmp(row->argument, "FILE") == 0;
-}
-
 static void print_words(const char *const *words, const char *separator)
 {
     for (size_t i = 0; words && words[i]; i++)
@@ -59,7 +48,7 @@ static void print_words(const char *const *words, const char *separator)
 static void print_bash_command(const struct command *command)
 {
     printf("    %s)\n        options='--help", command->name);
-    options_each(command->options, print_bash_option, NULL);
+    option_completion_print_names(command->options);
     printf("'\n        words='");
     print_words(command->words, " ");
     printf("'\n        files=%s\n        ;;\n",
@@ -111,38 +100,10 @@ static void print_bash(void)
          "complete -o filenames -F _perfolio perfolio");
 }
 
-/* Prints a description with characters that the shells do not interpret. */
-static void print_plain(const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\'')
-            fputs("’", stdout);
-        else if (*text == ':')
-            fputs(" –", stdout);
-        else if (!strchr("\"[]\\`$", *text))
-            putchar(*text);
-    }
-}
-
-static void print_zsh_option(void *context, const struct option_row *row)
-{
-    (void)context;
-    if (!row->help)
-        return;
-    printf("            '*--%s%s[", row->name, row->argument ? "=" : "");
-    print_plain(row->help);
-    if (!row->argument)
-        puts("]' \\");
-    else if (takes_file(row))
-        printf("]:%s:_files' \\\n", row->argument);
-    else
-        printf("]:%s:' \\\n", row->argument);
-}
-
 static void print_zsh_command(const struct command *command)
 {
     printf("    %s)\n        _arguments \\\n", command->name);
-    options_each(command->options, print_zsh_option, NULL);
+    option_completion_print_zsh(command->options, "            ");
     fputs("            '--help[Explain]'", stdout);
     if (command->words) {
         fputs(" \\\n            '1:word:(", stdout);
@@ -181,27 +142,13 @@ static void print_zsh(void)
          "fi");
 }
 
-static void print_fish_option(void *context, const struct option_row *row)
-{
-    const struct command *command = context;
-    if (!row->help)
-        return;
-    printf("complete -c perfolio -n '__fish_seen_subcommand_from %s' -l %s", command->name,
-           row->name);
-    if (isalnum((unsigned char)row->letter))
-        printf(" -s %c", row->letter);
-    fputs(takes_file(row) ? " -r -F" : row->argument ? " -x" : "", stdout);
-    fputs(" -d '", stdout);
-    print_plain(row->help);
-    puts("'");
-}
-
 static void print_fish(void)
 {
     puts("# Completion of perfolio for fish; made by `perfolio completion fish`.\n"
          "complete -c perfolio -f");
     for (size_t i = 0; cli_commands[i]; i++) {
         const struct command *command = cli_commands[i];
+        char condition[64];
         printf("complete -c perfolio -n __fish_use_subcommand -a %s -d '%s'\n", command->name,
                command->summary);
         if (command->arguments == ARGUMENTS_FILES || command->arguments == ARGUMENTS_BOTH)
@@ -211,7 +158,8 @@ static void print_fish(void)
             print_words(command->words, " ");
             puts("'");
         }
-        options_each(command->options, print_fish_option, (void *)(uintptr_t)command);
+        snprintf(condition, sizeof(condition), "__fish_seen_subcommand_from %s", command->name);
+        option_completion_print_fish(command->options, "perfolio", condition);
     }
 }
 

@@ -51,6 +51,8 @@ static enum err_code take_format(void *values, const struct option_row *row, con
                : ERR_NONE;
 }
 
+static const char *const formats[] = {"otlp", "profile", NULL};
+
 static const struct option_row rows[] = {
     {"merge", 0, NULL, "Merge all profiles into one share", OPTION_FLAG(struct push, is_merge)},
     {"seconds", 0, "N", "Let a pprof URL measure for N seconds",
@@ -62,7 +64,7 @@ static const struct option_row rows[] = {
     {"series", 0, "NAME=VALUE", "Add to the continuous profiles of this label; may be repeated",
      .take = take_series, .error = "--series takes NAME=VALUE, not {value}"},
     {"format", 0, "FORMAT", "otlp: a saved OpenTelemetry batch; profile: any other format",
-     .take = take_format, .error = "--format is otlp or profile, not {value}"},
+     .take = take_format, .words = formats, .error = "--format is {words}, not {value}"},
     {0},
 };
 

@@ -33,6 +33,28 @@ def test_shell_completion_lists_exactly_the_options_of_the_agent(file):
     assert set(re.findall(pattern, text, re.M)) == options_of_agent()
 
 
+@pytest.mark.parametrize(
+    "shell, file",
+    [("bash", "perfolio-agent.bash"), ("zsh", "_perfolio-agent"), ("fish", "perfolio-agent.fish")],
+)
+def test_shell_completion_of_the_agent_is_the_output_of_the_program(shell, file):
+    command = [BUILD / "perfolio-agent", "completion", shell]
+    printed = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    path = DEPLOY / "completion" / file
+    assert printed == path.read_bytes(), f"run: perfolio-agent completion {shell}"
+
+
+def test_completion_of_the_agent_needs_a_known_shell():
+    for words, message in [([], "give a shell"), (["csh"], "no completion for csh")]:
+        result = subprocess.run(
+            [BUILD / "perfolio-agent", "completion", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert result.returncode != 0 and result.stdout == "" and message in result.stderr
+
+
 def test_the_manual_page_documents_every_option_of_the_agent():
     page = (DEPLOY / "man" / "perfolio-agent.8").read_text()
     assert {name for name in options_of_agent() if f"Fl Fl {name}" not in page} == set()

@@ -127,6 +127,8 @@ PROGRAMS = (
     "agent/main.c",
     "agent/settings.c",
     "agent/settings.h",
+    "agent/completion.c",
+    "agent/completion.h",
 )
 
 WRAPPERS = {
