@@ -3,6 +3,7 @@
 #include "api/core/memory_gate.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
+#include "api/http/form_body.h"
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"
 #include "api/ingest/sources.h"
@@ -106,9 +107,11 @@ static enum err_code post_profile(struct request *request, struct response *resp
     if (!code && !request->body.size)
         code = err_set(err, ERR_INVALID, "the body is empty: send a profile");
     if (!code)
+        code = form_body_check(request, false, err);
+    if (!code)
         code = ingest_limits_open(request, &incoming->ingest_limits, err);
     if (!code)
-        code = decode_profile(request, incoming, err);
+        code = form_body_explain(request, decode_profile(request, incoming, err), err);
     if (!code)
         code = append_profile(request, incoming, &receipt, err);
     ingest_limits_close(incoming->ingest_limits);

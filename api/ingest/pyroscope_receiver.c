@@ -1,6 +1,7 @@
 #include "api/ingest/pyroscope_receiver.h"
 
 #include "api/core/server.h"
+#include "api/http/form_body.h"
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"
 #include "api/ingest/profile_receiver.h"
@@ -135,6 +136,9 @@ static enum err_code post_ingest(struct request *request, struct response *respo
     const int64_t now_ns = clock_wall_ns();
     enum err_code code =
         pyroscope_ingest_parse_query(request->arena, request->query, now_ns, &ingest.query, err);
+    if (code)
+        return code;
+    code = form_body_check(request, true, err);
     if (code)
         return code;
     ingest.has_time = ingest.query.from_ns != now_ns;

@@ -7,6 +7,7 @@
 #include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
+#include "api/http/form_body.h"
 #include "api/http/json_body.h"
 #include "api/identity/audit.h"
 #include "api/identity/idempotency.h"
@@ -42,7 +43,10 @@ enum err_code share_routes_create(struct request *request, struct response *resp
 {
     struct share_settings settings;
     struct idempotency idempotency;
-    enum err_code code = share_settings_read(request, &settings, err);
+    enum err_code code = form_body_check(request, false, err);
+    if (code)
+        return code;
+    code = share_settings_read(request, &settings, err);
     if (code)
         return code;
     code = idempotency_find(request, &idempotency, err);
@@ -55,8 +59,10 @@ enum err_code share_routes_create(struct request *request, struct response *resp
     if (code)
         return code;
     code = quota_take_upload(request, request->body.size, err);
-    return code ? code
-                : share_create_once(request, &settings, request->body, &idempotency, response, err);
+    if (code)
+        return code;
+    code = share_create_once(request, &settings, request->body, &idempotency, response, err);
+    return form_body_explain(request, code, err);
 }
 
 /* Scans an index for at most COMMENT_MAX_PER_SHARE rows of the share. */
