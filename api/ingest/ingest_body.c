@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/request.h"
+#include "api/ingest/age_warning.h"
 #include "api/ingest/batch_id.h"
 #include "api/ingest/ingest_limits.h"
 #include "lib/base/arena.h"
@@ -148,14 +149,11 @@ static enum err_code find_id(const struct request *request,
     return batch_id_find(request, &id_source, ret_id, ret_has_id, err);
 }
 
-static const char age_warning[] =
-    "these profiles are older than 24 hours, after which batches are forgotten: if they were sent "
-    "before that, they count twice";
-
 void ingest_body_add_age_warning(struct request *request, struct response *response)
 {
-    if (request->may_repeat)
-        response_add(request, response, "perfolio-warning", age_warning);
+    const char *text = age_warning_text(request);
+    if (text)
+        response_add(request, response, "perfolio-warning", text);
 }
 
 void ingest_body_add_warning(struct request *request, struct response *response)
@@ -164,10 +162,10 @@ void ingest_body_add_warning(struct request *request, struct response *response)
         ingest_body_add_age_warning(request, response);
         return;
     }
-    /* It quotes text of the client, and header fields have no control characters. */
-    char *text =
-        arena_printf(request->arena, "%s%s%s", request->partial_error,
-                     request->may_repeat ? "; " : "", request->may_repeat ? age_warning : "");
+    /* The message may quote bytes of the client; a header field has no control characters. */
+    const char *age = age_warning_text(request);
+    char *text = arena_printf(request->arena, "%s%s%s", request->partial_error, age ? "; " : "",
+                              age ? age : "");
     for (char *at = text; *at; at++)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
     response_add(request, response, "perfolio-warning", text);

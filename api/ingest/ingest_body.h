@@ -62,8 +62,8 @@ struct ingest_body_profile {
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
                               struct ingest_limits *ingest_limits, struct err *err) MUST_USE;
 
-/* Adds the field Perfolio-Warning to a response of 200 if batches may repeat others that were
- * forgotten (request->may_repeat). */
+/* Adds the field Perfolio-Warning to a response of 200 if the profiles are old (age_warning.h).
+ */
 void ingest_body_add_age_warning(struct request *request, struct response *response);
 /* The same, with request->partial_error in front. */
 void ingest_body_add_warning(struct request *request, struct response *response);

@@ -311,6 +311,7 @@ void ingest_limits_restart(struct ingest_limits *ingest_limits)
     request->service_count = 0;
     request->partial_error = NULL;
     request->may_repeat = false;
+    request->oldest_ns = 0;
 }
 
 enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_ingest_limits,
@@ -648,6 +649,14 @@ static enum err_code check_days(struct ingest_limits *ingest_limits, const struc
     return ERR_NONE;
 }
 
+static void note_oldest(struct request *request, const struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        if (!request->oldest_ns || batch->profiles[i].time_ns < request->oldest_ns)
+            request->oldest_ns = batch->profiles[i].time_ns;
+    }
+}
+
 static bool is_older_than_ids(const struct batch *batch)
 {
     const int64_t kept_ns = (int64_t)STORE_BATCH_ID_S * CLOCK_NS_PER_S;
@@ -671,6 +680,7 @@ static enum err_code put_batch(struct ingest_limits *ingest_limits, const struct
     ingest_limits->cut_string_count += batch->tables->cut_string_count;
     symbol_resolver_note(ingest_limits->request->server->symbol_resolver,
                          ingest_limits->request->principal.tenant_id, batch->tables);
+    note_oldest(ingest_limits->request, batch);
     ingest_limits->request->may_repeat |= batch_id && is_older_than_ids(batch);
     return store_addition_put(ingest_limits->addition, batch, batch_id, err);
 }
@@ -816,8 +826,10 @@ enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
     if (code)
         return_samples(ingest_limits);
     settle_series(ingest_limits, !code);
-    if (!code && ret_receipt->is_duplicate)
+    if (!code && ret_receipt->is_duplicate) {
         ingest_limits->request->may_repeat = false;
+        ingest_limits->request->oldest_ns = 0;
+    }
     if (!code && ingest_limits->cut_string_count && !ret_receipt->is_duplicate)
         count_cut_strings(ingest_limits);
     return code;

@@ -889,6 +889,18 @@ def test_a_profile_that_no_rule_can_keep_is_refused(server):
     assert client.post("/api/v1/profiles", body=b"main 2\n", **old).status == 400
 
 
+def test_an_old_profile_that_a_rule_may_not_keep_has_a_warning(server):
+    client = Tenant(server).api("ingest", "admin")
+    keep(client, '{env="dev"}', "3d")
+    keep(client, '{env="test"}', "1h", totals="30d")
+    for days, is_warned in ((2, False), (4, True)):
+        old = {"query": [("label", "env=dev"), ("time", str(time.time_ns() - days * DAY))]}
+        response = client.post("/api/v1/profiles", body=b"main 1\n", **old)
+        assert response.status == 200, response
+        warning = response.headers.get("perfolio-warning", "")
+        assert ("a rule of retention keeps profiles for 3 days only" in warning) == is_warned
+
+
 def test_the_operator_limits_the_retention_of_an_owners_rules(start_server):
     server = start_server("--tenant-rule-keep", "30d")
     tenant = Tenant(server)
