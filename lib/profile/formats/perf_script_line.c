@@ -134,18 +134,31 @@ static bool parse_period(struct span word, int64_t *ret_period)
     return true;
 }
 
+/* The number of words of the event's name at index: one, or two as in "raw 0x1c2:"; 0: none. */
+static size_t count_name_words(const struct tokens *tokens, size_t index)
+{
+    if (index < tokens->count && is_event_name(tokens->words[index]))
+        return 1;
+    const bool is_raw = index + 1 < tokens->count && span_equal_text(tokens->words[index], "raw") &&
+                        is_event_name(tokens->words[index + 1]);
+    return is_raw ? 2 : 0;
+}
+
 /* "1001001 cpu-clock:" or "cpu-clock:" at index. */
 static void parse_period_and_name(const struct tokens *tokens, size_t index,
                                   struct perf_script_event *event)
 {
     if (index < tokens->count && parse_period(tokens->words[index], &event->period) &&
-        index + 1 < tokens->count && is_event_name(tokens->words[index + 1])) {
+        count_name_words(tokens, index + 1)) {
         event->has_period = true;
         index++;
     }
-    if (index < tokens->count && is_event_name(tokens->words[index])) {
-        event->name = span_of(tokens->words[index].data, tokens->words[index].size - 1);
-        event->rest = text_after(tokens, index);
+    const size_t words = count_name_words(tokens, index);
+    if (words) {
+        const struct span last = tokens->words[index + words - 1];
+        const uint8_t *start = tokens->words[index].data;
+        event->name = span_of(start, (size_t)(last.data + last.size - 1 - start));
+        event->rest = text_after(tokens, index + words - 1);
     } else if (index > 0) {
         event->rest = text_after(tokens, index - 1);
     }
@@ -153,14 +166,30 @@ static void parse_period_and_name(const struct tokens *tokens, size_t index,
         event->period = 1;
 }
 
+/* Whether the number after comm is a period and no thread: perf pads threads to 5 or 7 characters
+ * and periods to 10. */
+static bool is_period_column(const struct tokens *tokens, size_t index)
+{
+    enum { PERIOD_WIDTH = 10 };
+    int64_t number;
+    const struct span before = tokens->words[index - 1], word = tokens->words[index];
+    const uint8_t *column = before.data + before.size + 1;
+    return parse_period(word, &number) && word.data + word.size - column >= PERIOD_WIDTH;
+}
+
 /* Without a time, the event's name is the first word that ends in a colon. The words before it may
- * be a pid, a period, or both. */
+ * be a pid, a period, or both: "forks 9 1001001 cycles:", "forks 9 cycles:". */
 static bool parse_without_time(const struct tokens *tokens, struct perf_script_event *event)
 {
     for (size_t i = 1; i < tokens->count; i++) {
         int64_t number;
-        if (!is_event_name(tokens->words[i]))
+        if (!count_name_words(tokens, i))
             continue;
+        if (i >= 2 && is_period_column(tokens, i - 1)) {
+            parse_thread(tokens, i - 1, event);
+            parse_period_and_name(tokens, i - 1, event);
+            return true;
+        }
         bool has_period = i >= 3 && parse_period(tokens->words[i - 1], &number) &&
                           (is_cpu(tokens->words[i - 2]) || parse_pid(tokens->words[i - 2], event));
         size_t start = has_period ? i - 1 : i;

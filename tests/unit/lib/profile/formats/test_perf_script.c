@@ -35,6 +35,12 @@ static void events_are_read_with_whatever_fields_they_have(void **state)
     assert_event("     77 1.5: cycles: ", "", -1, 77, "cycles", 1);
     assert_event("  77/78 [001] 1.5: cycles: ", "", 77, 78, "cycles", 1);
     assert_event("a 9 1.5: 18446744073709551615 cycles: ", "a", -1, 9, "cycles", INT64_MAX);
+    /* Without threads, and raw events. */
+    assert_event("node          1 page-faults: ", "node", -1, -1, "page-faults", 1);
+    assert_event("node    5025125 cpu-clock: ", "node", -1, -1, "cpu-clock", 5025125);
+    assert_event("node    1234 cpu-clock: ", "node", -1, 1234, "cpu-clock", 1);
+    assert_event("a b 9/10         250000 raw 0x1c2: ", "a b", 9, 10, "raw 0x1c2", 250000);
+    assert_event("a 9 1.5:     250000 raw 0x1c2: ", "a", -1, 9, "raw 0x1c2", 250000);
     struct perf_script_event event;
     assert_false(perf_script_parse_event(SPAN_LITERAL("12 cycles: "), true, &event));
     assert_false(perf_script_parse_event(SPAN_LITERAL("\t 6f1 beta (/apps/a)"), true, &event));
