@@ -144,7 +144,8 @@ static enum err_code print_profile_result(struct cli *cli, const struct input *i
     char count[VALUE_TEXT_BYTES];
     const char *text =
         json_is_true(json_object_get(receipt, "duplicate"))
-            ? "known already, nothing was added"
+            ? "known already, nothing was added (it was sent within 24 hours, even if it has "
+              "been deleted since)"
             : arena_printf(cli->arena, "%s values added", value_count(samples, count));
     return print_result(input, receipt, is_json, text, err);
 }
