@@ -219,7 +219,7 @@ objects: $(call objects,$(LIB_C) $(STORE_C) \
 # rounds.
 test-crash: all
 	PERFOLIO_CRASH_ROUNDS=$${PERFOLIO_CRASH_ROUNDS:-1000} $(PYTHON) -m pytest -q \
-	    tests/integration/test_crash.py tests/integration/test_store_crash.py
+	    tests/integration/ops/test_crash.py tests/integration/store/test_store_crash.py
 integration: all
 	$(PYTHON) tests/run.py integration
 browser: all
@@ -318,8 +318,8 @@ tests/duckdb/node_modules/.done: tests/duckdb/package.json
 	cd tests/duckdb && npm install --no-package-lock --no-audit --no-fund
 	@touch $@
 interop: all $(CLIENTS) tests/duckdb/node_modules/.done
-	BUILD=$(BUILD) $(PYTHON) -m pytest -q tests/integration/test_ingest_clients.py \
-	    tests/integration/test_export.py
+	BUILD=$(BUILD) $(PYTHON) -m pytest -q tests/integration/ingest/test_ingest_clients.py \
+	    tests/integration/store/test_export.py
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
 # 500 agents and 20 queries per second for BENCH_SECONDS=600.
@@ -377,7 +377,7 @@ Build and run
 
 Test (CONTRIBUTING.md lists which test runs where)
   make test                 all tests of a change; make test-long runs the slow ones
-  make one-test T=...       one test: tests/integration/test_x.py::test_y,
+  make one-test T=...       one test: tests/integration/FOLDER/test_x.py::test_y,
                             tests/unit/.../test_x.c[::function],
                             or a part of the name of a browser test
   make check | unit | integration | browser      one part of make test

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs one test: make one-test T=...
 
-  T=tests/integration/test_x.py[::test_y]
+  T=tests/integration/FOLDER/test_x.py[::test_y]
   T=tests/unit/FOLDER/test_x[.c][::function]     function may contain the wildcards * and ?
   T=WORDS                                        browser tests whose names contain these words
 
@@ -59,7 +59,9 @@ def files_below(folder, pattern, root=ROOT):
 def integration_command(wanted, root=ROOT):
     path, _, name = wanted.partition("::")
     if not (root / path).is_file():
-        no_test("integration test file", path, files_below("tests/integration", "test_*.py", root))
+        no_test(
+            "integration test file", path, files_below("tests/integration", "**/test_*.py", root)
+        )
     names = PYTHON_TEST.findall((root / path).read_text())
     if name and name.partition("[")[0].rpartition("::")[2] not in names:
         no_test(f"test in {path}", name, names)

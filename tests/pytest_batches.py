@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the test files of a folder with pytest in several processes, each of which imports only the
-files that it runs.
+"""Runs the test files below a folder with pytest in several processes, each of which imports only
+the files that it runs.
 
   tests/pytest_batches.py --processes=4 --junitxml=REPORT [OPTION OF PYTEST …] FOLDER
 
@@ -149,7 +149,7 @@ def main():
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--junitxml", type=pathlib.Path, required=True)
     options, arguments = parser.parse_known_args()
-    files = sorted(pathlib.Path(arguments.pop()).glob("test_*.py"))
+    files = sorted(pathlib.Path(arguments.pop()).rglob("test_*.py"))
     times = options.junitxml.with_suffix(".seconds")
     queue = Queue(expected(files, times), options.processes)
     begin, folder = time.monotonic(), make_folder()

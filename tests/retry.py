@@ -25,11 +25,11 @@ SANITIZED_CLIENTS = "sanitized-clients"
 CLIENT_TESTS = [
     f"tests/integration/{name}"
     for name in (
-        "test_cli_flags.py",
-        "test_record_top.py",
-        "test_agent_flags.py",
+        "cli/test_cli_flags.py",
+        "agent/test_record_top.py",
+        "agent/test_agent_flags.py",
         *(
-            f"test_agent.py::test_{name}"
+            f"agent/test_agent.py::test_{name}"
             for name in (
                 "labels_select_a_process_and_an_uploaded_table_names_its_functions",
                 "the_agent_gets_the_labels_of_a_pod_from_the_kubelet",
@@ -40,7 +40,9 @@ CLIENT_TESTS = [
     )
 ]
 ALL_INPUTS = {"TEST_FULL": "1"}  # all random inputs (test_rounds in tests/unit/test.h)
-CRASH_TESTS = [f"tests/integration/test_{name}.py" for name in ("crash", "store_crash")]
+CRASH_TESTS = [
+    f"tests/integration/{name}.py" for name in ("ops/test_crash", "store/test_store_crash")
+]
 MOST_FLAKY = 3
 RECENT_COMMITS = 10
 # More than MOST_FLAKY failures fail the run in any case; further retries are only information.
@@ -135,7 +137,7 @@ class Again:
         return self.passes_integration(test, {"CLIENT_BUILD": SANITIZED_CLIENTS})
 
     def passes_integration(self, test, environment=None):
-        """test: "tests.integration.test_x::test_y[z]", or the module if it could not be
+        """test: "tests.integration.folder.test_x::test_y[z]", or the module if it could not be
         imported."""
         module, _, name = test.partition("::")
         path = (module or name).replace(".", "/") + ".py"

@@ -29,6 +29,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -40,6 +41,9 @@ import costs
 import stored
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Test files use functions and fixtures of each other, also of those in other folders. Names of test
+# files are unique.
+sys.path += sorted(map(str, pathlib.Path(__file__).parent.glob("*/")))
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 PERFOLIOD = BUILD / "perfoliod"
 # With sanitizers, the command line tool and the agent may come from another build than the server.

@@ -1,6 +1,6 @@
 /*
- * Lines of positions in functions of Python, for tests/integration/test_cpython_lines.py: reads
- * lines "FORM FIRST_LINE TABLE_IN_HEX POSITION…" and writes the lines of the positions.
+ * Lines of positions in functions of Python, for tests/integration/agent/test_cpython_lines.py:
+ * reads lines "FORM FIRST_LINE TABLE_IN_HEX POSITION…" and writes the lines of the positions.
  */
 #include "agent/interpreter/cpython_lines.h"
 

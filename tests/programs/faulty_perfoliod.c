@@ -1,7 +1,7 @@
 /*
  * perfoliod whose disk fails on demand: the whole program, with a thread in the serving process
- * that sets the faults of lib/base/os. tests/integration/test_disk_faults.py sends commands to the
- * abstract socket "perfolio-faults-<pid>", one line per connection:
+ * that sets the faults of lib/base/os. tests/integration/ops/test_disk_faults.py sends commands to
+ * the abstract socket "perfolio-faults-<pid>", one line per connection:
  *   plan CALL NTH ERRNO   the NTH call of that kind from now on fails
  *   count CALL            responds with the number of calls since then
  *   reset

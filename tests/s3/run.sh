@@ -21,6 +21,7 @@ if [ $# -gt 0 ]; then
 fi
 "$python" -m pytest -q --durations=5 tests/s3
 cd tests/integration
-"$python" -m pytest -q --durations=5 test_s3_servers.py test_debuginfo_servers.py test_store.py \
-    test_store_shares.py test_store_metadata.py test_store_crash.py test_ingest_wire.py \
-    test_query_cli.py test_shares.py test_uploads.py test_quotas.py test_crash.py
+"$python" -m pytest -q --durations=5 ops/test_s3_servers.py debuginfo/test_debuginfo_servers.py \
+    store/test_store.py store/test_store_shares.py store/test_store_metadata.py \
+    store/test_store_crash.py ingest/test_ingest_wire.py cli/test_query_cli.py \
+    share/test_shares.py share/test_uploads.py share/test_quotas.py ops/test_crash.py

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Pattern } from "../src/model/search/regex.ts";
 
-/** tests/integration/test_regex.py runs the same cases against the server. */
+/** tests/integration/share/test_regex.py runs the same cases against the server. */
 const cases: { names: string[]; accepted: [string, string[]][]; refused: string[] } = JSON.parse(
-  readFileSync(new URL("../../tests/integration/regex_cases.json", import.meta.url), "utf8"),
+  readFileSync(new URL("../../tests/integration/share/regex_cases.json", import.meta.url), "utf8"),
 );
 
 test("expressions match the same names as on the server", () => {

@@ -2,9 +2,9 @@
  * format_list: the upload formats, one row each. This is the only list of them.
  *
  * The enum and the table of format.h, the messages and help texts that list formats, and the pages
- * (web/build.mjs parses this file) are made from the rows. tests/integration/test_upload_formats.py
- * compares the texts that are written by hand with them: OpenAPI description, manual page, README.
- * CONTRIBUTING.md describes how to add a format.
+ * (web/build.mjs parses this file) are made from the rows.
+ * tests/integration/docs/test_upload_formats.py compares the texts that are written by hand with
+ * them: OpenAPI description, manual page, README. CONTRIBUTING.md describes how to add a format.
  *
  *   ROW(ID, name, title, extension, media type, content, module)
  *

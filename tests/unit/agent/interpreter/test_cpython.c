@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- lines; tests/integration/test_cpython_lines.py compares whole modules with CPython itself
- * ---- */
+/* ---- lines ----
+ * tests/integration/agent/test_cpython_lines.py compares whole modules with CPython itself. */
 
 static uint32_t line(enum cpython_line_form form, struct span table, int64_t offset)
 {

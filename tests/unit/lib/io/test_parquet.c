@@ -3,7 +3,7 @@
 #include "lib/base/err.h"
 #include "lib/io/parquet.h"
 
-/* tests/integration/test_export.py reads the files with DuckDB; these tests check what such a
+/* tests/integration/store/test_export.py reads the files with DuckDB; these tests check what such a
  * reader does not see. */
 
 static const struct parquet_column columns[] = {

@@ -1,7 +1,7 @@
 /*
  * The wrapper of libpq with a real PostgreSQL: PERFOLIO_TEST_DATABASE is a libpq connection string
  * of a role that may create tables and roles. Without it all tests are skipped;
- * tests/integration/test_pg.py sets it.
+ * tests/integration/server/test_pg.py sets it.
  */
 #include "tests/unit/test.h"
 

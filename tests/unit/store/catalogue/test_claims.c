@@ -1,6 +1,7 @@
 /* The order of claims: however many segments are due, each other kind of work comes within a
  * bounded number of claims, since deleted profiles have to disappear soon whatever else is sent.
- * PERFOLIO_TEST_DATABASE as in test_faults.c; tests/integration/test_store_faults.py sets it. */
+ * PERFOLIO_TEST_DATABASE as in test_faults.c; tests/integration/store/test_store_faults.py sets it.
+ */
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"

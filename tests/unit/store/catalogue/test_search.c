@@ -1,5 +1,5 @@
 /* Ended writers, and the order in which their objects are searched. PERFOLIO_TEST_DATABASE as in
- * test_faults.c; tests/integration/test_store_faults.py sets it. */
+ * test_faults.c; tests/integration/store/test_store_faults.py sets it. */
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"

@@ -4,7 +4,7 @@
  * without a sync. Afterwards acknowledged profiles exist once, deleted ones do not, totals add up
  * as before, and no object without a row exists. PERFOLIO_TEST_DATABASE is a libpq connection
  * string of a superuser, for a database with the store's tables; without it all tests are skipped.
- * tests/integration/test_store_faults.py sets it.
+ * tests/integration/store/test_store_faults.py sets it.
  */
 #include "tests/unit/test.h"
 

@@ -16,7 +16,7 @@ from conftest import PERFOLIO, ROOT as REPOSITORY, let_it_run, rest_long
 from test_record import REFUSAL, stacks
 
 GO_CACHE = str(REPOSITORY / "build" / "go-cache")  # so that the standard library is compiled once
-PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "agent"
+PROGRAMS = pathlib.Path(__file__).resolve().parents[2] / "agent"
 ROOT = {
     "_start",
     "clone",

@@ -13,7 +13,7 @@ import sample_profiles as samples
 from conftest import PERFOLIO
 from test_cli_transport import CuttingProxy, make_large
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BEFORE = b"main;work;hot 60\nmain;work;cold 30\nmain;idle 10\n"
 AFTER = b"main;work;hot 20\nmain;work;cold 45\nmain;fresh 15\n"
 

@@ -17,7 +17,7 @@ from debuginfod_stub import ELF, Stub
 
 pytestmark = pytest.mark.long
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 FETCH = BUILD / "tests" / "programs" / "fetch_debuginfo"
 ID = "00112233445566778899aabbccddeeff00112233"

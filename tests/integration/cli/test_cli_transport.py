@@ -1325,7 +1325,7 @@ def test_every_admin_command_prints_its_help(run, fake):
 
 
 def test_completion_files_equal_the_output_of_the_program():
-    folder = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "completion"
+    folder = pathlib.Path(__file__).resolve().parents[3] / "deploy" / "completion"
     for shell, name in [("bash", "perfolio.bash"), ("zsh", "_perfolio"), ("fish", "perfolio.fish")]:
         printed = subprocess.run(
             [str(PERFOLIO), "completion", shell],
@@ -1389,7 +1389,7 @@ def test_the_agent_prints_its_version_and_reports_misspelt_options(tmp_path):
 
 
 def test_server_texts_that_advice_rewrites_still_exist():
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(__file__).resolve().parents[3]
     table = (root / "cli/advice.c").read_text().partition("} words[] = {")[2].partition("\n};")[0]
     entries = re.findall(r'\{((?:"(?:\\.|[^"\\])*"\s*)+),', table)
     # The search joins adjacent string literals of the sources first.

@@ -70,7 +70,7 @@ def test_each_flag_is_used_in_a_test(program):
         "-q": "quiet",
     }
     text = "".join(
-        path.read_text() for path in sorted((ROOT / "tests" / "integration").glob("*.py"))
+        path.read_text() for path in sorted((ROOT / "tests" / "integration").rglob("*.py"))
     )
     used = set(re.findall(r"[\"'`]--([a-z][a-z0-9-]+)", text)) | {
         f"tenant-{flag}" for flag in LIMITS

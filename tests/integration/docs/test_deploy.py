@@ -136,7 +136,7 @@ def test_alert_rules_are_valid_and_each_fires_on_its_condition(promtool, tmp_pat
     assert checked.returncode == 0, checked
     cases = tmp_path / "rules_test.yaml"
     cases.write_text(
-        (ROOT / "tests/integration/prometheus_rules_test.yaml")
+        (ROOT / "tests/integration/docs/prometheus_rules_test.yaml")
         .read_text()
         .replace("RULES", str(rules))
     )

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.long
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/bin", "/usr/lib/aarch64-linux-gnu")
 MAX_BYTES = 4 << 20
 FILE_COUNT = 48

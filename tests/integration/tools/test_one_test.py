@@ -20,7 +20,7 @@ def test_a_unit_test_is_selected_by_its_file_and_a_pattern(suffix):
 
 
 def test_an_integration_test_is_selected_by_its_file_and_name():
-    path = "tests/integration/test_one_test.py"
+    path = "tests/integration/tools/test_one_test.py"
     assert one.integration_command(path)[-1] == path
     for name in (KNOWN, f"{KNOWN}[suffix]"):
         assert one.integration_command(f"{path}::{name}")[-1] == f"{path}::{name}"
@@ -32,7 +32,11 @@ def test_an_integration_test_is_selected_by_its_file_and_name():
         (one.unit_command, "tests/unit/lib/base/test_compres.c", "lib/base/test_compress.c"),
         (one.unit_command, "tests/unit/lib/base/test_compress.c::*bmb*", "a_bomb_is_refused"),
         (one.integration_command, "tests/integration/test_one_tes.py", "test_one_test.py"),
-        (one.integration_command, "tests/integration/test_one_test.py::test_a_unit_test", KNOWN),
+        (
+            one.integration_command,
+            "tests/integration/tools/test_one_test.py::test_a_unit_test",
+            KNOWN,
+        ),
     ],
 )
 def test_a_name_that_matches_nothing_fails_and_shows_similar_ones(select, wanted, similar):
