@@ -61,11 +61,12 @@ struct row_labels {
     uint32_t *known_sets; /* the known ones */
     uint32_t known_count;
     struct label_words *words;  /* labels of the current label set */
-    struct label_words *chosen; /* those of them that are queried; of equal capacity */
+    struct label_words *chosen; /* those of them that are queried */
     uint32_t word_count;
     uint32_t word_capacity;
-    size_t checked_bytes; /* bytes at the last check */
-    uint32_t named_count; /* followed by the series' labels under a sender's name */
+    uint32_t chosen_capacity; /* as many as words at least */
+    size_t checked_bytes;     /* bytes at the last check */
+    uint32_t named_count;     /* followed by the series' labels under a sender's name */
     char link_text[2][2 * DIGEST_BYTES + 1];
     struct buf key;
 };
@@ -322,11 +323,8 @@ bool row_labels_wants_rows(const struct row_labels *labels, const struct block_g
 
 static void add_word(struct row_labels *labels, const struct label_words *word)
 {
-    if (labels->word_count == labels->word_capacity) {
-        labels->word_capacity = labels->word_capacity ? labels->word_capacity * 2 : 16;
-        labels->words = mem_resize(labels->words, labels->word_capacity, sizeof(*labels->words));
-        labels->chosen = mem_resize(labels->chosen, labels->word_capacity, sizeof(*labels->chosen));
-    }
+    vec_reserve(labels->words, labels->word_capacity, labels->word_count + 1);
+    vec_reserve(labels->chosen, labels->chosen_capacity, labels->word_count + 1);
     labels->words[labels->word_count++] = *word;
 }
 

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { FIRST_CAPACITY = 1024, NO_LOCATION = 0 };
+enum { NO_LOCATION = 0 };
 
 /* Where a stack occurred first. */
 struct origin {
@@ -24,7 +24,8 @@ struct stack_union {
     struct stack_hash_set set;
     struct origin *origins;
     int64_t *sums; /* one per stack */
-    uint32_t capacity;
+    uint32_t origin_capacity;
+    uint32_t sum_capacity;
     int64_t *starts; /* the second numbers; those beyond start_capacity are 0 */
     uint32_t start_capacity;
     const struct block **blocks;  /* each once */
@@ -67,17 +68,10 @@ static uint32_t number_of_block(struct stack_union *stacks, const struct block *
     return stacks->block_count++;
 }
 
-static void grow_sums(struct stack_union *stacks)
-{
-    stacks->capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_CAPACITY;
-    stacks->origins = mem_resize(stacks->origins, stacks->capacity, sizeof(struct origin));
-    stacks->sums = mem_resize(stacks->sums, stacks->capacity, sizeof(int64_t));
-}
-
 static void add_stack(struct stack_union *stacks, const struct origin *origin)
 {
-    if (stacks->set.count > stacks->capacity)
-        grow_sums(stacks);
+    vec_reserve(stacks->origins, stacks->origin_capacity, stacks->set.count);
+    vec_reserve(stacks->sums, stacks->sum_capacity, stacks->set.count);
     const uint32_t number = stacks->set.count - 1;
     stacks->origins[number] = *origin;
     stacks->sums[number] = 0;
@@ -132,8 +126,8 @@ uint32_t stack_union_count(const struct stack_union *stacks)
 size_t stack_union_memory(const struct stack_union *stacks)
 {
     return stacks->set.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t)) +
-           stacks->capacity * (sizeof(struct origin) + sizeof(int64_t)) +
-           stacks->start_capacity * sizeof(int64_t) +
+           stacks->origin_capacity * sizeof(struct origin) +
+           stacks->sum_capacity * sizeof(int64_t) + stacks->start_capacity * sizeof(int64_t) +
            stacks->block_capacity * sizeof(struct block *) +
            stacks->block_numbers.capacity * sizeof(struct map_u64_slot);
 }
