@@ -158,20 +158,30 @@ static enum err_code insert_batch_ids(struct pg_connection *connection, struct a
     return code;
 }
 
+static enum err_code begin_flush(struct pg_connection *connection, struct arena *arena,
+                                 int64_t retention_s, struct catalogue_part *parts, uint32_t count,
+                                 struct err *err)
+{
+    enum err_code code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    /* force_generic_plan: long arrays make a custom plan look cheaper, and planning was a fifth of
+     * a flush's cost in the database although all plans are equal. */
+    code = pg_queue(connection, PG_NO_TENANT, "SET LOCAL plan_cache_mode = force_generic_plan",
+                    NULL, 0, arena, err);
+    if (code)
+        return code;
+    code = lock_tenants(connection, arena, retention_s, parts, count, err);
+    if (code)
+        return code;
+    return insert_batch_ids(connection, arena, parts, count, err);
+}
+
 enum err_code catalogue_begin_flush(struct pg_connection *connection, struct arena *arena,
                                     int64_t retention_s, struct catalogue_part *parts,
                                     uint32_t count, struct err *err)
 {
-    enum err_code code = pg_begin(connection, PG_NO_TENANT, err);
-    /* force_generic_plan: long arrays make a custom plan look cheaper, and planning was a fifth of
-     * a flush's cost in the database although all plans are equal. */
-    if (!code)
-        code = pg_queue(connection, PG_NO_TENANT, "SET LOCAL plan_cache_mode = force_generic_plan",
-                        NULL, 0, arena, err);
-    if (!code)
-        code = lock_tenants(connection, arena, retention_s, parts, count, err);
-    if (!code)
-        code = insert_batch_ids(connection, arena, parts, count, err);
+    const enum err_code code = begin_flush(connection, arena, retention_s, parts, count, err);
     if (code)
         pg_rollback(connection);
     return code;

@@ -90,18 +90,21 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
     enum err_code code =
         pg_query_values(connection, tenant_id, "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE",
                         arena, &result, err, PG_I64(tenant_id));
-    if (!code && pg_row_count(result) == 0)
+    if (code)
+        return code;
+    if (pg_row_count(result) == 0)
         return err_set(err, ERR_NOT_FOUND, "this team is being deleted");
-    if (!code)
-        code = catalogue_lock_swaps(connection, arena, tenant_id, false, err);
-    if (!code)
-        code = check_count(connection, arena, tenant_id, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "
-                               "VALUES ($1, $2, $3, $4) RETURNING id",
-                               arena, &result, err, PG_I64(tenant_id), PG_TEXT(deletion->selector),
-                               PG_I64(deletion->begin_ns), PG_I64(deletion->end_ns));
+    code = catalogue_lock_swaps(connection, arena, tenant_id, false, err);
+    if (code)
+        return code;
+    code = check_count(connection, arena, tenant_id, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "
+                           "VALUES ($1, $2, $3, $4) RETURNING id",
+                           arena, &result, err, PG_I64(tenant_id), PG_TEXT(deletion->selector),
+                           PG_I64(deletion->begin_ns), PG_I64(deletion->end_ns));
     if (code)
         return code;
     deletion->id = pg_get_i64(result, 0, 0);

@@ -77,17 +77,26 @@ enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t 
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = catalogue_lock_swaps(connection, arena, claim->tenant_id, true, err);
-    if (!code)
-        code = lock_writer(connection, arena, writer_id, claim->tenant_id, err);
-    if (!code)
-        code = mark_inputs_swapped(connection, arena, writer_id, claim, err);
-    for (uint32_t i = 0; i < count && !code; i++)
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = catalogue_lock_swaps(connection, arena, claim->tenant_id, true, err);
+    if (code)
+        return code;
+    code = lock_writer(connection, arena, writer_id, claim->tenant_id, err);
+    if (code)
+        return code;
+    code = mark_inputs_swapped(connection, arena, writer_id, claim, err);
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < count; i++) {
         code = insert_block(connection, arena, writer_id, claim->tenant_id, level, &blocks[i], err);
-    if (!code && remainder)
+        if (code)
+            return code;
+    }
+    if (remainder)
         code = catalogue_insert_remainder(connection, arena, writer_id, claim, remainder, err);
     return code ? code : pg_commit(connection, err);
 }

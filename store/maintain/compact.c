@@ -470,6 +470,19 @@ static enum err_code merge_inputs(struct compaction *compaction)
     return code;
 }
 
+static enum err_code merge_batch(struct compaction *compaction, bool *ret_is_early)
+{
+    enum err_code code = open_batch(compaction);
+    if (code)
+        return code;
+    if (!compaction->plan->is_unmatched)
+        code = find_expired(compaction);
+    if (code)
+        return code;
+    *ret_is_early = compaction->claim->is_expiry && !compaction->deleted;
+    return *ret_is_early ? ERR_NONE : merge_inputs(compaction);
+}
+
 /*
  * Merges the claim in batches. The inputs of a batch are open together, and a block may take a
  * thousand times its stored bytes: names that share a prefix are stored as what is new in each.
@@ -478,20 +491,16 @@ static enum err_code merge_inputs(struct compaction *compaction)
 static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_early)
 {
     const struct catalogue_claim *claim = compaction->claim;
+    *ret_is_early = false;
+    compaction->due_ns = INT64_MAX;
     enum err_code code =
         retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
-    if (!code)
-        retention_set_budget(compaction->retention, &compaction->matching);
-    compaction->due_ns = INT64_MAX;
-    *ret_is_early = false;
+    if (code)
+        return code;
+    retention_set_budget(compaction->retention, &compaction->matching);
     create_batch(compaction);
     while (!code && !*ret_is_early && compaction->next_index < claim->count) {
-        code = open_batch(compaction);
-        if (!code && !compaction->plan->is_unmatched)
-            code = find_expired(compaction);
-        *ret_is_early = !code && claim->is_expiry && !compaction->deleted;
-        if (!code && !*ret_is_early)
-            code = merge_inputs(compaction);
+        code = merge_batch(compaction, ret_is_early);
         return_batch(compaction);
     }
     return code;
@@ -540,6 +549,43 @@ bool compact_is_caused_by_claim(enum err_code code)
            code == ERR_INTERNAL || code == ERR_CORRUPT;
 }
 
+static enum err_code write_outputs(struct compaction *compaction, bool *ret_is_early)
+{
+    enum err_code code = merge_batches(compaction, ret_is_early);
+    if (!code && !*ret_is_early)
+        code = check_losses(compaction);
+    return compact_is_caused_by_claim(code) ? discard_outputs(compaction, code) : code;
+}
+
+static enum err_code swap_inputs(struct compaction *compaction)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    const struct maintenance_options *options = compaction->options;
+    enum err_code code =
+        catalogue_swap(options->jobs_database, compaction->arena, compaction->writer_id, claim,
+                       next_level(claim), compaction->outputs, compaction->output_count,
+                       compaction->plan->remainder, compaction->err);
+    for (uint32_t i = 0; i < claim->count && !code; i++)
+        block_cache_remove(options->blocks, claim->tenant_id, &claim->places[i]);
+    return code;
+}
+
+/* Discards the outputs of a merge that failed, or leaves them to the search for orphans. */
+static enum err_code settle_outputs(struct compaction *compaction, enum err_code code)
+{
+    struct writer *writer = compaction->options->writer;
+    if (!code) {
+        if (compaction->output_count)
+            writer_confirm(writer, compaction->writer_id);
+        return ERR_NONE;
+    }
+    if (code == ERR_CONFLICT || compaction->err->is_rolled_back) /* no row will name them */
+        code = discard_outputs(compaction, code);
+    if (compaction->may_have_put || compaction->plan->remainder)
+        writer_doubt(writer, compaction->writer_id);
+    return code;
+}
+
 enum err_code compact_merge(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, const struct compact_plan *plan,
                             struct err *err)
@@ -559,25 +605,11 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
         return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),
                                  err);
     bool is_early;
-    enum err_code code = merge_batches(&compaction, &is_early);
-    if (!code && !is_early)
-        code = check_losses(&compaction);
-    if (compact_is_caused_by_claim(code))
-        code = discard_outputs(&compaction, code);
+    enum err_code code = write_outputs(&compaction, &is_early);
     if (!code && is_early)
         return catalogue_postpone(options->jobs_database, arena, writer_id, claim,
                                   compaction.due_ns, err);
     if (!code)
-        code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
-                              compaction.outputs, compaction.output_count, plan->remainder, err);
-    for (uint32_t i = 0; i < claim->count && !code; i++)
-        block_cache_remove(options->blocks, claim->tenant_id, &claim->places[i]);
-    const bool is_rolled_back = code == ERR_CONFLICT || (code && err->is_rolled_back);
-    if (is_rolled_back) /* no row will name them */
-        code = discard_outputs(&compaction, code);
-    if (code && (compaction.may_have_put || plan->remainder))
-        writer_doubt(options->writer, writer_id);
-    if (!code && compaction.output_count)
-        writer_confirm(options->writer, writer_id);
-    return code;
+        code = swap_inputs(&compaction);
+    return settle_outputs(&compaction, code);
 }

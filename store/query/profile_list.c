@@ -172,39 +172,47 @@ static void make_list(struct listing *listing)
     };
 }
 
+/* Newest first, until no older task can have a wanted profile. */
+static enum err_code read_tasks(struct listing *listing)
+{
+    struct scan *scan = listing->scan;
+    uint32_t count;
+    scan_sort_newest_first(scan);
+    struct scan_task *tasks = scan_tasks(scan, &count);
+    for (uint32_t i = 0; i < count && !is_too_old(listing, tasks[i].granule->end_ns); i++) {
+        enum err_code code = read_task(listing, &tasks[i]);
+        if (code)
+            return code;
+        code = scan_check_limits(scan, 2 * listing->wanted * sizeof(*listing->entries) +
+                                           row_labels_memory(listing->labels));
+        if (code)
+            return code;
+    }
+    return row_labels_check(listing->labels, scan_err(scan));
+}
+
 static enum err_code list_profiles(struct scan *scan, void *context)
 {
     struct listing *listing = context;
-    enum err_code code = ERR_NONE;
-    uint32_t count;
+    uint32_t series_count;
     listing->scan = scan;
-    listing->series = scan_series(scan, &count);
+    listing->series = scan_series(scan, &series_count);
     listing->labels = row_labels_create(scan_arena(scan), NULL, scan_row_selectors(scan), NULL, 0,
                                         ROW_LABELS_EXACT);
     listing->count = 0;
     listing->is_full = false;
     listing->entries =
         arena_new(scan_arena(scan), struct store_profile_entry, 2 * (size_t)listing->wanted);
-    scan_sort_newest_first(scan);
-    struct scan_task *tasks = scan_tasks(scan, &count);
-    for (uint32_t i = 0; i < count && !code; i++) {
-        if (is_too_old(listing, tasks[i].granule->end_ns))
-            break;
-        code = read_task(listing, &tasks[i]);
-        if (!code)
-            code = scan_check_limits(scan, 2 * listing->wanted * sizeof(*listing->entries) +
-                                               row_labels_memory(listing->labels));
-    }
-    if (!code)
-        code = row_labels_check(listing->labels, scan_err(scan));
+    const enum err_code code = read_tasks(listing);
     row_labels_destroy(listing->labels);
+    if (code)
+        return code;
     drop_oldest(listing);
-    if (!code && listing->overflows)
-        code = err_set(scan_err(scan), ERR_TOO_LARGE,
+    if (listing->overflows)
+        return err_set(scan_err(scan), ERR_TOO_LARGE,
                        "the totals of profiles of one series and time add up to more than 2^63");
-    if (!code)
-        make_list(listing);
-    return code;
+    make_list(listing);
+    return ERR_NONE;
 }
 
 enum err_code profile_list_make(const struct scan_source *source, struct arena *arena,

@@ -130,6 +130,45 @@ static void range_fini(struct range *range)
     counter_increase_fini(&range->increase);
 }
 
+static enum err_code check_type(const struct range *range, const struct store_type *type)
+{
+    struct err *err = scan_err(range->scan);
+    if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
+        return err_set(
+            err, ERR_INVALID,
+            "by_timestamps: %s is not a delta and has no timestamps: leave out by_timestamps",
+            type->name);
+    if (range->query->is_rate && range->aggregation == STORE_MEAN)
+        return err_set(err, ERR_INVALID, "rate: %s is a gauge, which has no rate: set rate=false",
+                       type->name);
+    return ERR_NONE;
+}
+
+static void range_init(struct range *range)
+{
+    const struct scan *scan = range->scan;
+    struct arena *arena = scan_arena(scan);
+    const uint32_t block_count = scan_block_count(scan);
+    spread_init(&range->spread, &range->steps);
+    range->spread.are_gauges = range->aggregation == STORE_MEAN;
+    range->checked_at = 0;
+    neighbours_init(&range->neighbours, range->scan);
+    range->intervals_ns = arena_new_raw(arena, int64_t, range->series_count);
+    range->interval_count = 0;
+    range->kept_stacks = arena_new(arena, const bool *, block_count);
+    range->kept_entries = arena_new(arena, struct flight_entry *, block_count);
+    range->kept_count = block_count;
+    range->kept_bytes = 0;
+    range->groups =
+        range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
+    range->groups_of_series = arena_new_raw(arena, uint32_t, range->series_count);
+    memset(range->groups_of_series, 0xff, range->series_count * sizeof(*range->groups_of_series));
+    range->is_second_pass = false;
+    range->labels =
+        row_labels_create(arena, range->query->query.label_filter, scan_row_selectors(scan),
+                          range->query->group_by, range->query->group_by_count, ROW_LABELS_TEXTS);
+}
+
 /*
  * Computes values over time from the tasks of a scan.
  *
@@ -145,8 +184,9 @@ static void range_fini(struct range *range)
 static enum err_code try_to_compute(struct range *range, struct scan *scan)
 {
     enum err_code code = scan_check_types(scan);
-    if (!code)
-        code = scan_check_magnitude(scan);
+    if (code)
+        return code;
+    code = scan_check_magnitude(scan);
     if (code)
         return code;
     scan_count_unlabelled(scan, range->query->group_by, range->query->group_by_count);
@@ -155,42 +195,21 @@ static enum err_code try_to_compute(struct range *range, struct scan *scan)
     range->aggregation = scan_aggregation(scan);
     range->is_of_deltas = type && range->aggregation == STORE_SUM;
     scan_series(scan, &range->series_count);
-    if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
-        return err_set(
-            scan_err(scan), ERR_INVALID,
-            "by_timestamps: %s is not a delta and has no timestamps: leave out by_timestamps",
-            type->name);
-    if (range->query->is_rate && range->aggregation == STORE_MEAN)
-        return err_set(scan_err(scan), ERR_INVALID,
-                       "rate: %s is a gauge, which has no rate: set rate=false", type->name);
-    spread_init(&range->spread, &range->steps);
-    range->spread.are_gauges = range->aggregation == STORE_MEAN;
-    range->checked_at = 0;
-    neighbours_init(&range->neighbours, scan);
-    range->intervals_ns = arena_new_raw(scan_arena(scan), int64_t, range->series_count);
-    range->interval_count = 0;
-    range->kept_stacks = arena_new(scan_arena(scan), const bool *, scan_block_count(scan));
-    range->kept_entries =
-        arena_new(scan_arena(scan), struct flight_entry *, scan_block_count(scan));
-    range->kept_count = scan_block_count(scan);
-    range->kept_bytes = 0;
-    range->groups =
-        range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
-    range->groups_of_series = arena_new_raw(scan_arena(scan), uint32_t, range->series_count);
-    memset(range->groups_of_series, 0xff, range->series_count * sizeof(*range->groups_of_series));
-    range->is_second_pass = false;
-    range->labels = row_labels_create(scan_arena(scan), range->query->query.label_filter,
-                                      scan_row_selectors(scan), range->query->group_by,
-                                      range->query->group_by_count, ROW_LABELS_TEXTS);
+    code = check_type(range, type);
+    if (code)
+        return code;
+    range_init(range);
     code = read_all(range);
+    if (code)
+        return code;
     range->lacks_neighbours = lacks_neighbours(range);
-    if (!code && !range->lacks_neighbours)
-        code = row_labels_check(range->labels, scan_err(scan));
-    if (!code)
-        scan_note_absent_filter_label(scan, row_labels_describe_absent_key(range->labels));
-    if (!code && !range->lacks_neighbours)
-        code = make_result(range);
-    return code;
+    if (range->lacks_neighbours)
+        return ERR_NONE;
+    code = row_labels_check(range->labels, scan_err(scan));
+    if (code)
+        return code;
+    scan_note_absent_filter_label(scan, row_labels_describe_absent_key(range->labels));
+    return make_result(range);
 }
 
 static enum err_code compute_range(struct scan *scan, void *context)
