@@ -230,7 +230,7 @@ void worker_pool_stop(struct worker_pool *pool)
     pool->thread_count = 0;
 }
 
-/* Those whose jobs were never released. */
+/* Frees the clients whose jobs were not released (worker_release). */
 static void free_clients(struct worker_pool *pool)
 {
     for (int i = 0; i < CLIENT_BUCKETS; i++) {

@@ -1,3 +1,27 @@
+/*
+ * The path of one need (a row of symbol_need), on one of the threads:
+ *
+ *   claim_job           find_due chooses the need, take_job inserts or takes over its job
+ *                       (symbol_job) with a lease of LEASE_S, in one transaction
+ *   fetch_any_file      requests the debug file from the servers in order; if none has it, the
+ *                       executable. may_go_on renews the lease while bytes arrive
+ *   build_table         perfolio-symbolize reads the file and publishes first names, then the full
+ *                       table. If the file refers to a shared file of dwz, find_shared fetches it
+ *   settle_need         one transaction ends the job and deletes the need, or stores the reason and
+ *                       the time of the next attempt
+ *
+ * Example: two servers are configured, the need is new (try_count 0). Server 1 responds with 404,
+ * server 2 sends a file that is not ELF: the outcome is REFUSED with the reason "server 2 sent an
+ * unusable file", try_count becomes 1, and the next attempt is in 24 h (debuginfod_later_s). If
+ * both respond with 404 to the debug file and to the executable, the outcome is ABSENT, and the
+ * next attempt is in 10 min, then in 1 h. If server 2 sends a file with symbols but without line
+ * numbers, its table is stored and used, and the need stays, with the next attempt in 24 h
+ * (SYMBOLS_ALONE_S): a better file may appear.
+ *
+ * If the process dies, its lease ends after LEASE_S (BUILD_LEASE_S during a build) and another
+ * server takes the job: its fence grows, so that a process that was only slow cannot settle the
+ * need any more (ERR_CONFLICT of debuginfo_lease_end).
+ */
 #include "api/debuginfo/debuginfo_fetch.h"
 
 #include "api/core/disk.h"
@@ -332,8 +356,8 @@ static void count_bytes(const struct fetch_task *task, uint64_t bytes)
                  "Size of the debug files that debuginfod servers sent.", (int64_t)bytes);
 }
 
-/* Tries all servers, whichever had the file that refers to it. The builder checks that it is the
- * right one. */
+/* Fetches the file of dwz that a debug file refers to. Any server may have it, also another one
+ * than that of the debug file, so all are tried. The builder checks that it is the right file. */
 static enum err_code find_shared(void *context, const char *build_id, int *ret_fd, struct err *err)
 {
     struct fetch_task *task = context;

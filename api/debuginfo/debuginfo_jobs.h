@@ -2,10 +2,10 @@
  * debuginfo_jobs: builds symbol tables of the debug files that teams sent, one after the other.
  *
  * Jobs are rows (symbol_job). One of the servers that share the database has a job, as long as it
- * renews its lease (job_lease.h). If it dies, another server takes the job after LEASE_S. Teams are
- * served round robin. Only perfolio-symbolize reads the file, in its sandbox: however that process
- * ends, the file gets a table or a reason. A failure caused by the file is stored and not retried
- * until the builder has a newer version; a failure of the host is retried.
+ * renews its lease (debuginfo_lease.h). If it dies, another server takes the job after LEASE_S.
+ * Teams are served round robin. Only perfolio-symbolize reads the file, in its sandbox: however
+ * that process ends, the file gets a table or a reason. A failure caused by the file is stored and
+ * not retried until the builder has a newer version; a failure of the host is retried.
  */
 #ifndef API_DEBUGINFO_DEBUGINFO_JOBS_H
 #define API_DEBUGINFO_DEBUGINFO_JOBS_H

@@ -1,9 +1,9 @@
 /*
  * missing_symbols: binaries that lack a symbol table and whose names a client needs.
  *
- * They are noted in memory and become rows of the table symbol_need, from which fetch_job reads
- * them. Binaries that were not noted in the last minutes are written soon, by background work.
- * Threads: any.
+ * They are noted in memory and become rows of the table symbol_need, from which debuginfo_fetch
+ * reads them. Binaries that were not noted in the last minutes are written soon, by background
+ * work. Threads: any.
  */
 #ifndef API_DEBUGINFO_MISSING_SYMBOLS_H
 #define API_DEBUGINFO_MISSING_SYMBOLS_H

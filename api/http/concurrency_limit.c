@@ -12,9 +12,9 @@
  *
  * To choose the request, the table served has the number of the last slot that each client got,
  * counted from 1. Clients whose names hash to the same entry of the table count as one, also where
- * a full list is reduced; the hash has a secret seed, so that nobody can choose names that share an
- * entry. Two clients, the first with requests 1, 2 and 3 in the list and the second with request 4,
- * are served in the order 1, 4, 2, 3.
+ * a full list is reduced; the hash has a secret seed, so that no client can choose names that share
+ * an entry. Two clients, the first with requests 1, 2 and 3 in the list and the second with request
+ * 4, are served in the order 1, 4, 2, 3.
  */
 #include "api/http/concurrency_limit.h"
 

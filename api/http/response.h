@@ -64,7 +64,7 @@ enum err_code response_buf(struct request *request, struct response *response, i
  * complete 304, and the handler must return ERR_NONE. */
 bool response_is_cached(struct request *request, struct response *response, const char *etag,
                         const char *cache_control);
-/* Takes back what response_is_cached added: the response has no ETag, and nobody may store it. */
+/* Takes back what response_is_cached added: the response has no ETag, and no cache may store it. */
 void response_forbid_storing(struct response *response);
 /* Whether If-Match names that version, in a list or as "*". True without If-Match. */
 bool response_if_match(const struct request *request, const char *etag);

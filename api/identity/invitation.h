@@ -1,5 +1,5 @@
 /*
- * invitation: links with which somebody joins a tenant: /api/v1/invitations.
+ * invitation: links with which a person joins a tenant: /api/v1/invitations.
  *
  * The link is <public url>/invite#<secret>; browsers do not send the part after # to a server. An
  * invitation is for one e-mail and one role, can be used once and expires after

@@ -3,8 +3,8 @@
  * changes.
  *
  * Each part has a version, an ETag of its stored settings. Responses with the part contain it, and
- * a request that changes the part names the version that its author saw (If-Match). If somebody
- * else has changed the part since, the request is refused with ERR_STALE, because it would undo a
+ * a request that changes the part names the version that its author saw (If-Match). If another
+ * person has changed the part since, the request is refused with ERR_STALE, because it would undo a
  * change that its author has not seen. A request without If-Match is accepted, for scripts. Tokens
  * are not among the parts, because they are never changed.
  *

@@ -162,7 +162,8 @@ void ingest_body_add_warning(struct request *request, struct response *response)
         ingest_body_add_age_warning(request, response);
         return;
     }
-    /* The message may quote bytes of the client; a header field has no control characters. */
+    /* The message may quote bytes of the client. Control characters, which a header field must not
+     * contain, are replaced. */
     const char *age = age_warning_text(request);
     char *text = arena_printf(request->arena, "%s%s%s", request->partial_error, age ? "; " : "",
                               age ? age : "");

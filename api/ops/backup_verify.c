@@ -69,7 +69,7 @@ enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
     struct findings findings = {.source = source};
     struct object_verify_result result = {0};
     struct object_verify verify = {.found = note_problem, .context = &findings};
-    /* It is absent if the data folder has no objects. */
+    /* The copy has no folder "objects" if the data folder has no objects. */
     if (os_mkdirat(target_fd, "objects", 0700) != 0 && errno != EEXIST)
         return err_set_errno(err, ERR_IO, "cannot create objects");
     snprintf(path, sizeof(path), "/proc/self/fd/%d/objects", target_fd);

@@ -145,7 +145,7 @@ struct http_job {
     struct http_loop *loop;
     struct http_connection *connection; /* for the loop; NULL when it is closed */
     h2o_linklist_t connection_link;
-    atomic_bool is_cancelled;   /* nobody waits for the response any more */
+    atomic_bool is_cancelled;   /* the client does not wait for the response any more */
     bool has_response_head;     /* for the loop: h2o has the head of the response */
     bool has_unsent_piece;      /* for the loop: h2o has a piece of the body that it has not sent */
     int64_t queued_ns;          /* monotonic: when it was passed to a pool of workers */

@@ -213,8 +213,8 @@ static enum err_code refuse_unknown_link(struct err *err)
         "there is no such short link: check that it is complete; a link is deleted with its share");
 }
 
-/* The path is checked again: one that somebody changed in the database must not lead to
- * another site either. */
+/* The path is checked again: a path that was changed in the database must not lead to another site
+ * either. */
 enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
                               bool *ret_is_public, struct err *err)
 {

@@ -21,7 +21,7 @@ struct seen {
 struct view_counter {
     pthread_mutex_t mutex;
     struct seen *seen;
-    uint8_t salt[16]; /* so that nobody can choose colliding addresses */
+    uint8_t salt[16]; /* so that no client can choose colliding addresses */
     struct arena *arena;
     struct map_bytes index;
     struct view_count *pending;
