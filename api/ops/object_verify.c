@@ -381,6 +381,8 @@ static const char *key_of(struct arena *arena, const char *name)
     return object_is_key(key) ? key : "";
 }
 
+/* The key of a share is "share/<id>", that of a part of an upload "part/<id>.<part>.<random>"; the
+ * other tables are found by the whole key. The id is compared too, because it has the index. */
 static enum err_code find_rows(struct unknown_scan *scan, struct pg_result **ret_rows,
                                struct err *err)
 {
@@ -392,21 +394,22 @@ static enum err_code find_rows(struct unknown_scan *scan, struct pg_result **ret
         buf_printf(&keys, "%s\"%s\"", i ? "," : "", key_of(scan->arena, scan->names[i].name));
     buf_append_byte(&keys, '}');
     enum err_code code = pg_take(scan->database, &connection, err);
-    return code ? code
-                : pg_query_values(
-                      connection, PG_NO_TENANT,
-                      "SELECT k = 'database-id'"
-                      " OR EXISTS (SELECT FROM share WHERE id = substr(k, 7) AND object_key = k)"
-                      " OR EXISTS (SELECT FROM upload_part WHERE upload_id = substr(k, 6, 22)"
-                      "  AND object_key = k)"
-                      " OR EXISTS (SELECT FROM debug_file WHERE object_key = k)"
-                      " OR EXISTS (SELECT FROM symbol_table WHERE object_key = k)"
-                      " OR EXISTS (SELECT FROM symbol_table_public WHERE object_key = k)"
-                      " OR EXISTS (SELECT FROM segment WHERE object_key = k)"
-                      " OR EXISTS (SELECT FROM block WHERE object_key = k)"
-                      " OR EXISTS (SELECT FROM object_trash WHERE object_key = k)"
-                      " FROM unnest($1::text[]) WITH ORDINALITY AS u (k, n) ORDER BY n",
-                      scan->arena, ret_rows, err, PG_SPAN(buf_span(&keys)));
+    return code
+               ? code
+               : pg_query_values(connection, PG_NO_TENANT,
+                                 "SELECT k = 'database-id'"
+                                 " OR EXISTS (SELECT FROM share WHERE id = split_part(k, '/', 2)"
+                                 "  AND object_key = k)"
+                                 " OR EXISTS (SELECT FROM upload_part WHERE upload_id ="
+                                 "  split_part(split_part(k, '/', 2), '.', 1) AND object_key = k)"
+                                 " OR EXISTS (SELECT FROM debug_file WHERE object_key = k)"
+                                 " OR EXISTS (SELECT FROM symbol_table WHERE object_key = k)"
+                                 " OR EXISTS (SELECT FROM symbol_table_public WHERE object_key = k)"
+                                 " OR EXISTS (SELECT FROM segment WHERE object_key = k)"
+                                 " OR EXISTS (SELECT FROM block WHERE object_key = k)"
+                                 " OR EXISTS (SELECT FROM object_trash WHERE object_key = k)"
+                                 " FROM unnest($1::text[]) WITH ORDINALITY AS u (k, n) ORDER BY n",
+                                 scan->arena, ret_rows, err, PG_SPAN(buf_span(&keys)));
 }
 
 /* An object that was deleted, with its row, since it was listed is not unknown. */

@@ -390,8 +390,9 @@ struct sweep {
     struct arena *arena; /* contains the keys */
 };
 
-/* Deletes those of the collected keys that no row names. A key is "share/<id>" or "part/<id>.…":
- * substr skips the prefix. */
+/* Deletes those of the collected keys that no row names. The key of a share is "share/<id>", that
+ * of a part of an upload "part/<id>.<part>.<random>"; the other tables are found by the whole key.
+ * The id is compared too, because it has the index. */
 static enum err_code sweep_batch(struct sweep *sweep, struct err *err)
 {
     struct pg_result *result;
@@ -401,10 +402,10 @@ static enum err_code sweep_batch(struct sweep *sweep, struct err *err)
     enum err_code code = pg_query_values(
         job->connection, PG_NO_TENANT,
         "SELECT key FROM unnest($1::text[]) AS key"
-        " WHERE NOT EXISTS (SELECT 1 FROM share s WHERE s.id = substr(key, 7)"
+        " WHERE NOT EXISTS (SELECT 1 FROM share s WHERE s.id = split_part(key, '/', 2)"
         "  AND s.object_key = key)"
-        " AND NOT EXISTS (SELECT 1 FROM upload_part p WHERE p.upload_id = substr(key, 6, 22)"
-        "  AND p.object_key = key)"
+        " AND NOT EXISTS (SELECT 1 FROM upload_part p"
+        "  WHERE p.upload_id = split_part(split_part(key, '/', 2), '.', 1) AND p.object_key = key)"
         " AND NOT EXISTS (SELECT 1 FROM upload u WHERE key LIKE 'share/%'"
         "  AND u.completing_until > now())"
         " AND NOT EXISTS (SELECT 1 FROM symbol_table t WHERE t.object_key = key)"
