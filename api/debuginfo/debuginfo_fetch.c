@@ -31,6 +31,7 @@
 #include "api/core/settings.h"
 #include "api/debuginfo/debuginfo_builder.h"
 #include "api/debuginfo/debuginfo_lease.h"
+#include "api/debuginfo/debuginfo_parts.h"
 #include "api/debuginfo/debuginfo_table.h"
 #include "api/debuginfo/debuginfo_upstreams.h"
 #include "api/debuginfo/symbol_tables.h"
@@ -376,7 +377,7 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
         .may_go_on = may_go_on,
         .context = task};
     enum err_code code =
-        debuginfod_fetch(task->fetch->server->debuginfod, &request, &response, err);
+        debuginfod_fetch(task->fetch->server->debuginfo->client, &request, &response, err);
     if (code == ERR_CANCELLED && is_out_of_time(task)) {
         conclude_shared(task, DEBUGINFOD_UNREACHABLE, "the debuginfod servers took too long");
         return ERR_NONE;
@@ -431,7 +432,7 @@ static enum err_code fetch_from_servers(struct fetch_task *task,
             .may_go_on = may_go_on,
             .context = task};
         enum err_code code =
-            debuginfod_fetch(task->fetch->server->debuginfod, &request, &response, err);
+            debuginfod_fetch(task->fetch->server->debuginfo->client, &request, &response, err);
         if (code)
             return code;
         task->retry_after_s = response.retry_after_s;
@@ -639,7 +640,7 @@ enum err_code debuginfo_fetch_start(struct server *server, struct debuginfo_fetc
 {
     pthread_condattr_t attributes;
     *ret_fetch = NULL;
-    if (!server->debuginfod)
+    if (!server->debuginfo->client)
         return ERR_NONE;
     struct debuginfo_fetch *fetch = mem_new(struct debuginfo_fetch, 1);
     fetch->server = server;

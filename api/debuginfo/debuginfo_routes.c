@@ -10,6 +10,7 @@
 #include "api/http/concurrency_limit.h"
 #include "api/http/json_response.h"
 #include "api/http/request.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
@@ -312,7 +313,7 @@ static enum err_code take_slot(struct request *request, struct err *err)
     const char *key = request->concurrency_slot.key;
     if (!key)
         key = arena_printf(request->arena, "debug files of %" PRId64, request->principal.tenant_id);
-    return request_take_slot(request, request->server->download_concurrency, key,
+    return request_take_slot(request, request->server->limits->downloads, key,
                              "several debug files of the team are being read, and others wait; try "
                              "again in a few seconds",
                              err);

@@ -3,6 +3,7 @@
 #include "api/core/server.h"
 #include "api/debuginfo/build_id.h"
 #include "api/debuginfo/debuginfo_jobs.h"
+#include "api/debuginfo/debuginfo_parts.h"
 #include "api/debuginfo/debuginfo_table.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
@@ -422,7 +423,7 @@ static enum err_code post_file(struct request *request, const char *kind, struct
     if (is_known)
         debuginfo_table_discard(request->server, incoming.object_key);
     else
-        debuginfo_jobs_wake(request->server->debuginfo_jobs);
+        debuginfo_jobs_wake(request->server->debuginfo->jobs);
     digest_hex(span_of(incoming.sha256, DIGEST_BYTES), hex);
     json_response_auto json;
     json_response_init(&json);

@@ -4,6 +4,7 @@
 #include "api/core/settings.h"
 #include "api/core/version.h"
 #include "api/debuginfo/build_id.h"
+#include "api/debuginfo/debuginfo_parts.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
@@ -240,11 +241,11 @@ static enum err_code read_upstream(const struct request *request, const struct j
     code = json_body_text(item, "auth", 0, AUTH_MAX_BYTES, &ret_upstream->auth, err);
     if (code)
         return code;
-    if (!server->debuginfod)
+    if (!server->debuginfo->client)
         return err_set(err, ERR_CONFLICT, "The operator has disabled debuginfod servers");
     const struct debuginfod_upstream upstream = {.url = ret_upstream->url,
                                                  .auth = ret_upstream->auth};
-    code = debuginfod_check_upstream(server->debuginfod, &upstream, err);
+    code = debuginfod_check_upstream(server->debuginfo->client, &upstream, err);
     return code ? err_add(err, "The server %.200s", ret_upstream->url) : ERR_NONE;
 }
 

@@ -2,6 +2,7 @@
 
 #include "api/core/server.h"
 #include "api/debuginfo/build_id.h"
+#include "api/debuginfo/debuginfo_parts.h"
 #include "api/http/principal.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -106,7 +107,7 @@ static bool note_binary(struct missing_symbols *needs, int64_t tenant_id, const 
 uint32_t missing_symbols_note(struct server *server, int64_t tenant_id,
                               const struct build_id_binary *binaries, uint32_t count)
 {
-    struct missing_symbols *needs = server->missing_symbols;
+    struct missing_symbols *needs = server->debuginfo->missing_symbols;
     const int64_t now_ns = clock_monotonic_ns();
     char id[BUILD_ID_BYTES];
     uint32_t noted = 0;
@@ -155,7 +156,7 @@ enum err_code missing_symbols_write(struct server *server, struct err *err)
     buf_auto json;
     buf_init(&json, JSON_MAX_BYTES);
     uint32_t count;
-    const struct need *taken = take_waiting(server->missing_symbols, arena, &count);
+    const struct need *taken = take_waiting(server->debuginfo->missing_symbols, arena, &count);
     if (count == 0)
         return ERR_NONE;
     for (uint32_t i = 0; i < count; i++) {
@@ -186,7 +187,7 @@ enum err_code missing_symbols_write(struct server *server, struct err *err)
             "  ELSE symbol_need.next_try_at END,"
             " file = CASE WHEN excluded.file <> '' THEN excluded.file ELSE symbol_need.file END",
             arena, NULL, err, PG_SPAN(buf_span(&json)), PG_I64(BUILD_ID_FILE_CHARACTERS),
-            PG_BOOL(server->debuginfod != NULL));
+            PG_BOOL(server->debuginfo->client != NULL));
     if (!code)
         code = drop_oldest(connection, &json, arena, err);
     return code ? err_add(err, "noting binaries without names") : ERR_NONE;

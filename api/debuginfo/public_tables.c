@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/debuginfo/build_id.h"
+#include "api/debuginfo/debuginfo_parts.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -135,7 +136,7 @@ static enum err_code write_uses(struct server *server, const char *ids, struct a
 enum err_code public_tables_write_uses(struct server *server, struct err *err)
 {
     arena_auto arena = arena_create();
-    struct public_tables *tables = server->public_tables;
+    struct public_tables *tables = server->debuginfo->public_tables;
     const char *ids = public_tables_take_uses(tables, arena);
     if (!ids)
         return ERR_NONE;

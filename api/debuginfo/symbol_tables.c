@@ -5,6 +5,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/debuginfo/build_id.h"
+#include "api/debuginfo/debuginfo_parts.h"
 #include "api/debuginfo/debuginfo_table.h"
 #include "api/debuginfo/missing_symbols.h"
 #include "api/debuginfo/public_tables.h"
@@ -139,7 +140,7 @@ static struct generation *generation_of(struct symbol_tables *tables, int64_t te
 
 uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id)
 {
-    struct symbol_tables *tables = server->symbol_tables;
+    struct symbol_tables *tables = server->debuginfo->symbol_tables;
     struct generation *slot = generation_of(tables, tenant_id);
     const int64_t now_ns = clock_monotonic_ns();
     uint64_t number = 1;
@@ -166,7 +167,7 @@ uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id)
 
 bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number)
 {
-    struct symbol_tables *tables = server->symbol_tables;
+    struct symbol_tables *tables = server->debuginfo->symbol_tables;
     struct generation *slot = generation_of(tables, tenant_id);
     pthread_mutex_lock(&tables->mutex);
     const bool is_news = slot->tenant_id == tenant_id && slot->number < number;
@@ -178,7 +179,7 @@ bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, ui
 
 void symbol_tables_forget(struct server *server, int64_t tenant_id)
 {
-    struct symbol_tables *tables = server->symbol_tables;
+    struct symbol_tables *tables = server->debuginfo->symbol_tables;
     struct generation *slot = generation_of(tables, tenant_id);
     pthread_mutex_lock(&tables->mutex);
     if (slot->tenant_id == tenant_id)
@@ -210,7 +211,7 @@ static void note_shortage(struct symbol_tables *tables, int64_t tenant_id)
 uint64_t symbol_tables_version(struct server *server, int64_t tenant_id)
 {
     enum { SHORTAGE_BITS = 24 };
-    struct symbol_tables *tables = server->symbol_tables;
+    struct symbol_tables *tables = server->debuginfo->symbol_tables;
     const struct shortage *shortage = shortage_of(tables, tenant_id);
     const uint64_t generation = symbol_tables_generation(server, tenant_id);
     const int64_t now_ns = clock_monotonic_ns();
@@ -296,7 +297,7 @@ struct opening {
 static void limit_opened(const struct opening *opening, bool is_full)
 {
     enum { DISK_SHARE = 8, LEAST_SHARE = 4, LEAST_BYTES = 16 << 20 };
-    struct flight_cache *opened = opening->server->symbol_tables->opened;
+    struct flight_cache *opened = opening->server->debuginfo->symbol_tables->opened;
     const uint64_t share = disk_total_bytes(opening->server->disk) / DISK_SHARE;
     uint64_t most = share < SYMBOL_TABLES_MAPPED_BYTES ? share : SYMBOL_TABLES_MAPPED_BYTES;
     const uint64_t least = most / LEAST_SHARE > LEAST_BYTES ? most / LEAST_SHARE : LEAST_BYTES;
@@ -325,7 +326,7 @@ static enum err_code unpack(const struct opening *opening, int packed_fd, int ta
 static enum err_code unpack_large(const struct opening *opening, int packed_fd, int table_fd,
                                   struct err *err)
 {
-    struct symbol_tables *tables = opening->server->symbol_tables;
+    struct symbol_tables *tables = opening->server->debuginfo->symbol_tables;
     const bool is_light = symbol_unpack_fd_bytes(packed_fd) <= LIGHT_UNPACK_BYTES;
     if (!is_light)
         pthread_mutex_lock(&tables->unpacking);
@@ -433,7 +434,7 @@ static bool is_retried(const struct opened *opened)
 static enum err_code ref_opened(const struct opening *opening, struct flight_entry **ret_entry,
                                 struct err *err)
 {
-    struct flight_cache *cache = opening->server->symbol_tables->opened;
+    struct flight_cache *cache = opening->server->debuginfo->symbol_tables->opened;
     struct opening wanted = *opening;
     enum err_code code =
         flight_cache_ref(cache, opening->object.key, open_table, &wanted, ret_entry, err);
@@ -462,9 +463,9 @@ static enum err_code ref_object(struct server *server, const struct search *sear
         return code;
     const struct opened *opened = flight_cache_get(entry);
     if (found->is_public)
-        public_tables_note_use(server->public_tables, search->id);
+        public_tables_note_use(server->debuginfo->public_tables, search->id);
     if (opened->is_refused)
-        note_shortage(server->symbol_tables, search->tenant_id);
+        note_shortage(server->debuginfo->symbol_tables, search->tenant_id);
     *ret_ref = (struct symbol_tables_ref){.table = opened->table,
                                           .key = opened->key,
                                           .is_public = found->is_public,
@@ -477,7 +478,7 @@ static enum err_code ref_found(struct server *server, const struct search *searc
                                const char *found_key, struct symbol_tables_ref *ret_ref,
                                struct err *err)
 {
-    struct flight_cache *cache = server->symbol_tables->found;
+    struct flight_cache *cache = server->debuginfo->symbol_tables->found;
     struct flight_entry *entry;
     struct search wanted = *search;
     enum err_code code = flight_cache_ref(cache, found_key, find_table, &wanted, &entry, err);
@@ -505,8 +506,8 @@ enum err_code symbol_tables_has(struct server *server, int64_t tenant_id, struct
     found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
     struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
     struct flight_entry *entry;
-    const enum err_code code =
-        flight_cache_ref(server->symbol_tables->found, key, find_table, &search, &entry, err);
+    const enum err_code code = flight_cache_ref(server->debuginfo->symbol_tables->found, key,
+                                                find_table, &search, &entry, err);
     if (code)
         return code;
     const struct found *found = flight_cache_get(entry);
@@ -536,7 +537,7 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
 
 bool symbol_tables_is_refused(struct server *server, int64_t tenant_id, const char *id)
 {
-    struct symbol_tables *tables = server->symbol_tables;
+    struct symbol_tables *tables = server->debuginfo->symbol_tables;
     char key[KEY_BYTES];
     struct err full;
     bool is_refused = false;
@@ -581,7 +582,7 @@ enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
                                     const struct build_id_binary *binaries, uint32_t count,
                                     struct err *err)
 {
-    struct flight_cache *found = server->symbol_tables->found;
+    struct flight_cache *found = server->debuginfo->symbol_tables->found;
     const uint64_t generation = symbol_tables_generation(server, tenant_id);
     enum err_code code = ERR_NONE;
     buf_auto ids;
@@ -603,7 +604,7 @@ enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
 
 void symbol_tables_forget_opened(struct server *server, const struct symbol_tables_ref *ref)
 {
-    flight_cache_forget(server->symbol_tables->opened, ref->key);
+    flight_cache_forget(server->debuginfo->symbol_tables->opened, ref->key);
 }
 
 void symbol_tables_unref(struct symbol_tables_ref *ref)

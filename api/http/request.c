@@ -2,6 +2,7 @@
 
 #include "api/core/server.h"
 #include "api/http/rate_limiter.h"
+#include "api/http/request_limits.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -26,7 +27,7 @@ static void name_client(struct request *request, struct concurrency_slot *slot)
 void request_note_slow(struct request *request)
 {
     if (request->worker_slot.is_held)
-        concurrency_limit_make_slow(request->server->worker_shares, &request->worker_slot);
+        concurrency_limit_make_slow(request->server->limits->workers, &request->worker_slot);
 }
 
 enum err_code request_take_slot(struct request *request, struct concurrency_limit *limit,

@@ -92,7 +92,7 @@ struct request {
     /* The bytes of a day that an anonymous client may store, once quota.c has read them; else 0. */
     uint64_t daily_bytes;
     /* The client's share of the workers, which the server takes before the handler runs and returns
-     * while the request is put aside (server.worker_shares). */
+     * while the request is put aside (request_limits.workers). */
     struct concurrency_slot worker_slot;
     struct query_memory_slot *query_slots; /* memory of the request's queries
                                             (api/core/query_memory.h), until it has been handled */

@@ -46,7 +46,7 @@ enum route_flags {
     ROUTE_NO_IDENTITY = 1 << 12,
     /* Sends a stored object, which may be in a bucket that responds slowly. Runs on threads of its
      * own, so that other requests do not wait for the bucket; its slots are those of
-     * server.download_concurrency. */
+     * request_limits.downloads. */
     ROUTE_DOWNLOAD = 1 << 13,
     /* Takes access or published data away, or changes a person's rights or password. Other clients
      * of the team cannot use up the rate of these changes (api/identity/change_limit.h). */

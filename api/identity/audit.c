@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
+#include "api/http/request_limits.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
@@ -58,7 +59,7 @@ enum err_code audit_record_hourly(struct pg_connection *connection, const struct
                                   bool *ret_is_recorded, struct err *err)
 {
     struct err limit_err;
-    *ret_is_recorded = rate_limiter_take(request->server->rate_limiter, LIMIT_AUDIT_HOURLY,
+    *ret_is_recorded = rate_limiter_take(request->server->limits->rate_limiter, LIMIT_AUDIT_HOURLY,
                                          hourly_key(request, tenant_id, action, target),
                                          1.0 / MINUTES_OF_HOUR, 1, &limit_err) == ERR_NONE;
     return *ret_is_recorded ? audit_record_for(connection, request, tenant_id, action, target, err)
@@ -68,7 +69,7 @@ enum err_code audit_record_hourly(struct pg_connection *connection, const struct
 void audit_undo_hourly(const struct request *request, int64_t tenant_id, const char *action,
                        const char *target)
 {
-    rate_limiter_give_back(request->server->rate_limiter, LIMIT_AUDIT_HOURLY,
+    rate_limiter_give_back(request->server->limits->rate_limiter, LIMIT_AUDIT_HOURLY,
                            hourly_key(request, tenant_id, action, target));
 }
 
@@ -77,7 +78,7 @@ static enum err_code write_refused(const struct request *request, int64_t tenant
 {
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, tenant_id);
-    struct rate_limiter *rate_limiter = request->server->rate_limiter;
+    struct rate_limiter *rate_limiter = request->server->limits->rate_limiter;
     enum err_code code =
         rate_limiter_take(rate_limiter, LIMIT_AUDIT_TENANT, span_text(key),
                           AUDIT_REFUSED_TENANT_MINUTE, AUDIT_REFUSED_TENANT_BURST, err);

@@ -4,6 +4,7 @@
 #include "api/core/settings.h"
 #include "api/http/request.h"
 #include "api/http/route.h"
+#include "api/identity/identity_parts.h"
 #include "lib/base/arena.h"
 #include "lib/base/base64.h"
 #include "lib/base/clock.h"
@@ -244,14 +245,15 @@ static enum err_code identify_token(struct request *request, struct span token, 
                        "The token is malformed: it should be pf_ and %d letters and digits",
                        DIGEST_SECRET_LENGTH);
     digest_sha256(token, entry.hash);
-    if (cache_find(request->server->auth, entry.hash, AUTH_CACHE_S, &request->principal, &version))
+    if (cache_find(request->server->identity->auth, entry.hash, AUTH_CACHE_S, &request->principal,
+                   &version))
         return ERR_NONE;
     enum err_code code = load_token(request, &entry, err);
     if (code == ERR_UNAUTHENTICATED)
-        cache_remove(request->server->auth, entry.hash);
+        cache_remove(request->server->identity->auth, entry.hash);
     if (code)
         return code;
-    cache_add(request->server->auth, &entry, version);
+    cache_add(request->server->identity->auth, &entry, version);
     request->principal = entry.principal;
     return ERR_NONE;
 }
@@ -346,7 +348,8 @@ bool auth_recall(struct request *request)
     if (!take_scheme(request_field(request, "authorization"), "bearer ", &token))
         return false;
     digest_sha256(token, hash);
-    return cache_find(request->server->auth, hash, AUTH_RECALL_S, &request->principal, &version);
+    return cache_find(request->server->identity->auth, hash, AUTH_RECALL_S, &request->principal,
+                      &version);
 }
 
 /* ---- requirements of the route ---- */

@@ -4,6 +4,7 @@
 #include "api/core/settings.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
+#include "api/http/request_limits.h"
 #include "api/http/route.h"
 #include "lib/base/err.h"
 
@@ -71,7 +72,7 @@ static struct span key_of(const struct request *request, const struct bucket *bu
 static void give_back(const struct request *request, const struct bucket *buckets, int count)
 {
     for (int i = 0; i < count; i++)
-        rate_limiter_give_back(request->server->rate_limiter, buckets[i].kind,
+        rate_limiter_give_back(request->server->limits->rate_limiter, buckets[i].kind,
                                key_of(request, &buckets[i]));
 }
 
@@ -82,9 +83,9 @@ enum err_code change_limit_take(struct request *request, struct err *err)
         return ERR_NONE;
     const int count = find_buckets(request, buckets);
     for (int i = 0; i < count; i++) {
-        enum err_code code = rate_limiter_take(request->server->rate_limiter, buckets[i].kind,
-                                               key_of(request, &buckets[i]), buckets[i].per_minute,
-                                               buckets[i].burst, err);
+        enum err_code code = rate_limiter_take(request->server->limits->rate_limiter,
+                                               buckets[i].kind, key_of(request, &buckets[i]),
+                                               buckets[i].per_minute, buckets[i].burst, err);
         if (code) {
             give_back(request, buckets, i);
             return code;

@@ -4,6 +4,7 @@
 #include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
 #include "api/identity/password.h"
@@ -348,8 +349,8 @@ static enum err_code accept_invitation(struct request *request, struct response 
     enum err_code code = find_invitation(request, token, &found, err);
     if (code)
         return code;
-    code = password_hash(request->server->rate_limiter, SLOT_PASSWORD, span_text(request->address),
-                         span_text(password), hash, err);
+    code = password_hash(request->server->limits->rate_limiter, SLOT_PASSWORD,
+                         span_text(request->address), span_text(password), hash, err);
     if (code)
         return code;
     pg_auto connection = NULL;

@@ -4,8 +4,10 @@
 #include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/password.h"
 #include "api/identity/tenant.h"
 #include "api/identity/tenant_limits.h"
@@ -309,7 +311,7 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
     code = pg_commit(connection, err);
     if (code)
         return code;
-    tenant_limits_forget(request->server->tenant_limits, id);
+    tenant_limits_forget(request->server->identity->tenant_limits, id);
     return respond_tenant(request, response, connection, id, 200, err);
 }
 
@@ -358,7 +360,7 @@ enum err_code operator_delete_tenant(struct request *request, struct response *r
     code = pg_commit(connection, err);
     if (code)
         return code;
-    auth_forget_tenant(request->server->auth, id);
+    auth_forget_tenant(request->server->identity->auth, id);
     return json_response_nothing(request, response);
 }
 
@@ -489,7 +491,7 @@ enum err_code operator_post_user(struct request *request, struct response *respo
     if (code)
         return code;
     if (input.password)
-        code = password_hash(request->server->rate_limiter, SLOT_PASSWORD,
+        code = password_hash(request->server->limits->rate_limiter, SLOT_PASSWORD,
                              span_text(request->address), span_text(input.password), hash, err);
     if (code)
         return code;

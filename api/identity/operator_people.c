@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/identity/auth.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/token.h"
 #include "api/identity/user.h"
 #include "lib/base/err.h"
@@ -94,7 +95,7 @@ enum err_code operator_people_delete_user(struct request *request, struct respon
     enum err_code code = remove_of_tenant(request, &tenant_id, &id, user_remove, err);
     if (code)
         return code;
-    auth_forget_tenant(request->server->auth, tenant_id);
+    auth_forget_tenant(request->server->identity->auth, tenant_id);
     return json_response_nothing(request, response);
 }
 
@@ -105,6 +106,6 @@ enum err_code operator_people_delete_token(struct request *request, struct respo
     enum err_code code = remove_of_tenant(request, &tenant_id, &id, token_revoke, err);
     if (code)
         return code;
-    auth_forget_token(request->server->auth, id);
+    auth_forget_token(request->server->identity->auth, id);
     return json_response_nothing(request, response);
 }

@@ -5,6 +5,7 @@
 #include "api/core/settings.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
+#include "api/http/request_limits.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/io/pg.h"
@@ -163,7 +164,7 @@ static enum err_code check_sizes(const struct request *request, const struct quo
  * uploads count by address only: one flooding address must not use up the uploads of all. */
 static enum err_code take_rate(struct request *request, const struct quota *quota, struct err *err)
 {
-    struct rate_limiter *rate_limiter = request->server->rate_limiter;
+    struct rate_limiter *rate_limiter = request->server->limits->rate_limiter;
     if (request->principal.kind == PRINCIPAL_ANONYMOUS) {
         double rate = request->server->settings->anonymous_uploads_per_minute;
         return rate_limiter_take(rate_limiter, LIMIT_UPLOAD_ADDRESS, span_text(request->address),
@@ -192,13 +193,13 @@ static void find_byte_limits(const struct request *request,
 
 static void give_back_bytes(struct request *request, enum limit_kind kind, uint64_t bytes)
 {
-    rate_limiter_give_back_amount(request->server->rate_limiter, kind, span_text(request->address),
-                                  (double)bytes);
+    rate_limiter_give_back_amount(request->server->limits->rate_limiter, kind,
+                                  span_text(request->address), (double)bytes);
 }
 
 static void charge_bytes(struct request *request, const struct byte_limit *limit, double bytes)
 {
-    rate_limiter_charge_amount(request->server->rate_limiter, limit->kind,
+    rate_limiter_charge_amount(request->server->limits->rate_limiter, limit->kind,
                                span_text(request->address), bytes, limit->most / DAY_MINUTES,
                                limit->most);
 }
@@ -213,7 +214,7 @@ static enum err_code take_bytes(struct request *request, int64_t tenant_id, uint
     find_byte_limits(request, limits);
     for (int i = 0; i < BYTE_LIMIT_COUNT; i++) {
         enum err_code code = rate_limiter_take_amount(
-            request->server->rate_limiter, limits[i].kind, span_text(request->address),
+            request->server->limits->rate_limiter, limits[i].kind, span_text(request->address),
             (double)bytes, limits[i].most / DAY_MINUTES, limits[i].most, err);
         if (code) {
             for (int taken = 0; taken < i; taken++)

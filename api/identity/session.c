@@ -5,10 +5,12 @@
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/local_ca.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
 #include "api/identity/device_cookie.h"
 #include "api/identity/failed_sign_ins.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/password.h"
 #include "api/identity/password_attempt.h"
 #include "api/identity/quota.h"
@@ -338,8 +340,9 @@ static enum err_code verify_attempt(struct request *request, const struct accoun
     bool matches = false;
     enum err_code code = device_cookie_find(request, account->limit_key, &attempt.device, err);
     if (!code)
-        code = password_attempt_verify(request->server->passwords, request->server->rate_limiter,
-                                       &attempt, password, account->password_hash, &matches, err);
+        code = password_attempt_verify(request->server->identity->passwords,
+                                       request->server->limits->rate_limiter, &attempt, password,
+                                       account->password_hash, &matches, err);
     if (code || matches)
         return code;
     /* The same is written with and without an account, so that both take the same time. */
@@ -513,8 +516,8 @@ enum err_code session_post_password(struct request *request, struct response *re
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
     if (code)
         return code;
-    code = password_hash(request->server->rate_limiter, SLOT_PASSWORD, span_text(request->address),
-                         span_text(new_password), new_hash, err);
+    code = password_hash(request->server->limits->rate_limiter, SLOT_PASSWORD,
+                         span_text(request->address), span_text(new_password), new_hash, err);
     if (code)
         return code;
     code = store_password(request, account.password_hash, new_hash, err);

@@ -4,6 +4,7 @@
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/quota.h"
 #include "api/identity/team_etag.h"
 #include "api/identity/tenant_limits.h"
@@ -51,7 +52,7 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     json_response_cell_text(&json, "created_at", row, 0, 2);
     json_response_text(&json, "sample_labels",
                        pg_is_null(row, 0, 4)
-                           ? tenant_limits_default_labels(request->server->tenant_limits)
+                           ? tenant_limits_default_labels(request->server->identity->tenant_limits)
                            : pg_get_text(row, 0, 4));
     json_response_open(&json, "usage", '{');
     json_response_i64(&json, "bytes_stored", quota.bytes_stored);
@@ -167,7 +168,7 @@ enum err_code tenant_patch(struct request *request, struct response *response, s
     code = change_tenant(request, connection, &input, err);
     if (code)
         return code;
-    tenant_limits_forget(request->server->tenant_limits, request->principal.tenant_id);
+    tenant_limits_forget(request->server->identity->tenant_limits, request->principal.tenant_id);
     return write_tenant(request, response, connection, err);
 }
 

@@ -5,6 +5,7 @@
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/request.h"
+#include "api/identity/identity_parts.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -210,7 +211,7 @@ static enum err_code refresh_limits(const struct request *request, struct tenant
     resolve_limits(server->settings, has_row ? pg_get_text(row, 0, 0) : "{}", ret_limits);
     const char *labels = has_row && !pg_is_null(row, 0, 1)
                              ? pg_get_text(row, 0, 1)
-                             : tenant_limits_default_labels(server->tenant_limits);
+                             : tenant_limits_default_labels(server->identity->tenant_limits);
     snprintf(ret_limits->sample_labels, sizeof(ret_limits->sample_labels), "%s", labels);
     ret_limits->stored_profile_bytes = has_row ? pg_get_i64(row, 0, 2) : 0;
     ret_limits->replaced_profile_bytes = has_row ? pg_get_i64(row, 0, 3) : 0;
@@ -226,7 +227,7 @@ enum err_code tenant_limits_get(const struct request *request, struct tenant_lim
     struct known read = {.tenant_id = tenant_id, .read_ns = clock_monotonic_ns()};
     bool has_any;
     uint64_t version;
-    if (find_fresh(server->tenant_limits, tenant_id, &read.limits, &has_any, &version)) {
+    if (find_fresh(server->identity->tenant_limits, tenant_id, &read.limits, &has_any, &version)) {
         *ret_limits = read.limits;
         return ERR_NONE;
     }
@@ -236,7 +237,7 @@ enum err_code tenant_limits_get(const struct request *request, struct tenant_lim
         return code;
     if (!code) {
         read.limits = fresh;
-        cache_limits(server->tenant_limits, &read, version);
+        cache_limits(server->identity->tenant_limits, &read, version);
     }
     *ret_limits = read.limits;
     return ERR_NONE;

@@ -5,6 +5,7 @@
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/tenant.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
@@ -295,6 +296,6 @@ enum err_code token_delete(struct request *request, struct response *response, s
     code = pg_commit(connection, err);
     if (code)
         return code;
-    auth_forget_token(request->server->auth, id);
+    auth_forget_token(request->server->identity->auth, id);
     return json_response_nothing(request, response);
 }

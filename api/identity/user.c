@@ -5,6 +5,7 @@
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/team_etag.h"
 #include "api/identity/tenant.h"
 #include "lib/base/arena.h"
@@ -209,7 +210,7 @@ enum err_code user_patch(struct request *request, struct response *response, str
     code = change_role(request, response, connection, id, role, err);
     if (code)
         return code;
-    auth_forget_tenant(request->server->auth, request->principal.tenant_id);
+    auth_forget_tenant(request->server->identity->auth, request->principal.tenant_id);
     return ERR_NONE;
 }
 
@@ -251,6 +252,6 @@ enum err_code user_delete(struct request *request, struct response *response, st
     code = pg_commit(connection, err);
     if (code)
         return code;
-    auth_forget_tenant(request->server->auth, request->principal.tenant_id);
+    auth_forget_tenant(request->server->identity->auth, request->principal.tenant_id);
     return json_response_nothing(request, response);
 }

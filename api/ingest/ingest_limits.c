@@ -20,6 +20,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/request.h"
+#include "api/ingest/ingest_parts.h"
 #include "api/ingest/series_set.h"
 #include "api/ingest/sources.h"
 #include "api/report/symbol_resolver.h"
@@ -327,7 +328,7 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
         return code;
     struct ingest_limits *ingest_limits = mem_new(struct ingest_limits, 1);
     ingest_limits->request = request;
-    ingest_limits->memory = request->server->ingest_limits;
+    ingest_limits->memory = request->server->ingest->limits;
     ingest_limits->limits = limits;
     /* Checked before anything is decoded, so that a client far over its limit costs little. */
     code = take_samples(ingest_limits, 1, err);

@@ -1,6 +1,5 @@
 #include "api/ingest/otlp_receiver.h"
 
-#include "api/core/server.h"
 #include "api/ingest/batch_id.h"
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"

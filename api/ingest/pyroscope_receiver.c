@@ -1,6 +1,5 @@
 #include "api/ingest/pyroscope_receiver.h"
 
-#include "api/core/server.h"
 #include "api/http/form_body.h"
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"

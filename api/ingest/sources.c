@@ -4,6 +4,7 @@
 #include "api/http/problem.h"
 #include "api/http/request.h"
 #include "api/http/route.h"
+#include "api/ingest/ingest_parts.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -335,7 +336,7 @@ static const char *error_of(const struct request *request, const struct sources_
 
 void sources_note(const struct request *request, enum err_code code, const struct err *err)
 {
-    struct sources *sources = request->server->sources;
+    struct sources *sources = request->server->ingest->sources;
     struct arena *arena = request->arena;
     const char *error = code ? problem_text(err) : request->partial_error;
     struct note note = {
@@ -537,7 +538,7 @@ static enum err_code write_some(struct server *server, const struct writing *wri
 
 enum err_code sources_write(struct server *server, int64_t tenant_id, struct err *err)
 {
-    struct sources *sources = server->sources;
+    struct sources *sources = server->ingest->sources;
     struct writing *writing = mem_new(struct writing, 1);
     enum err_code code = ERR_NONE;
     int rounds = 0;
@@ -609,7 +610,7 @@ static enum err_code prune_table(struct server *server, struct err *err)
 
 enum err_code sources_jobs_run(struct server *server, struct err *err)
 {
-    struct sources *sources = server->sources;
+    struct sources *sources = server->ingest->sources;
     const int64_t now_ns = clock_monotonic_ns();
     enum err_code code = sources_write(server, PG_NO_TENANT, err);
     if (code || (sources->pruned_ns && now_ns - sources->pruned_ns < PRUNE_S * CLOCK_NS_PER_S))

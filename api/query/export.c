@@ -5,6 +5,7 @@
 #include "api/query/export_space.h"
 #include "api/query/query.h"
 #include "api/query/query_fields.h"
+#include "api/query/query_parts.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -75,8 +76,9 @@ static enum err_code open_spool(const struct request *request, struct spool **re
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
     struct spool *spool = arena_new(request->arena, struct spool, 1);
-    spool->file = (struct export_file){
-        .space = request->server->exports, .tenant_id = request->principal.tenant_id, .fd = fd};
+    spool->file = (struct export_file){.space = request->server->query->exports,
+                                       .tenant_id = request->principal.tenant_id,
+                                       .fd = fd};
     export_space_begin(&spool->file);
     arena_on_destroy(request->arena, end_spool, spool);
     *ret_spool = spool;

@@ -2,6 +2,7 @@
 
 #include "api/core/server.h"
 #include "api/query/query_fields.h"
+#include "api/query/query_parts.h"
 #include "api/report/symbolization_status.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -67,7 +68,7 @@ size_t report_cache_bytes(struct report_cache *report_cache)
 
 static struct flight_cache *cache_of(const struct report_cache_request *wanted)
 {
-    return wanted->request->server->report_cache->cache;
+    return wanted->request->server->query->report_cache->cache;
 }
 
 static void unref_entry(void *entry)

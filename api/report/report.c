@@ -3,6 +3,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/concurrency_limit.h"
+#include "api/http/request_limits.h"
 #include "api/report/symbol_resolver.h"
 #include "api/report/viewer_url_state.h"
 #include "lib/base/arena.h"
@@ -400,5 +401,5 @@ enum err_code report_take_slot(struct request *request, const char *share_id, st
                            "of its requests can wait: sign in, or try again in a few seconds",
                            CONCURRENCY_LIMIT_WAITING_OF_SOURCE)
             : "too many slow reports are being computed; try again in a few seconds";
-    return request_take_slot(request, request->server->concurrency, share_id, message, err);
+    return request_take_slot(request, request->server->limits->reports, share_id, message, err);
 }

@@ -1,6 +1,5 @@
 #include "api/report/symbol_resolver.h"
 
-#include "api/core/server.h"
 #include "api/debuginfo/build_id.h"
 #include "api/debuginfo/missing_symbols.h"
 #include "api/debuginfo/symbol_status.h"

@@ -6,6 +6,8 @@
 #include "api/core/query_memory.h"
 #include "api/core/server.h"
 #include "api/http/concurrency_limit.h"
+#include "api/http/request_limits.h"
+#include "api/query/query_parts.h"
 #include "api/query/report_cache.h"
 #include "api/server/http_server.h"
 #include "api/share/profile_cache.h"
@@ -35,7 +37,7 @@ struct gauges {
 static double profile_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)profile_cache_bytes(gauges->server->profiles);
+    return (double)profile_cache_bytes(gauges->server->shares->profiles);
 }
 
 static double cached_response_bytes(void *context)
@@ -48,7 +50,7 @@ static double kept_query_bytes(void *context)
 {
     const struct gauges *gauges = context;
     const struct server *server = gauges->server;
-    return (double)(report_cache_bytes(server->report_cache) +
+    return (double)(report_cache_bytes(server->query->report_cache) +
                     (server->store ? store_result_bytes(server->store) : 0));
 }
 
@@ -91,19 +93,19 @@ static double waiting_queries(void *context)
 static double waiting_reports(void *context)
 {
     const struct gauges *gauges = context;
-    return concurrency_limit_waiting_count(gauges->server->concurrency);
+    return concurrency_limit_waiting_count(gauges->server->limits->reports);
 }
 
 static double running_reports(void *context)
 {
     const struct gauges *gauges = context;
-    return concurrency_limit_held_count(gauges->server->concurrency);
+    return concurrency_limit_held_count(gauges->server->limits->reports);
 }
 
 static double waiting_for_workers(void *context)
 {
     const struct gauges *gauges = context;
-    return concurrency_limit_waiting_count(gauges->server->worker_shares);
+    return concurrency_limit_waiting_count(gauges->server->limits->workers);
 }
 
 static double open_connections(void *pool)

@@ -30,6 +30,7 @@
 #include "api/http/concurrency_limit.h"
 #include "api/http/problem.h"
 #include "api/http/rate_limiter.h"
+#include "api/http/request_limits.h"
 #include "api/http/route.h"
 #include "api/identity/auth.h"
 #include "api/identity/change_limit.h"
@@ -192,7 +193,7 @@ static enum err_code identify(struct request *request, struct err *err)
     if (request->route->flags & ROUTE_NO_IDENTITY)
         return ERR_NONE; /* it is anonymous already */
     if (limits_misses(request))
-        limit = rate_limiter_check(request->server->rate_limiter, LIMIT_MISS_ADDRESS,
+        limit = rate_limiter_check(request->server->limits->rate_limiter, LIMIT_MISS_ADDRESS,
                                    span_text(request->address), err);
     if (limit == ERR_NONE)
         return auth_identify(request, err);
@@ -215,7 +216,7 @@ static void count_miss(const struct http_job *job, enum err_code code)
     bool is_missing = code == ERR_NOT_FOUND || job->response.status == 404;
     if (limits_misses(request) && is_missing && !request->has_found &&
         request->principal.kind == PRINCIPAL_ANONYMOUS)
-        rate_limiter_fail(request->server->rate_limiter, LIMIT_MISS_ADDRESS,
+        rate_limiter_fail(request->server->limits->rate_limiter, LIMIT_MISS_ADDRESS,
                           span_text(request->address));
 }
 
@@ -235,9 +236,9 @@ static bool is_download(const struct request *request)
 static struct concurrency_limit *limit_of(const struct http_job *job)
 {
     const struct server *server = job->request.server;
-    return is_of_agent(&job->request)   ? server->agent_concurrency
-           : is_download(&job->request) ? server->download_concurrency
-                                        : server->concurrency;
+    return is_of_agent(&job->request)   ? server->limits->agents
+           : is_download(&job->request) ? server->limits->downloads
+                                        : server->limits->reports;
 }
 
 /* Whether the request is handled by the threads that the clients share (http_job_pool). */
@@ -250,8 +251,9 @@ static bool needs_worker(const struct request *request)
  * handler has not run yet, so the request can be handled again from the start. */
 static enum err_code take_worker(struct request *request, struct err *err)
 {
-    return needs_worker(request) ? request_take_worker(request, request->server->worker_shares, err)
-                                 : ERR_NONE;
+    return needs_worker(request)
+               ? request_take_worker(request, request->server->limits->workers, err)
+               : ERR_NONE;
 }
 
 /*
@@ -272,7 +274,7 @@ static enum err_code take_agent_slot(struct http_job *job, struct err *err)
             arena_printf(request->arena, "agents of %lld", (long long)request->principal.tenant_id);
     }
     request->may_run_again = true;
-    if (concurrency_limit_take(request->server->agent_concurrency, slot))
+    if (concurrency_limit_take(request->server->limits->agents, slot))
         return ERR_NONE;
     err_set(err, ERR_BUSY,
             "too many requests of the team's agents are being handled; try again in a few seconds");
@@ -347,7 +349,7 @@ static void give_slots(struct http_job *job)
 {
     struct request *request = &job->request;
     if (request->worker_slot.is_held)
-        concurrency_limit_give(request->server->worker_shares, &request->worker_slot);
+        concurrency_limit_give(request->server->limits->workers, &request->worker_slot);
     if (request->concurrency_slot.is_held)
         concurrency_limit_give(limit_of(job), &request->concurrency_slot);
 }
@@ -357,7 +359,7 @@ static bool leave_waiting(struct http_job *job)
 {
     struct request *request = &job->request;
     if (!concurrency_limit_leave(limit_of(job), &request->concurrency_slot) &&
-        !concurrency_limit_leave(request->server->worker_shares, &request->worker_slot))
+        !concurrency_limit_leave(request->server->limits->workers, &request->worker_slot))
         return false;
     give_slots(job);
     return true;
@@ -499,7 +501,7 @@ static bool lacks(const struct concurrency_slot *slot)
 static enum concurrency_limit_outcome take_lacking(struct http_job *job)
 {
     struct request *request = &job->request;
-    struct concurrency_limit *shares = request->server->worker_shares;
+    struct concurrency_limit *shares = request->server->limits->workers;
     if (lacks(&request->worker_slot))
         return concurrency_limit_take_or_wait(shares, &request->worker_slot);
     if (!lacks(&request->concurrency_slot) || !(only_reads(request) || request->may_run_again))

@@ -14,27 +14,19 @@
 #include "api/core/worker.h"
 #include "api/debuginfo/debuginfo_fetch.h"
 #include "api/debuginfo/debuginfo_jobs.h"
-#include "api/debuginfo/debuginfo_upstreams.h"
-#include "api/debuginfo/missing_symbols.h"
-#include "api/debuginfo/public_tables.h"
-#include "api/debuginfo/symbol_tables.h"
-#include "api/http/concurrency_limit.h"
-#include "api/http/rate_limiter.h"
-#include "api/identity/auth.h"
+#include "api/debuginfo/debuginfo_parts.h"
+#include "api/http/request_limits.h"
 #include "api/identity/identity.h"
-#include "api/identity/password_cache.h"
-#include "api/identity/tenant_limits.h"
-#include "api/ingest/ingest_limits.h"
+#include "api/identity/identity_parts.h"
+#include "api/ingest/ingest_parts.h"
 #include "api/ingest/sources.h"
 #include "api/ops/object_readiness.h"
 #include "api/ops/scrub.h"
-#include "api/query/export_space.h"
-#include "api/query/report_cache.h"
+#include "api/query/query_parts.h"
 #include "api/report/symbol_resolver.h"
 #include "api/server/gauges.h"
 #include "api/server/http_server.h"
 #include "api/server/routes.h"
-#include "api/share/profile_cache.h"
 #include "api/share/share.h"
 #include "api/share/share_runtime.h"
 #include "lib/base/arena.h"
@@ -59,13 +51,22 @@
 
 enum {
     JOBS_CONNECTIONS = 5,
-    LIMITER_ENTRIES = 1 << 16,
-    AUTH_ENTRIES = 1 << 12,
     COPIES_DISK_SHARE = 8, /* copies of blocks of a bucket take at most this part of the disk */
+};
+
+/* The server, and the parts that no handler uses. */
+struct running {
+    struct server server;
+    _Atomic(struct store *) copies; /* the store, once its copies of objects can be evicted */
+    struct store_damage_log *store_damage;   /* blocks that cannot be read */
+    struct gauges *gauges;                   /* sizes and counts of the parts, for metrics */
+    struct debuginfo_fetch *debuginfo_fetch; /* NULL: disabled */
+    struct scrub *scrub;                     /* NULL: disabled */
 };
 
 /* Background work in rounds, every few seconds, on one thread. */
 struct jobs {
+    struct running *running;
     struct server *server;
     pthread_t thread;
     struct identity_jobs identity; /* used by the thread that does the rounds, as is the next one */
@@ -128,10 +129,10 @@ static enum err_code write_sources(struct jobs *jobs, struct err *err)
 /* Copies that no query uses are evicted to make space for profiles, too. */
 static enum err_code evict_copies(struct jobs *jobs, struct err *err)
 {
-    const struct server *server = jobs->server;
-    struct store *store = atomic_load(&server->copies);
+    const struct disk *disk = jobs->server->disk;
+    struct store *store = atomic_load(&jobs->running->copies);
     (void)err;
-    while (store && disk_look_free_bytes(server->disk) < 2 * disk_min_free_bytes(server->disk)) {
+    while (store && disk_look_free_bytes(disk) < 2 * disk_min_free_bytes(disk)) {
         if (!store_evict_block(store))
             break;
     }
@@ -140,7 +141,7 @@ static enum err_code evict_copies(struct jobs *jobs, struct err *err)
 
 static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
 {
-    return gauges_refresh(jobs->server->gauges, err);
+    return gauges_refresh(jobs->running->gauges, err);
 }
 
 /* Sleeps for the interval, unless there is more to do; false if it is time to end. */
@@ -173,10 +174,10 @@ static void *jobs_main(void *context)
     return NULL;
 }
 
-static enum err_code jobs_start(struct jobs *jobs, struct server *server, struct err *err)
+static enum err_code jobs_start(struct jobs *jobs, struct running *running, struct err *err)
 {
     pthread_condattr_t attributes;
-    *jobs = (struct jobs){.server = server};
+    *jobs = (struct jobs){.running = running, .server = &running->server};
     pthread_mutex_init(&jobs->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -224,10 +225,10 @@ static enum err_code open_objects(struct server *server, struct err *err)
 }
 
 /* Copies of blocks that no query uses are evicted to make space for others. */
-static bool make_space_to_copy(const struct server *server, uint64_t bytes, bool is_background)
+static bool make_space_to_copy(const struct running *running, uint64_t bytes, bool is_background)
 {
-    struct store *store = atomic_load(&server->copies);
-    while (!disk_has_space_for_copy(server->disk, bytes, is_background)) {
+    struct store *store = atomic_load(&running->copies);
+    while (!disk_has_space_for_copy(running->server.disk, bytes, is_background)) {
         if (!store || !store_evict_block(store))
             return false;
     }
@@ -237,23 +238,24 @@ static bool make_space_to_copy(const struct server *server, uint64_t bytes, bool
 /* Space is allocated, so that several copies that begin at once see each other. */
 static bool has_space_to_copy(void *context, int fd, uint64_t bytes, bool is_background)
 {
-    const struct server *server = context;
-    const struct disk *disk = server->disk;
-    return make_space_to_copy(server, bytes, is_background) &&
+    const struct running *running = context;
+    const struct disk *disk = running->server.disk;
+    return make_space_to_copy(running, bytes, is_background) &&
            (bytes == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 ||
             errno == EOPNOTSUPP) &&
            disk_has_space_for_copy(disk, 0, is_background);
 }
 
 /* The data folder exists even if the objects are in a bucket. */
-static enum err_code watch_disk(struct server *server, struct err *err)
+static enum err_code watch_disk(struct running *running, struct err *err)
 {
+    struct server *server = &running->server;
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%s/objects", server->settings->data_dir);
     const enum err_code code =
         disk_create(folder, server->settings->min_free_bytes, &server->disk, err);
     if (!code && object_store_setup_are_in_s3(server->settings))
-        object_s3_set_space(server->objects, has_space_to_copy, server);
+        object_s3_set_space(server->objects, has_space_to_copy, running);
     return code;
 }
 
@@ -303,8 +305,9 @@ static bool has_space_to_merge(void *context, bool is_needed)
     return disk_look_free_bytes(disk) >= (is_needed ? reserve / 2 : reserve);
 }
 
-static enum err_code open_store(struct server *server, struct err *err)
+static enum err_code open_store(struct running *running, struct err *err)
 {
+    struct server *server = &running->server;
     char host[HOST_NAME_MAX + 1] = "";
     char name[HOST_NAME_MAX + 32];
     gethostname(host, sizeof(host) - 1);
@@ -324,7 +327,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .has_space = object_store_setup_are_in_s3(server->settings) ? NULL : has_space_to_merge,
         .has_space_context = server,
         .damaged = note_damage,
-        .damaged_context = server->store_damage,
+        .damaged_context = running->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,
         .copy_bytes = object_store_setup_are_in_s3(server->settings)
                           ? disk_total_bytes(server->disk) / COPIES_DISK_SHARE
@@ -336,7 +339,7 @@ static enum err_code open_store(struct server *server, struct err *err)
     };
     const enum err_code code = store_open(&options, &server->store, err);
     if (!code && options.copy_bytes)
-        atomic_store(&server->copies, server->store);
+        atomic_store(&running->copies, server->store);
     return code;
 }
 
@@ -408,14 +411,26 @@ static enum err_code watch_database(struct server *server, const struct server_s
     return ERR_NONE;
 }
 
-static enum err_code build_parts(struct server *server, const struct server_start *start,
-                                 struct err *err)
+static enum err_code open_databases(struct server *server, const struct server_start *start,
+                                    struct err *err)
 {
+    server->database = pg_pool_create(start->conninfo, start->set_roles ? "perfolio_server" : NULL,
+                                      server->settings->database_connections);
+    server->jobs_database = pg_pool_create(
+        start->jobs_conninfo, start->set_roles ? "perfolio_jobs" : NULL, JOBS_CONNECTIONS);
+    return watch_database(server, start, err);
+}
+
+/* The parts of api/core, in the order in which they need each other. */
+static enum err_code build_core(struct running *running, const struct server_start *start,
+                                struct err *err)
+{
+    struct server *server = &running->server;
     const struct settings *settings = server->settings;
     enum err_code code = open_objects(server, err);
     if (code)
         return code;
-    code = watch_disk(server, err);
+    code = watch_disk(running, err);
     if (code)
         return code;
     code = object_readiness_create(server->objects, &server->object_readiness, err);
@@ -424,88 +439,65 @@ static enum err_code build_parts(struct server *server, const struct server_star
     /* One for each thread that may handle an upload. */
     server->writers =
         worker_pool_create(settings->worker_threads, settings->worker_threads, SIZE_MAX);
-    server->database = pg_pool_create(start->conninfo, start->set_roles ? "perfolio_server" : NULL,
-                                      settings->database_connections);
-    server->jobs_database = pg_pool_create(
-        start->jobs_conninfo, start->set_roles ? "perfolio_jobs" : NULL, JOBS_CONNECTIONS);
-    code = watch_database(server, start, err);
+    code = open_databases(server, start, err);
     if (code)
         return code;
     server->metrics = metrics_create();
     server->integrity = integrity_create(server->metrics);
     server->key = server_key_create();
-    code = server_key_load(server, err);
-    if (code)
-        return code;
     server->memory_gate = memory_gate_create(settings->max_heavy_memory);
-    server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
-    server->rate_limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
-    rate_limiter_set_passwords(server->rate_limiter, settings->passwords_per_minute);
-    server->passwords = password_cache_create(clock_monotonic_ns);
-    server->auth = auth_create(AUTH_ENTRIES);
-    server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
-    server->sources = sources_create();
-    server->missing_symbols = missing_symbols_create();
-    server->public_tables = public_tables_create(clock_monotonic_ns);
-    server->symbol_tables = symbol_tables_create();
-    server->ingest_limits = ingest_limits_memory_create(clock_monotonic_ns);
-    server->symbol_resolver = symbol_resolver_create(server, 0);
-    server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
-    server->shares = share_runtime_create();
     server->query_memory = query_memory_create(settings->max_query_memory);
-    server->exports = export_space_create(server->disk);
-    server->report_cache = report_cache_create((size_t)settings->query_cache_bytes / 2);
-    server->concurrency =
-        concurrency_limit_create(settings->worker_threads, settings->worker_queue);
-    server->agent_concurrency =
-        concurrency_limit_create(settings->ingest_threads, settings->worker_queue);
-    server->download_concurrency =
-        concurrency_limit_create(HTTP_DOWNLOAD_THREADS, settings->worker_queue);
-    server->worker_shares =
-        concurrency_limit_create_shares(settings->worker_threads, settings->worker_queue);
-    server->gauges = gauges_create(server);
-    code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
+    return server_key_load(server, err);
+}
+
+static enum err_code build_parts(struct running *running, const struct server_start *start,
+                                 struct err *err)
+{
+    struct server *server = &running->server;
+    const struct settings *settings = server->settings;
+    enum err_code code = build_core(running, start, err);
     if (code)
         return code;
-    code = open_store(server, err);
+    running->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
+    server->limits = request_limits_create(settings, HTTP_DOWNLOAD_THREADS);
+    server->identity = identity_parts_create(settings);
+    server->ingest = ingest_parts_create();
+    server->symbol_resolver = symbol_resolver_create(server, 0);
+    server->shares = share_runtime_create((size_t)settings->profile_cache_bytes);
+    server->query = query_parts_create(settings, server->disk);
+    running->gauges = gauges_create(server);
+    code = debuginfo_parts_create(settings, &server->debuginfo, err);
+    if (code)
+        return code;
+    code = open_store(running, err);
     if (code)
         return code;
     return create_http(server, start, err);
 }
 
-static void destroy_parts(struct server *server)
+static void destroy_parts(struct running *running)
 {
+    struct server *server = &running->server;
     http_server_destroy(server->http);
-    scrub_stop(server->scrub);
-    debuginfo_fetch_stop(server->debuginfo_fetch);
-    debuginfo_jobs_stop(server->debuginfo_jobs);
+    scrub_stop(running->scrub);
+    debuginfo_fetch_stop(running->debuginfo_fetch);
+    if (server->debuginfo)
+        debuginfo_jobs_stop(server->debuginfo->jobs);
     store_close(server->store);
-    gauges_destroy(server->gauges);
-    report_cache_destroy(server->report_cache);
-    export_space_destroy(server->exports);
+    gauges_destroy(running->gauges);
+    query_parts_destroy(server->query);
     share_runtime_destroy(server->shares);
-    profile_cache_destroy(server->profiles);
     symbol_resolver_destroy(server->symbol_resolver);
-    ingest_limits_memory_destroy(server->ingest_limits);
-    debuginfod_client_destroy(server->debuginfod);
-    symbol_tables_destroy(server->symbol_tables);
-    public_tables_destroy(server->public_tables);
-    missing_symbols_destroy(server->missing_symbols);
-    sources_destroy(server->sources);
-    tenant_limits_destroy(server->tenant_limits);
-    auth_destroy(server->auth);
-    rate_limiter_destroy(server->rate_limiter);
-    password_cache_destroy(server->passwords);
-    store_damage_log_destroy(server->store_damage);
+    ingest_parts_destroy(server->ingest);
+    debuginfo_parts_destroy(server->debuginfo);
+    identity_parts_destroy(server->identity);
+    request_limits_destroy(server->limits);
+    store_damage_log_destroy(running->store_damage);
+    query_memory_destroy(server->query_memory);
     memory_gate_destroy(server->memory_gate);
     server_key_destroy(server->key);
     integrity_destroy(server->integrity);
     metrics_destroy(server->metrics);
-    concurrency_limit_destroy(server->concurrency);
-    concurrency_limit_destroy(server->agent_concurrency);
-    concurrency_limit_destroy(server->download_concurrency);
-    concurrency_limit_destroy(server->worker_shares);
-    query_memory_destroy(server->query_memory);
     if (server->jobs_database)
         pg_pool_destroy(server->jobs_database);
     if (server->database)
@@ -548,31 +540,32 @@ static void report_ready(int fd)
     close(fd);
 }
 
-static enum err_code start_parts(struct server *server, const struct server_start *start,
+static enum err_code start_parts(struct running *running, const struct server_start *start,
                                  struct jobs *jobs, struct err *err)
 {
-    enum err_code code = build_parts(server, start, err);
+    struct server *server = &running->server;
+    enum err_code code = build_parts(running, start, err);
     if (code)
         return code;
     code = http_server_start(server->http, err);
     if (code)
         return code;
-    code = debuginfo_jobs_start(server, &server->debuginfo_jobs, err);
+    code = debuginfo_jobs_start(server, &server->debuginfo->jobs, err);
     if (code)
         return code;
-    code = debuginfo_fetch_start(server, &server->debuginfo_fetch, err);
+    code = debuginfo_fetch_start(server, &running->debuginfo_fetch, err);
     if (code)
         return code;
-    code = scrub_start(server, &server->scrub, err);
+    code = scrub_start(server, &running->scrub, err);
     if (code)
         return code;
-    return jobs_start(jobs, server, err);
+    return jobs_start(jobs, running, err);
 }
 
 enum err_code server_run(const struct settings *settings, const struct server_start *start,
                          struct err *err)
 {
-    struct server server = {.settings = settings};
+    struct running running = {.server.settings = settings};
     struct jobs jobs;
     sigset_t signals;
     sigemptyset(&signals);
@@ -582,14 +575,14 @@ enum err_code server_run(const struct settings *settings, const struct server_st
     /* Before the first thread, so that all inherit it and only sigwaitinfo below gets them. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    enum err_code code = start_parts(&server, start, &jobs, err);
+    enum err_code code = start_parts(&running, start, &jobs, err);
     if (!code) {
         report_ready(start->ready_fd);
-        serve_until_stopped(&server, &signals);
-        bool was_quiet = http_server_stop(server.http, settings->shutdown_timeout_s * 1000);
+        serve_until_stopped(&running.server, &signals);
+        bool was_quiet = http_server_stop(running.server.http, settings->shutdown_timeout_s * 1000);
         jobs_stop(&jobs);
         log_event(LOG_INFO, "stopped", "requests_cut_off=%s", was_quiet ? "none" : "some");
     }
-    destroy_parts(&server);
+    destroy_parts(&running);
     return code;
 }

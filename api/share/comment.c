@@ -4,6 +4,7 @@
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/rate_limiter.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
@@ -145,8 +146,9 @@ static enum err_code find_to_write(struct request *request, struct share *share,
             "viewers can only read comments: ask an owner of your team to make you a member");
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, who->user_id);
-    return rate_limiter_take(request->server->rate_limiter, LIMIT_COMMENT_USER, span_text(key),
-                             COMMENT_WRITES_PER_MINUTE, COMMENT_WRITES_PER_MINUTE, err);
+    return rate_limiter_take(request->server->limits->rate_limiter, LIMIT_COMMENT_USER,
+                             span_text(key), COMMENT_WRITES_PER_MINUTE, COMMENT_WRITES_PER_MINUTE,
+                             err);
 }
 
 static enum err_code read_text(const struct json_body *body, struct comment *comment,

@@ -155,8 +155,8 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
                                 struct flight_entry **ret_entry, struct err *err)
 {
     struct decode_job job = {.server = server, .share = share};
-    return flight_cache_ref(server->profiles->flights, share->id, decode_share, &job, ret_entry,
-                            err);
+    return flight_cache_ref(server->shares->profiles->flights, share->id, decode_share, &job,
+                            ret_entry, err);
 }
 
 /* ---- with names ---- */
@@ -233,7 +233,8 @@ enum err_code profile_cache_ref_named(struct server *server, const struct share 
              symbol_tables_version(server, share->tenant_id), names_bytes);
     struct name_job job = {
         .server = server, .share = share, .mode = mode, .names_bytes = names_bytes, .raw = &raw};
-    code = flight_cache_ref(server->profiles->flights, key, name_profile, &job, ret_entry, err);
+    code = flight_cache_ref(server->shares->profiles->flights, key, name_profile, &job, ret_entry,
+                            err);
     if (!code && !profile_cache_get(*ret_entry)) {
         flight_cache_unref(*ret_entry);
         *ret_entry = NULL;

@@ -2,7 +2,9 @@
 
 #include "api/core/server.h"
 #include "api/core/server_key.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/password_attempt.h"
 #include "api/share/share.h"
 #include "lib/base/arena.h"
@@ -86,9 +88,9 @@ static enum err_code check_password(struct request *request, const struct share 
         .address = span_text(request->address),
     };
     bool matches = false;
-    enum err_code code =
-        password_attempt_verify(request->server->passwords, request->server->rate_limiter, &attempt,
-                                password, share->password_hash, &matches, err);
+    enum err_code code = password_attempt_verify(request->server->identity->passwords,
+                                                 request->server->limits->rate_limiter, &attempt,
+                                                 password, share->password_hash, &matches, err);
     if (code || matches)
         return code;
     audit_record_refused(request, share->tenant_id, "share.refuse", share->id);

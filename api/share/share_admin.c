@@ -4,6 +4,7 @@
 #include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/rate_limiter.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/tenant.h"
 #include "api/share/share.h"
@@ -44,7 +45,7 @@ enum err_code share_admin_report(struct request *request, struct response *respo
     code = read_reason(request, &reason, err);
     if (code)
         return code;
-    code = rate_limiter_take(request->server->rate_limiter, LIMIT_REPORT_ADDRESS,
+    code = rate_limiter_take(request->server->limits->rate_limiter, LIMIT_REPORT_ADDRESS,
                              span_text(request->address), SHARE_REPORTS_PER_MINUTE,
                              SHARE_REPORTS_PER_MINUTE, err);
     pg_auto connection = NULL;

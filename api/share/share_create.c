@@ -13,6 +13,7 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/rate_limiter.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/idempotency.h"
 #include "api/identity/password.h"
@@ -20,6 +21,7 @@
 #include "api/identity/tenant.h"
 #include "api/report/symbol_resolver.h"
 #include "api/share/profile_cache.h"
+#include "api/share/share_runtime.h"
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
 #include "lib/base/arena.h"
@@ -93,7 +95,7 @@ static void keep_profile(struct request *request, struct new_share *share)
 {
     struct server *server = request->server;
     symbol_resolver_note(server->symbol_resolver, request->principal.tenant_id, share->profile);
-    profile_cache_keep(server->profiles, share->id, share->profile);
+    profile_cache_keep(server->shares->profiles, share->id, share->profile);
     share->profile = NULL;
 }
 
@@ -133,7 +135,7 @@ static enum err_code prepare_row(struct request *request, const struct share_set
         share->expires_ms = clock_wall_ns() / CLOCK_NS_PER_MS + settings->expires_s * 1000;
     if (settings->visibility != SHARE_PASSWORD)
         return ERR_NONE;
-    return password_hash(request->server->rate_limiter, SLOT_PASSWORD_SHARE,
+    return password_hash(request->server->limits->rate_limiter, SLOT_PASSWORD_SHARE,
                          span_text(request->address), settings->password, share->password_hash,
                          err);
 }

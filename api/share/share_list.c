@@ -1,6 +1,7 @@
 #include "api/share/share_list.h"
 
 #include "api/core/server.h"
+#include "api/http/request_limits.h"
 #include "api/share/share_access.h"
 #include "api/share/share_row.h"
 #include "lib/base/arena.h"
@@ -113,7 +114,7 @@ static enum err_code take_search_slot(struct request *request, struct err *err)
     const char *key = request->concurrency_slot.key;
     if (!key)
         key = arena_printf(request->arena, "searches of %" PRId64, request->principal.tenant_id);
-    return request_take_slot(request, request->server->concurrency, key,
+    return request_take_slot(request, request->server->limits->reports, key,
                              "several searches of the team are running, and others wait; try again "
                              "in a few seconds",
                              err);

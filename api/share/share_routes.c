@@ -9,6 +9,7 @@
 #include "api/core/settings.h"
 #include "api/http/form_body.h"
 #include "api/http/json_body.h"
+#include "api/http/request_limits.h"
 #include "api/identity/audit.h"
 #include "api/identity/idempotency.h"
 #include "api/identity/password.h"
@@ -212,7 +213,7 @@ static enum err_code hash_password(struct request *request, const char *password
     char *hash = arena_new(request->arena, char, DIGEST_PASSWORD_BYTES);
     enum err_code code = share_settings_check_password(span_text(password), err);
     if (!code)
-        code = password_hash(request->server->rate_limiter, SLOT_PASSWORD_SHARE,
+        code = password_hash(request->server->limits->rate_limiter, SLOT_PASSWORD_SHARE,
                              span_text(request->address), span_text(password), hash, err);
     edit->password_hash = hash;
     return code;
@@ -466,7 +467,7 @@ static enum err_code download_share(struct request *request, struct response *re
         return ERR_NONE;
     uint8_t start[4] = {0};
     const struct integrity_object object = share_stored_object(&share);
-    code = request_take_slot(request, request->server->download_concurrency, share.id,
+    code = request_take_slot(request, request->server->limits->downloads, share.id,
                              "several downloads of this share are being started, and others wait; "
                              "try again in a few seconds",
                              err);

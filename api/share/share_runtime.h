@@ -1,6 +1,6 @@
 /*
- * share_runtime: the state of shares that is in memory between requests: counted views and cached
- * responses. One per server, created before it starts.
+ * share_runtime: what api/share keeps in memory between requests: a part of struct server
+ * (api/core/server.h). One per server, created before it starts.
  *
  * Threads: any; each part has its own lock.
  */
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct flight_cache;
+struct profile_cache;
 struct server;
 struct view_counter;
 
@@ -21,13 +22,14 @@ struct view_counter;
 enum { SHARE_RUNTIME_RESPONSE_BYTES = 64 << 20 };
 
 struct share_runtime {
+    struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */
     struct view_counter *views;
     struct flight_cache *responses; /* of struct cached_response, by share id and parameters */
 
     int64_t next_sweep_ns; /* monotonic; used by the jobs thread */
 };
 
-struct share_runtime *share_runtime_create(void);
+struct share_runtime *share_runtime_create(size_t profile_cache_bytes);
 /* NULL is a no-op. Views not yet written are lost: call share_jobs_write_views before. */
 void share_runtime_destroy(struct share_runtime *memory);
 

@@ -1,6 +1,5 @@
 #include "api/share/share_upload.h"
 
-#include "api/core/server.h"
 #include "api/core/server_key.h"
 #include "api/identity/quota.h"
 #include "api/share/share.h"

@@ -6,6 +6,7 @@
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/rate_limiter.h"
+#include "api/http/request_limits.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
 #include "api/share/share.h"
@@ -86,7 +87,7 @@ static enum err_code find_path(struct request *request, struct pg_connection *co
 
 static enum err_code take_rate(const struct request *request, struct err *err)
 {
-    struct rate_limiter *rate_limiter = request->server->rate_limiter;
+    struct rate_limiter *rate_limiter = request->server->limits->rate_limiter;
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
         return rate_limiter_take(rate_limiter, LIMIT_LINK_ADDRESS, span_text(request->address),
                                  SHORT_LINK_ADDRESS_MINUTE, SHORT_LINK_ADDRESS_MINUTE, err);

@@ -4,6 +4,7 @@
 #include "api/http/concurrency_limit.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
+#include "api/http/request_limits.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -24,7 +25,7 @@ enum err_code upload_slot_take(struct request *request, struct err *err)
                                                 request->principal.tenant_id);
     }
     request->may_run_again = true;
-    if (concurrency_limit_take(request->server->concurrency, slot)) {
+    if (concurrency_limit_take(request->server->limits->reports, slot)) {
         request_note_slow(request);
         return ERR_NONE;
     }

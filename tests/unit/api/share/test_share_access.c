@@ -2,6 +2,8 @@
 
 #include "api/core/server.h"
 #include "api/http/rate_limiter.h"
+#include "api/http/request_limits.h"
+#include "api/identity/identity_parts.h"
 #include "api/identity/password.h"
 #include "api/identity/password_cache.h"
 #include "api/share/share.h"
@@ -29,19 +31,20 @@ static struct share protected_share(struct rate_limiter *rate_limiter, const cha
 static void a_right_password_is_verified_once_per_request(void **state)
 {
     (void)state;
-    struct server server = {.rate_limiter = rate_limiter_create(64, clock_monotonic_ns),
-                            .passwords = password_cache_create(clock_monotonic_ns)};
+    struct request_limits limits = {.rate_limiter = rate_limiter_create(64, clock_monotonic_ns)};
+    struct identity_parts identity = {.passwords = password_cache_create(clock_monotonic_ns)};
+    struct server server = {.limits = &limits, .identity = &identity};
     struct request request = {
         .server = &server, .fields = &password_field, .field_count = 1, .address = "192.0.2.1"};
     char hashes[3][DIGEST_PASSWORD_BYTES];
     struct err err;
     struct share shares[3];
     for (int i = 0; i < 3; i++)
-        shares[i] = protected_share(server.rate_limiter, "open sesame", hashes[i]);
+        shares[i] = protected_share(limits.rate_limiter, "open sesame", hashes[i]);
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
     for (int i = 0; i < 100; i++)
-        rate_limiter_fail(server.rate_limiter, LIMIT_SHARE_PASSWORD_ADDRESS,
+        rate_limiter_fail(limits.rate_limiter, LIMIT_SHARE_PASSWORD_ADDRESS,
                           span_text(request.address));
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
@@ -49,8 +52,8 @@ static void a_right_password_is_verified_once_per_request(void **state)
     struct request other = request;
     memset(other.matched_hashes, 0, sizeof(other.matched_hashes));
     assert_int_equal(share_access_check_read(&other, &shares[0], &err), ERR_RATE_LIMITED);
-    rate_limiter_destroy(server.rate_limiter);
-    password_cache_destroy(server.passwords);
+    rate_limiter_destroy(limits.rate_limiter);
+    password_cache_destroy(identity.passwords);
 }
 
 int main(void)
