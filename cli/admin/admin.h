@@ -32,23 +32,33 @@ struct admin {
     bool is_help; /* --help: explain instead of acting */
 };
 
+/* ---- admin_options.c ---- */
+
 /* All options of `perfolio admin`, also for the help of single calls; ends with a row without a
  * name. */
 extern const struct option_row admin_options[];
 
+/* ---- admin_find.c ---- */
+
+/* Finds the call that noun and verb name, and removes the verb from the arguments; NULL: none. */
+const struct admin_call *admin_find_call(struct admin *admin);
+/* Sets a usage error for a noun or verb that does not exist, and names the closest one that does.
+ */
+enum err_code admin_refuse(struct admin *admin, struct err *err) MUST_USE;
+
+/* ---- admin_call.c ---- */
+
 /* Looks the noun and verb up in the table and makes the call. Errors: ERR_INVALID as a usage
  * error, the codes of client_send. */
 enum err_code admin_call(struct admin *admin, struct err *err) MUST_USE;
-/* Finds the call that noun and verb name, and removes the verb from the arguments; NULL: none. */
-const struct admin_call *admin_find_call(struct admin *admin);
+
+/* ---- admin_help.c ---- */
 
 /* Explains the call that noun and verb name on standard output; a noun alone lists its calls, and
  * "help" alone all of them. Errors: ERR_INVALID as a usage error (no such call), ERR_IO. */
 enum err_code admin_help(struct admin *admin, struct err *err) MUST_USE;
 
-/* Sets a usage error for a noun or verb that does not exist, and names the closest one that does.
- */
-enum err_code admin_refuse(struct admin *admin, struct err *err) MUST_USE;
+/* ---- admin_exec.c ---- */
 
 /* Whether admin_exec handles this noun. */
 bool admin_is_program(const char *noun);

@@ -8,24 +8,6 @@
 
 enum { MAX_PATH_BYTES = 4096, PAGE_SIZE = 100 };
 
-const struct admin_call *admin_find_call(struct admin *admin)
-{
-    for (size_t i = 0; i < admin_call_count; i++) {
-        const struct admin_call *call = &admin_calls[i];
-        if (strcmp(call->noun, admin->noun) != 0)
-            continue;
-        if (!call->verb)
-            return call;
-        if (admin->arguments.count && strcmp(call->verb, admin->arguments.texts[0]) == 0) {
-            admin->verb = call->verb;
-            admin->arguments.texts++;
-            admin->arguments.count--;
-            return call;
-        }
-    }
-    return NULL;
-}
-
 static const char *take_argument(struct admin *admin)
 {
     if (admin->arguments.count == 0)

@@ -1,6 +1,5 @@
 #include "cli/admin/admin.h"
 #include "cli/admin/admin_table.h"
-#include "lib/base/arena.h"
 
 #include <ctype.h>
 
@@ -67,41 +66,6 @@ static bool shift_help(struct admin *admin)
     admin->noun = *admin->arguments.texts++;
     admin->arguments.count--;
     return false;
-}
-
-/* The verbs of the noun if it exists, else all nouns; NULL-terminated. */
-static const char *const *names_near(const struct admin *admin, bool *ret_is_noun)
-{
-    const char **names = arena_new(admin->cli->arena, const char *, admin_call_count + 8);
-    size_t count = 0;
-    *ret_is_noun = false;
-    for (size_t i = 0; i < admin_call_count; i++) {
-        if (strcmp(admin_calls[i].noun, admin->noun) == 0 && admin_calls[i].verb) {
-            *ret_is_noun = true;
-            names[count++] = admin_calls[i].verb;
-        }
-    }
-    if (*ret_is_noun)
-        return names;
-    for (size_t i = 0; i < admin_call_count; i++)
-        names[count++] = admin_calls[i].noun;
-    for (const struct admin_program *program = admin_programs;
-         program->noun && count < admin_call_count + 7; program++)
-        names[count++] = program->noun;
-    return names;
-}
-
-enum err_code admin_refuse(struct admin *admin, struct err *err)
-{
-    bool is_noun;
-    const char *const *names = names_near(admin, &is_noun);
-    const char *typed = !is_noun                 ? admin->noun
-                        : admin->arguments.count ? admin->arguments.texts[0]
-                                                 : "";
-    const char *advice = cli_did_you_mean(admin->cli, typed, names);
-    return cli_usage(admin->cli, err, "perfolio admin has no command \"%.60s%s%.60s\"%s",
-                     admin->noun, is_noun && typed[0] ? " " : "", is_noun ? typed : "",
-                     advice[0] ? advice : "; perfolio admin help lists all");
 }
 
 enum err_code admin_help(struct admin *admin, struct err *err)
