@@ -1,8 +1,8 @@
 /*
  * cli: the state that main passes to every command, and the declaration of commands.
  *
- * Each subcommand is one file with one struct command. help.c lists them in one table, from which
- * help and shell completion are made. A subcommand parses its arguments with a table of
+ * Each subcommand is one file with one struct command. command_list.c lists them in one table, from
+ * which help and shell completion are made. A subcommand parses its arguments with a table of
  * options (lib/base/options.h; a usage error ends the process with EXIT_USAGE), prints results on
  * standard output and everything else through the terminal, and returns an error code, which main
  * reports once and converts to the exit status. Threads: one.
@@ -18,9 +18,11 @@
 #include <stddef.h>
 
 struct arena;
+struct command;
 
 struct cli {
-    struct arena *arena; /* lives as long as the process */
+    struct arena *arena;                   /* lives as long as the process */
+    const struct command *const *commands; /* all of them; NULL-terminated */
     struct terminal terminal;
     struct account account;
     bool is_usage_error; /* the returned error is in arguments or settings: EXIT_USAGE */
@@ -68,7 +70,7 @@ extern const struct command completion_command;
 extern const struct command version_command;
 extern const struct command help_command;
 
-/* The table in help.c; NULL-terminated. */
+/* The table in command_list.c; NULL-terminated. Commands use the one of struct cli. */
 extern const struct command *const cli_commands[];
 
 /* Arguments other than options, collected with cli_texts_add. */

@@ -56,7 +56,7 @@ static void print_bash_command(const struct command *command)
                                                                                          : "");
 }
 
-static void print_bash(void)
+static void print_bash(const struct command *const *commands)
 {
     puts("# Completion of perfolio for bash; made by `perfolio completion bash`.\n"
          "_perfolio()\n{\n"
@@ -65,8 +65,8 @@ static void print_bash(void)
          "    COMPREPLY=()\n"
          "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
     fputs("        mapfile -t COMPREPLY < <(compgen -W '", stdout);
-    for (size_t i = 0; cli_commands[i]; i++)
-        printf("%s%s", i ? " " : "", cli_commands[i]->name);
+    for (size_t i = 0; commands[i]; i++)
+        printf("%s%s", i ? " " : "", commands[i]->name);
     puts("' -- \"$word\")\n        return\n    fi\n"
          "    case $previous in\n"
          "    --*-file | --output | -o)\n"
@@ -86,8 +86,8 @@ static void print_bash(void)
          "        return\n        ;;\n"
          "    esac\n"
          "    case ${COMP_WORDS[1]} in");
-    for (size_t i = 0; cli_commands[i]; i++)
-        print_bash_command(cli_commands[i]);
+    for (size_t i = 0; commands[i]; i++)
+        print_bash_command(commands[i]);
     puts("    esac\n"
          "    if [[ $word == -* ]]; then\n"
          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
@@ -116,14 +116,14 @@ static void print_zsh_command(const struct command *command)
     puts("\n        ;;");
 }
 
-static void print_zsh(void)
+static void print_zsh(const struct command *const *commands)
 {
     puts("#compdef perfolio\n# Completion of perfolio for zsh; made by `perfolio completion zsh`.\n"
          "_perfolio() {\n"
          "    local -a commands\n"
          "    commands=(");
-    for (size_t i = 0; cli_commands[i]; i++)
-        printf("        '%s:%s'\n", cli_commands[i]->name, cli_commands[i]->summary);
+    for (size_t i = 0; commands[i]; i++)
+        printf("        '%s:%s'\n", commands[i]->name, commands[i]->summary);
     puts("    )\n"
          "    if (( CURRENT == 2 )); then\n"
          "        _describe command commands\n        return\n    fi\n"
@@ -131,8 +131,8 @@ static void print_zsh(void)
          "    shift words\n"
          "    (( CURRENT-- ))\n"
          "    case $command in");
-    for (size_t i = 0; cli_commands[i]; i++)
-        print_zsh_command(cli_commands[i]);
+    for (size_t i = 0; commands[i]; i++)
+        print_zsh_command(commands[i]);
     puts("    esac\n"
          "}\n"
          "if [ \"${funcstack[1]}\" = _perfolio ]; then\n"
@@ -142,12 +142,12 @@ static void print_zsh(void)
          "fi");
 }
 
-static void print_fish(void)
+static void print_fish(const struct command *const *commands)
 {
     puts("# Completion of perfolio for fish; made by `perfolio completion fish`.\n"
          "complete -c perfolio -f");
-    for (size_t i = 0; cli_commands[i]; i++) {
-        const struct command *command = cli_commands[i];
+    for (size_t i = 0; commands[i]; i++) {
+        const struct command *command = commands[i];
         char condition[64];
         printf("complete -c perfolio -n __fish_use_subcommand -a %s -d '%s'\n", command->name,
                command->summary);
@@ -166,14 +166,13 @@ static void print_fish(void)
 static enum err_code run_completion(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct completion completion = {0};
-    (void)cli;
     cli_parse(&completion_command, argc, argv, &completion);
     if (strcmp(completion.shell, "bash") == 0)
-        print_bash();
+        print_bash(cli->commands);
     else if (strcmp(completion.shell, "zsh") == 0)
-        print_zsh();
+        print_zsh(cli->commands);
     else
-        print_fish();
+        print_fish(cli->commands);
     return cli_flush(err);
 }
 

@@ -5,13 +5,6 @@
 
 #include <stdlib.h>
 
-const struct command *const cli_commands[] = {
-    &record_command, &push_command,       &diff_command,      &top_command,    &query_command,
-    &export_command, &usage_command,      &get_command,       &delete_command, &list_command,
-    &open_command,   &merge_command,      &debuginfo_command, &login_command,  &logout_command,
-    &admin_command,  &completion_command, &version_command,   &help_command,   NULL,
-};
-
 static enum err_code refuse_argument(void *values, const char *text, struct err *err)
 {
     (void)values;
@@ -40,15 +33,17 @@ const struct command version_command = {
 };
 
 struct help {
+    const struct cli *cli;
     const struct command *command;
 };
 
 static enum err_code take_command(void *values, const char *text, struct err *err)
 {
     struct help *help = values;
-    for (size_t i = 0; cli_commands[i]; i++) {
-        if (strcmp(cli_commands[i]->name, text) == 0)
-            help->command = cli_commands[i];
+    const struct command *const *commands = help->cli->commands;
+    for (size_t i = 0; commands[i]; i++) {
+        if (strcmp(commands[i]->name, text) == 0)
+            help->command = commands[i];
     }
     return help->command ? ERR_NONE
                          : err_set(err, ERR_INVALID,
@@ -68,8 +63,8 @@ static void print_commands(const struct cli *cli)
     printf("%sperfolio%s uploads, compares and queries profiles and prints links to them.\n\n",
            bold, reset);
     puts("Usage: perfolio COMMAND [ARGUMENTS]\n");
-    for (size_t i = 0; cli_commands[i]; i++)
-        printf("  %s%-11s%s %s\n", bold, cli_commands[i]->name, reset, cli_commands[i]->summary);
+    for (const struct command *const *each = cli->commands; *each; each++)
+        printf("  %s%-11s%s %s\n", bold, (*each)->name, reset, (*each)->summary);
     printf(
         "\n%sperfolio COMMAND --help%s describes a command, with its defaults in parentheses.\n"
         "perfolio(1) is the manual.\n"
@@ -84,7 +79,7 @@ static void print_commands(const struct cli *cli)
 
 static enum err_code run_help(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct help help = {0};
+    struct help help = {.cli = cli};
     cli_parse(&help_command, argc, argv, &help);
     if (help.command) {
         char *name = arena_printf(cli->arena, "perfolio %s", help.command->name);

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* write(2) to a broken connection then fails with EPIPE */
     atexit(flush_at_exit);
     interrupt_install();
-    struct cli cli = {.arena = arena_create()};
+    struct cli cli = {.arena = arena_create(), .commands = cli_commands};
     const struct command *command = choose_command(argc, argv);
     if (!command) {
         terminal_init(&cli.terminal, "perfolio");

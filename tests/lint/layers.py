@@ -121,8 +121,7 @@ INSIDE = {
 PROGRAMS = (
     "api/main.c",
     "cli/main.c",
-    "cli/help.c",
-    "cli/completion.c",
+    "cli/command_list.c",
     "debuginfod/main.c",
     "agent/main.c",
     "agent/settings.c",
