@@ -283,21 +283,6 @@ static enum err_code open_kernel(struct agent *agent, struct err *err)
     return err_set(err, code, "%s; without: %s", first.message, why.message);
 }
 
-void agent_prepare_polling(struct agent *agent)
-{
-    arena_auto arena = arena_create();
-    const uint32_t count = perf_sideband_fd_count(agent->sideband);
-    int *fds = arena_new(arena, int, count);
-    perf_sideband_fds(agent->sideband, fds);
-    mem_free(agent->polled);
-    agent->polled = mem_new(struct pollfd, count + 1);
-    agent->polled[0] = (struct pollfd){
-        .fd = agent->program ? kernel_program_fd(agent->program) : -1, .events = POLLIN};
-    for (uint32_t i = 0; i < count; i++)
-        agent->polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
-    agent->polled_count = count + 1;
-}
-
 enum err_code agent_open(const struct agent_options *options, struct agent **ret_agent,
                          struct err *err)
 {
@@ -318,7 +303,7 @@ enum err_code agent_open(const struct agent_options *options, struct agent **ret
         agent_close(agent);
         return code;
     }
-    agent_prepare_polling(agent);
+    agent_cpus_prepare_polling(agent);
     *ret_agent = agent;
     return ERR_NONE;
 }

@@ -150,7 +150,7 @@ static void begin_missing(struct agent *agent, struct cpu_list online, struct cp
     const struct cpu_list failed = begin_cpus(agent, missing, arena, &agent->unsampled_cpus, &err);
     const uint32_t begun = missing.count - failed.count;
     set_sampled(agent, cpu_list_difference(online, failed, arena));
-    agent_prepare_polling(agent);
+    agent_cpus_prepare_polling(agent);
     agent->restarted_cpus += begun;
     if (begun)
         processes_apply(agent->processes, &(struct process_event){.kind = PROCESS_EVENT_LOST,
@@ -176,4 +176,19 @@ void agent_cpus_watch(struct agent *agent)
         begin_missing(agent, online, missing, arena);
     else
         set_sampled(agent, sampled);
+}
+
+void agent_cpus_prepare_polling(struct agent *agent)
+{
+    arena_auto arena = arena_create();
+    const uint32_t count = perf_sideband_fd_count(agent->sideband);
+    int *fds = arena_new(arena, int, count);
+    perf_sideband_fds(agent->sideband, fds);
+    mem_free(agent->polled);
+    agent->polled = mem_new(struct pollfd, count + 1);
+    agent->polled[0] = (struct pollfd){
+        .fd = agent->program ? kernel_program_fd(agent->program) : -1, .events = POLLIN};
+    for (uint32_t i = 0; i < count; i++)
+        agent->polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    agent->polled_count = count + 1;
 }

@@ -4,7 +4,7 @@
  *   agent.c          opens, starts, polls, stops; takes windows
  *   agent_input.c    samples and process events as they arrive, in the order of time
  *   agent_memory.c   the memory limit
- *   agent_cpus.c     CPUs that come online or return
+ *   agent_cpus.c     CPUs that come online or return; the perf rings to wait for
  *   agent_counts.c   counts and unwind failures
  *
  * Only these files include it.
@@ -116,10 +116,7 @@ void agent_cpus_begin(struct agent *agent);
 /* To be called once a second: begins sampling on CPUs that came online or returned. The perf rings
  * may change. */
 void agent_cpus_watch(struct agent *agent);
-
-/* ---- agent.c ---- */
-
 /* Lists the descriptors that agent_poll waits for; again after the perf rings have changed. */
-void agent_prepare_polling(struct agent *agent);
+void agent_cpus_prepare_polling(struct agent *agent);
 
 #endif

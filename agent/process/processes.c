@@ -6,8 +6,6 @@
 
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 65536 };
-
 #define KEPT_AFTER_END_NS (3 * CLOCK_NS_PER_S)
 
 struct processes *processes_create(struct binaries *binaries,
@@ -19,30 +17,6 @@ struct processes *processes_create(struct binaries *binaries,
     const long ticks = sysconf(_SC_CLK_TCK);
     processes->ns_per_tick = (uint64_t)CLOCK_NS_PER_S / (uint64_t)(ticks > 0 ? ticks : 100);
     return processes;
-}
-
-/* ---- the table ---- */
-
-struct process **processes_slot(struct processes *processes, uint32_t process_id)
-{
-    struct process **slot = &processes->buckets[process_id % PROCESSES_BUCKET_COUNT];
-    while (*slot && (*slot)->process_id != process_id)
-        slot = &(*slot)->next;
-    return slot;
-}
-
-void processes_drop_program(struct processes *processes, struct process *process)
-{
-    processes_drop_mappings(processes, process);
-    if (processes->options.on_program_end)
-        processes->options.on_program_end(processes->options.context, process);
-    process->sampled_ns = 0;
-    process->unopened_ns = process->unopened_pause_ns = 0;
-}
-
-uint64_t processes_counted_owner(const struct processes *processes, struct process *process)
-{
-    return binaries_are_counted(processes->binaries) ? process_owner(process) : 0;
 }
 
 void processes_forget(struct processes *processes, struct process **slot)
@@ -66,28 +40,6 @@ void processes_destroy(struct processes *processes)
             processes_forget(processes, &processes->buckets[i]);
     }
     mem_free(processes);
-}
-
-struct process *processes_get_or_add(struct processes *processes, uint32_t process_id)
-{
-    struct process **slot = processes_slot(processes, process_id);
-    if (*slot)
-        return *slot;
-    if (processes->counts.processes == PROCESSES_MAX) {
-        processes->counts.refused_processes++;
-        return NULL;
-    }
-    struct process *process = mem_new(struct process, 1);
-    *process =
-        (struct process){.process_id = process_id, .shown_id = process_id, .program = BINARY_NONE};
-    processes->counts.processes++;
-    return *slot = process;
-}
-
-void processes_notify_change(struct processes *processes, struct process *process)
-{
-    if (processes->options.on_change)
-        processes->options.on_change(processes->options.context, process);
 }
 
 /* ---- samples ---- */

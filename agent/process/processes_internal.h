@@ -2,12 +2,13 @@
  * processes_internal: the state of the table of processes (processes.h) and the functions that its
  * source files share:
  *
- *   processes.c            the table; samples, sweeps
- *   processes_events.c     applies process events
+ *   processes_table.c      finds and adds processes
  *   processes_mappings.c   the mappings of one process: insertion, replacement, limits
  *   processes_scan.c       reads /proc, and limits how often
+ *   processes.c            samples, sweeps
+ *   processes_events.c     applies process events
  *
- * Only these files include it.
+ * Each file calls only those above it. No other file includes this header.
  */
 #ifndef AGENT_PROCESS_PROCESSES_INTERNAL_H
 #define AGENT_PROCESS_PROCESSES_INTERNAL_H
@@ -30,16 +31,13 @@ struct processes {
     bool is_scan_due;      /* events were lost since the last scan of the whole of /proc */
 };
 
-/* ---- processes.c ---- */
+/* ---- processes_table.c ---- */
 
 /* Where the process of that number is linked in its bucket; *slot is NULL if it is not known. */
 struct process **processes_slot(struct processes *processes, uint32_t process_id);
 /* The process of that number, which is added if it is not known. NULL: there are too many. */
 struct process *processes_get_or_add(struct processes *processes, uint32_t process_id);
-void processes_forget(struct processes *processes, struct process **slot);
 void processes_notify_change(struct processes *processes, struct process *process);
-/* Drops everything that belongs to the program that the process has executed until now. */
-void processes_drop_program(struct processes *processes, struct process *process);
 /* The owner that binaries of the process are counted for; 0: nothing is counted yet. */
 uint64_t processes_counted_owner(const struct processes *processes, struct process *process);
 
@@ -53,6 +51,8 @@ void processes_add_mapping(struct processes *processes, struct process *process,
 void processes_copy_mappings(struct processes *processes, struct process *to,
                              const struct process *from);
 void processes_drop_mappings(struct processes *processes, struct process *process);
+/* Drops everything that belongs to the program that the process has executed until now. */
+void processes_drop_program(struct processes *processes, struct process *process);
 
 /* ---- processes_scan.c ---- */
 
@@ -70,5 +70,9 @@ bool processes_find_other_thread(struct process *process);
 /* For a process whose first thread ended more than 3 s ago: whether no other thread runs. If one
  * does, the process is kept for another 3 s. */
 bool processes_has_no_threads(struct process *process, int64_t now_ns);
+
+/* ---- processes.c ---- */
+
+void processes_forget(struct processes *processes, struct process **slot);
 
 #endif

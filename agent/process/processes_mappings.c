@@ -239,3 +239,12 @@ void processes_copy_mappings(struct processes *processes, struct process *to,
             binaries_ref(processes->binaries, to->mappings[i].binary);
     }
 }
+
+void processes_drop_program(struct processes *processes, struct process *process)
+{
+    processes_drop_mappings(processes, process);
+    if (processes->options.on_program_end)
+        processes->options.on_program_end(processes->options.context, process);
+    process->sampled_ns = 0;
+    process->unopened_ns = process->unopened_pause_ns = 0;
+}
