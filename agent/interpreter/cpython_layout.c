@@ -97,15 +97,17 @@ enum {
     WORD_THREADS_HEAD = 9
 };
 
-/* The numbers of the words with which the parts begin. */
+/* The numbers of the words with which the parts begin in a version. A new version whose parts have
+ * the members below at the same places needs only a row. */
 struct parts {
+    uint32_t version;
     uint32_t thread;
     uint32_t frame;
     uint32_t code;
     uint32_t unicode;
 };
 
-/* The numbers of words in a part; word 0 is the size. They are equal in 3.13 and 3.14. */
+/* The numbers of words in a part; word 0 is the size. They are equal in all versions. */
 enum { THREAD_NEXT = 2, THREAD_INTERPRETER = 3, THREAD_FRAME = 4, THREAD_ID = 5 };
 enum { FRAME_PREVIOUS = 1, FRAME_EXECUTABLE = 2, FRAME_INSTRUCTION = 3, FRAME_OWNER = 5 };
 enum {
@@ -118,13 +120,25 @@ enum {
 };
 enum { UNICODE_ASCII_BYTES = 3 };
 
-static const struct parts parts_13 = {.thread = 19, .frame = 28, .code = 34, .unicode = 67};
-static const struct parts parts_14 = {.thread = 22, .frame = 31, .code = 39, .unicode = 77};
+static const struct parts all_parts[] = {
+    {.version = VERSION(13), .thread = 19, .frame = 28, .code = 34, .unicode = 67},
+    {.version = VERSION(14), .thread = 22, .frame = 31, .code = 39, .unicode = 77},
+};
+
+static const struct parts *find_parts(uint64_t version)
+{
+    for (size_t i = 0; i < sizeof(all_parts) / sizeof(*all_parts); i++) {
+        if (all_parts[i].version == version)
+            return &all_parts[i];
+    }
+    return NULL;
+}
 
 static uint16_t offset_at(struct span offsets, uint32_t number, bool *is_valid)
 {
-    uint64_t value;
-    memcpy(&value, offsets.data + (size_t)number * 8, sizeof(value));
+    uint64_t value = UINT64_MAX; /* invalid */
+    if (number < offsets.size / sizeof(value))
+        memcpy(&value, offsets.data + number * sizeof(value), sizeof(value));
     *is_valid &= value < UINT16_MAX;
     return (uint16_t)value;
 }
@@ -200,13 +214,13 @@ enum interpreter_outcome cpython_layout_read(struct span offsets, struct cpython
         return INTERPRETER_REFUSED_LAYOUT;
     memcpy(&version, offsets.data + 8 * WORD_VERSION, sizeof(version));
     memcpy(&is_free_threaded, offsets.data + 8 * WORD_FREE_THREADED, sizeof(is_free_threaded));
-    layout.version = (uint16_t)(version >> 16);
-    if (version >> 16 != VERSION(13) && version >> 16 != VERSION(14))
+    const struct parts *parts = find_parts(version >> 16);
+    if (!parts)
         return INTERPRETER_REFUSED_VERSION;
     if (is_free_threaded)
         return INTERPRETER_REFUSED_BUILD;
-    if (!read_offsets(offsets, layout.version == VERSION(13) ? &parts_13 : &parts_14, &layout) ||
-        !set_pieces(&layout))
+    layout.version = (uint16_t)parts->version;
+    if (!read_offsets(offsets, parts, &layout) || !set_pieces(&layout))
         return INTERPRETER_REFUSED_LAYOUT;
     *ret_layout = layout;
     return INTERPRETER_READY;

@@ -126,45 +126,66 @@ static void layouts_fit_what_the_kernel_reads(void **state)
     assert_null(cpython_layout_find(0));
 }
 
+/* The versions of which the process contains the offsets: the word with which each part begins. */
+static const struct {
+    uint32_t minor;
+    uint32_t frame, code, unicode;
+} versions[] = {{13, 28, 34, 67}, {14, 31, 39, 77}};
+enum { VERSIONS = sizeof(versions) / sizeof(*versions), OFFSET_WORDS = CPYTHON_OFFSETS_BYTES / 8 };
+
+/* Writes the offsets of version i. */
+static void put_offsets(uint64_t words[OFFSET_WORDS], uint32_t i)
+{
+    memset(words, 0, CPYTHON_OFFSETS_BYTES);
+    memcpy(words, "xdebugpy", 8);
+    words[1] = (3 << 8 | versions[i].minor) << 16 | 0xF0;
+    uint64_t *frame = words + versions[i].frame, *code = words + versions[i].code;
+    frame[1] = 8;  /* previous frame */
+    frame[3] = 56; /* instruction */
+    frame[5] = 70; /* owner */
+    code[2] = 120; /* name */
+    code[4] = 136; /* line table */
+    code[5] = 68;  /* first line */
+    words[versions[i].unicode + 3] = 40;
+}
+
+static void layouts_are_read_from_the_process(void **state)
+{
+    (void)state;
+    uint64_t words[OFFSET_WORDS];
+    struct cpython_layout layout;
+    for (uint32_t i = 0; i < VERSIONS; i++) {
+        put_offsets(words, i);
+        assert_int_equal(cpython_layout_read(span_of(words, sizeof(words)), &layout),
+                         INTERPRETER_READY);
+        assert_int_equal(layout.version, 3 << 8 | versions[i].minor);
+        assert_int_equal(layout.frames.group_end, 70);
+        assert_int_equal(layout.frames.frame_bytes, 71);
+        assert_int_equal(layout.frames.code_bytes, 76);
+        assert_int_equal(layout.ascii_bytes, 40);
+    }
+}
+
 static void a_layout_from_the_process_is_checked(void **state)
 {
     (void)state;
-    uint64_t words[CPYTHON_OFFSETS_BYTES / 8] = {0};
+    uint64_t words[OFFSET_WORDS] = {0};
     const struct span offsets = span_of(words, sizeof(words));
     struct cpython_layout layout;
     assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_LAYOUT);
-    memcpy(words, "xdebugpy", 8);
-    words[1] = 0x030F00F0;
+    for (uint32_t i = 0; i < VERSIONS; i++) {
+        put_offsets(words, i);
+        words[2] = 1; /* without the GIL */
+        assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_BUILD);
+        words[2] = 0;
+        words[versions[i].frame + 3] = 4096;
+        assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_LAYOUT);
+        words[versions[i].frame + 3] = UINT64_MAX;
+        assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_LAYOUT);
+    }
+    put_offsets(words, VERSIONS - 1);
+    words[1] += 1 << 16; /* the version after the last one */
     assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_VERSION);
-    words[1] = 0x030D00F0;
-    words[2] = 1;
-    assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_BUILD);
-    words[2] = 0;
-    words[28 + 1] = 8;   /* previous frame of a frame */
-    words[28 + 3] = 56;  /* instruction of a frame */
-    words[28 + 5] = 70;  /* owner of a frame */
-    words[34 + 2] = 120; /* name of a code object */
-    words[34 + 4] = 136; /* line table of a code object */
-    words[34 + 5] = 68;  /* first line of a code object */
-    assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_READY);
-    assert_int_equal(layout.frames.frame_bytes, 71);
-    assert_int_equal(layout.frames.code_bytes, 76);
-    /* 3.14 has other offsets; the last one is the size of a string's header. */
-    memcpy(words, (uint64_t[CPYTHON_OFFSETS_BYTES / 8]){words[0], 0x030E00F0}, sizeof(words));
-    words[31 + 1] = 8;
-    words[31 + 3] = 56;
-    words[31 + 5] = 74;
-    words[39 + 2] = 120;
-    words[39 + 4] = 136;
-    words[39 + 5] = 68;
-    words[77 + 3] = 40;
-    assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_READY);
-    assert_int_equal(layout.frames.group_end, 74);
-    assert_int_equal(layout.ascii_bytes, 40);
-    words[31 + 3] = 4096;
-    assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_LAYOUT);
-    words[31 + 3] = UINT64_MAX;
-    assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_LAYOUT);
 }
 
 /* ---- functions in the memory of a process: this one ---- */
@@ -289,6 +310,7 @@ int main(void)
         cmocka_unit_test(characters_become_utf8),
         cmocka_unit_test(bits_determine_the_form_of_a_string),
         cmocka_unit_test(layouts_fit_what_the_kernel_reads),
+        cmocka_unit_test(layouts_are_read_from_the_process),
         cmocka_unit_test(a_layout_from_the_process_is_checked),
         cmocka_unit_test(processes_share_the_budget_of_known_functions),
         cmocka_unit_test(replaced_functions_free_their_memory),
