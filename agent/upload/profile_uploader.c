@@ -268,7 +268,7 @@ static void *run_thread(void *context)
 
 /* ---- life ---- */
 
-static void free_sender(struct profile_uploader *uploader)
+static void free_uploader(struct profile_uploader *uploader)
 {
     http_client_destroy(uploader->client);
     pthread_cond_destroy(&uploader->changed);
@@ -277,8 +277,8 @@ static void free_sender(struct profile_uploader *uploader)
     mem_free(uploader);
 }
 
-static struct profile_uploader *create_sender(const struct server_config *access,
-                                              struct spool *spool)
+static struct profile_uploader *create_uploader(const struct server_config *access,
+                                                struct spool *spool)
 {
     struct profile_uploader *uploader = mem_new(struct profile_uploader, 1);
     pthread_condattr_t attributes;
@@ -298,22 +298,22 @@ static struct profile_uploader *create_sender(const struct server_config *access
 }
 
 enum err_code profile_uploader_start(const struct server_config *access, struct spool *spool,
-                                     struct profile_uploader **ret_sender, struct err *err)
+                                     struct profile_uploader **ret_uploader, struct err *err)
 {
     const struct http_client_settings settings = {
         .ca_file = access->ca_file, .user_agent = "perfolio-agent", .proxy = access->proxy};
     enum err_code code = server_config_check(access->server, err);
     if (code)
         return code;
-    struct profile_uploader *uploader = create_sender(access, spool);
+    struct profile_uploader *uploader = create_uploader(access, spool);
     code = http_client_create(&settings, &uploader->client, err);
     if (!code && pthread_create(&uploader->thread, NULL, run_thread, uploader))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
     if (code) {
-        free_sender(uploader);
+        free_uploader(uploader);
         return code;
     }
-    *ret_sender = uploader;
+    *ret_uploader = uploader;
     return ERR_NONE;
 }
 
@@ -342,7 +342,7 @@ void profile_uploader_stop(struct profile_uploader *uploader, int64_t timeout_ms
     pthread_cond_signal(&uploader->changed);
     pthread_mutex_unlock(&uploader->mutex);
     pthread_join(uploader->thread, NULL);
-    free_sender(uploader);
+    free_uploader(uploader);
 }
 
 void profile_uploader_count(struct profile_uploader *uploader,

@@ -31,7 +31,7 @@ struct profile_uploader_counts {
 
 /* Starts the thread. Errors: ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (files). */
 enum err_code profile_uploader_start(const struct server_config *access, struct spool *spool,
-                                     struct profile_uploader **ret_sender,
+                                     struct profile_uploader **ret_uploader,
                                      struct err *err) MUST_USE;
 /* The spool has a new batch. */
 void profile_uploader_wake(struct profile_uploader *uploader);

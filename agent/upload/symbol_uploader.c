@@ -582,7 +582,7 @@ static struct symbol_uploader *create_uploader(const struct symbol_uploader_opti
 }
 
 enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
-                                    struct symbol_uploader **ret_sender, struct err *err)
+                                    struct symbol_uploader **ret_uploader, struct err *err)
 {
     struct symbol_uploader *uploader = create_uploader(options);
     enum err_code code =
@@ -593,7 +593,7 @@ enum err_code symbol_uploader_start(const struct symbol_uploader_options *option
         free_uploader(uploader);
         return code;
     }
-    *ret_sender = uploader;
+    *ret_uploader = uploader;
     return ERR_NONE;
 }
 

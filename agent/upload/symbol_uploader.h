@@ -55,7 +55,8 @@ struct symbol_uploader_counts {
 
 /* Errors: ERR_INVALID, ERR_NOT_FOUND, ERR_IO (the server's address, files). */
 enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
-                                    struct symbol_uploader **ret_sender, struct err *err) MUST_USE;
+                                    struct symbol_uploader **ret_uploader,
+                                    struct err *err) MUST_USE;
 /* Cancels the current work. NULL is a no-op. */
 void symbol_uploader_stop(struct symbol_uploader *uploader);
 
