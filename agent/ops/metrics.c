@@ -103,7 +103,10 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
 
 static void append_symbols(const struct symbol_uploader_counts *symbols, struct buf *text)
 {
-    append_count(text, "symbols_asked_total", "Binaries for which the server was queried.",
+    append_count(text, "symbols_queried_total", "Binaries for which the server was queried.",
+                 symbols->queried);
+    append_count(text, "symbols_asked_total",
+                 "Former name of symbols_queried_total, reported until version 0.2.",
                  symbols->queried);
     append_count(text, "symbols_known_total", "Queried binaries for which the server had names.",
                  symbols->known);
