@@ -176,20 +176,25 @@ static void check_alternate(struct build *build)
 static enum err_code open_dwarf(struct build *build, struct err *err)
 {
     enum err_code code = dwarf_file_open(build->arena, build->elf, false, &build->dwarf, err);
-    if (!code)
-        check_alternate(build);
-    if (!code && build->alternate) {
+    if (code)
+        return code;
+    check_alternate(build);
+    if (build->alternate) {
         code = dwarf_file_open(build->arena, build->alternate, false, &build->dwarf_alternate, err);
+        if (code)
+            return code;
         build->dwarf->alternate = build->dwarf_alternate;
     }
-    for (uint32_t i = 0; !code && i < build->split_count; i++) {
+    for (uint32_t i = 0; i < build->split_count; i++) {
         code =
             dwarf_file_open(build->arena, build->split_elfs[i], true, &build->split_files[i], err);
-        if (!code && build->split_files[i]->has_broken_index)
+        if (code)
+            return code;
+        if (build->split_files[i]->has_broken_index)
             add_problem(build,
                         "the index of a package of split files (.debug_cu_index) is damaged");
     }
-    return code;
+    return ERR_NONE;
 }
 
 static void say_dwarf_problems(struct build *build, const struct dwarf_result *result)
@@ -282,10 +287,12 @@ static enum err_code add_mini_debuginfo(struct build *build, struct err *err)
     if (code || !packed.size)
         return code;
     code = mini_debuginfo_expand(packed, &build->mini_bytes, err);
-    if (!code)
-        code = elf_input_open(build->arena, buf_span(&build->mini_bytes), false, &build->mini, err);
-    if (!code)
-        code = elf_symbols_add(build->mini, ".symtab", &build->code, build->writer, &count, err);
+    if (code)
+        return code;
+    code = elf_input_open(build->arena, buf_span(&build->mini_bytes), false, &build->mini, err);
+    if (code)
+        return code;
+    code = elf_symbols_add(build->mini, ".symtab", &build->code, build->writer, &count, err);
     if (!code && count)
         build->report->facts.quality |= SYMBOL_HAS_MINI;
     return code;

@@ -143,15 +143,15 @@ enum err_code debuginfod_check_upstream(const struct debuginfod_client *client,
     struct http_url url;
     if (strlen(upstream->url) > MAX_URL_BYTES)
         return err_set(err, ERR_INVALID, "a URL has at most %d bytes", MAX_URL_BYTES);
-    enum err_code code = http_url_read(arena, upstream->url, &url, err);
-    if (!code && url.has_query)
-        code = err_set(err, ERR_INVALID,
+    const enum err_code code = http_url_read(arena, upstream->url, &url, err);
+    if (code)
+        return code;
+    if (url.has_query)
+        return err_set(err, ERR_INVALID,
                        "a URL with a query is not allowed, because /buildid/… is appended to it");
-    if (!code && debuginfod_check_url(&client->settings, &url, err))
-        code = err->code = ERR_INVALID;
-    if (!code && upstream->auth)
-        code = check_auth(upstream->auth, err);
-    return code;
+    if (debuginfod_check_url(&client->settings, &url, err))
+        return err->code = ERR_INVALID;
+    return upstream->auth ? check_auth(upstream->auth, err) : ERR_NONE;
 }
 
 static bool is_section_name(const char *name)

@@ -1,10 +1,28 @@
+/*
+ * Three schedules, from short to long:
+ *
+ * 1. One request is tried three times. The pauses before the second and the third try are 1 s and
+ *    3 s, each shortened by a random part of up to a half, so that clients that failed at the same
+ *    time do not return at the same time.
+ * 2. A host with five failures in a row is suspended for 60 s. Then one thread sends a request,
+ *    during which the others send none. Its result ends the suspension or begins the next one.
+ *    Example: failures at 0, 1, 2, 3 and 4 s suspend the host until 64 s. The first thread
+ *    that calls debuginfod_breaker_may from then on sends. If it fails at 70 s, the host is
+ *    suspended until 130 s. A success at any time sets the count of failures to 0.
+ * 3. A file that was not found is requested again later, and less often each time. A debug file
+ *    may be published after the program, so one that is absent is requested again after 10 min,
+ *    1 h, 6 h and then every 24 h. A server that did not respond may be back soon: the pauses are
+ *    1 min, 5 min, then always 30 min, or the delay in its Retry-After if that is longer. The
+ *    caller stores the number of attempts with the file (api/debuginfo/fetch_job).
+ */
 #include "lib/io/debuginfod_retry.h"
 
 #include "lib/base/clock.h"
 
 #include <stddef.h>
 
-static int64_t step(const int64_t *steps, size_t count, unsigned attempt)
+/* The number at attempt, from 1; the last one if there are more attempts. */
+static int64_t pick_step(const int64_t *steps, size_t count, unsigned attempt)
 {
     size_t at = attempt > 0 ? attempt - 1 : 0;
     return steps[at < count ? at : count - 1];
@@ -19,9 +37,9 @@ int64_t debuginfod_later_s(enum debuginfod_outcome outcome, unsigned attempt, in
     case DEBUGINFOD_FOUND:
         return 0;
     case DEBUGINFOD_ABSENT:
-        return step(absent, sizeof(absent) / sizeof(*absent), attempt);
+        return pick_step(absent, sizeof(absent) / sizeof(*absent), attempt);
     case DEBUGINFOD_UNREACHABLE:
-        later = step(unreachable, sizeof(unreachable) / sizeof(*unreachable), attempt);
+        later = pick_step(unreachable, sizeof(unreachable) / sizeof(*unreachable), attempt);
         break;
     case DEBUGINFOD_REFUSED:
         return DEBUGINFOD_MAX_LATER_S;

@@ -316,6 +316,23 @@ static enum err_code read_probe(struct object_store *store, const char *key, str
     return ERR_NONE;
 }
 
+/* Reads and lists the object that was just put. */
+static enum err_code find_probe(struct object_store *store, const char *key, struct span bytes,
+                                struct err *err)
+{
+    size_t count = 0;
+    enum err_code code = read_probe(store, key, bytes, err);
+    if (code)
+        return code;
+    code = object_list(store, key, count_probe, &count, err);
+    if (code)
+        return code;
+    if (count != 1)
+        return err_set(err, ERR_IO,
+                       "the S3 server does not list what was just put; it has to be consistent");
+    return ERR_NONE;
+}
+
 /* Tests the operations in the order that gives the best message: a listing shows a wrong bucket
  * or region. */
 static enum err_code test_store(struct object_store *store, struct err *err)
@@ -327,16 +344,12 @@ static enum err_code test_store(struct object_store *store, struct err *err)
     digest_random_id(id);
     snprintf(key, sizeof(key), "perfolio-probe-%s", id);
     enum err_code code = object_list(store, key, count_probe, &count, err);
-    if (!code)
-        code = object_put(store, key, span_of(bytes, sizeof(bytes)), err);
     if (code)
         return code;
-    code = read_probe(store, key, span_of(bytes, sizeof(bytes)), err);
-    if (!code)
-        code = object_list(store, key, count_probe, &count, err);
-    if (!code && count != 1)
-        code = err_set(err, ERR_IO,
-                       "the S3 server does not list what was just put; it has to be consistent");
+    code = object_put(store, key, span_of(bytes, sizeof(bytes)), err);
+    if (code)
+        return code;
+    code = find_probe(store, key, span_of(bytes, sizeof(bytes)), err);
     struct err deleting;
     enum err_code deleted = object_delete(store, key, &deleting);
     if (!code && deleted)

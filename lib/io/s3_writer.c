@@ -105,11 +105,12 @@ static enum err_code send_part(struct s3_writer *writer, struct err *err)
     http_client_response_init(&response);
     buf_init(&query, 4 * UPLOAD_ID_BYTES);
     enum err_code code = check_age(writer, err);
-    if (!code && writer->part_count == MAX_PARTS)
-        code = err_set(err, ERR_TOO_LARGE, "object %s has more than %d parts of %d MiB",
+    if (code)
+        return code;
+    if (writer->part_count == MAX_PARTS)
+        return err_set(err, ERR_TOO_LARGE, "object %s has more than %d parts of %d MiB",
                        writer->key, MAX_PARTS, PART_BYTES >> 20);
-    if (!code && !writer->upload_id[0])
-        code = start_upload(writer, err);
+    code = writer->upload_id[0] ? ERR_NONE : start_upload(writer, err);
     if (code)
         return code;
     write_upload_query(&query, writer->part_count + 1, writer->upload_id);

@@ -63,13 +63,11 @@ static enum err_code duplicate_fd(struct build *build, int fd, struct err *err)
 static enum err_code duplicate_all_fds(struct build *build, int report_fd, struct err *err)
 {
     const struct symbol_builder_options *options = build->options;
-    enum err_code code = duplicate_fd(build, options->input_fd, err);
-    if (!code)
-        code = duplicate_fd(build, options->output_fd, err);
-    if (!code)
-        code = duplicate_fd(build, report_fd, err);
-    if (!code && options->alternate_fd >= 0)
-        code = duplicate_fd(build, options->alternate_fd, err);
+    const int fds[] = {options->input_fd, options->output_fd, report_fd, options->alternate_fd};
+    const size_t count = options->alternate_fd >= 0 ? 4 : 3;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && i < count; i++)
+        code = duplicate_fd(build, fds[i], err);
     for (uint32_t i = 0; !code && i < options->split_fd_count; i++)
         code = duplicate_fd(build, options->split_fds[i], err);
     return code;

@@ -1,3 +1,31 @@
+/*
+ * Packs a table in four passes, each of which appends to the columns of symbol_pack_format.h:
+ * declarations of functions, names, nodes, records. Then each column is compressed on its own.
+ *
+ * Nodes and records are compared with a model (symbol_pack_model.c), which predicts them from the
+ * earlier ones. A node that is predicted costs one byte. Unpacking updates the model in the same
+ * way: it knows, at each node and record, all that packing knew there.
+ *
+ * Example: main (function 0, declared in line 10) calls f (function 1, line 3) in lines 12 and 14,
+ * and both calls are inlined. f calls g (function 2, line 1) in line 5, which is inlined, too. The
+ * nodes are 0: main; 1: f, called in line 12; 2: g, called in line 5 of f; 3: f, called in line 14;
+ * 4: g again.
+ *
+ *   node  NODE_PARENTS                    NODE_FUNCTIONS               NODE_LINES
+ *   0     0: no parent                    1 + zigzag(0 - 0) = 1        -
+ *   1     1: the previous node            1 + zigzag(1 - 0) = 3        zigzag(12 - 10) = 4
+ *   2     1: the previous node            1 + zigzag(2 - 1) = 3        zigzag(5 - 3) = 4
+ *   3     3: two levels above node 2      1 + zigzag(1 - 1) = 1        zigzag(14 - 12) = 4
+ *   4     1: the previous node            0: as predicted              -
+ *
+ * Node 3 is the second child of main, so it is compared with its sibling, node 1. Node 4 has the
+ * position of node 2, the first child of f, so its function, line and file are predicted.
+ * NODE_FILES is 0 for nodes 1 to 3 if all code is in one file.
+ *
+ * If the code of main begins with that of nodes 0, 1 and 2, their three records are steps to the
+ * next node without a record (SYMBOL_PACK_NEW, number 0). A record of main itself behind them is a
+ * step to the caller two levels above node 2 (SYMBOL_PACK_UP, number 1).
+ */
 #include "lib/symbols/symbol_pack.h"
 
 #include "lib/base/compress.h"
@@ -297,6 +325,20 @@ static enum err_code append_packed(const struct packer *packer, struct buf *outp
                : ERR_NONE;
 }
 
+static enum err_code pack_columns(struct packer *packer)
+{
+    enum err_code (*const steps[])(struct packer *) = {pack_functions, pack_names, pack_nodes,
+                                                       pack_records};
+    buf_append_span(&packer->columns[SYMBOL_PACK_SEGMENTS],
+                    packer->table->sections[SYMBOL_SECTION_SEGMENTS]);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        const enum err_code code = steps[i](packer);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}
+
 enum err_code symbol_pack(const struct symbol_table *table, struct buf *output, struct err *err)
 {
     const struct symbol_table_header *header = &table->header;
@@ -306,15 +348,7 @@ enum err_code symbol_pack(const struct symbol_table *table, struct buf *output, 
     symbol_pack_model_init(&packer.model, packer.nodes, header->node_count, packer.functions);
     for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++)
         buf_init(&packer.columns[i], SYMBOL_PACK_FLAT_MAX_BYTES);
-    buf_append_span(&packer.columns[SYMBOL_PACK_SEGMENTS],
-                    table->sections[SYMBOL_SECTION_SEGMENTS]);
-    enum err_code code = pack_functions(&packer);
-    if (!code)
-        code = pack_names(&packer);
-    if (!code)
-        code = pack_nodes(&packer);
-    if (!code)
-        code = pack_records(&packer);
+    enum err_code code = pack_columns(&packer);
     if (!code)
         code = append_packed(&packer, output);
     for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++)

@@ -39,7 +39,7 @@ static uint64_t aligned(uint64_t size)
 
 /* Verifies the checksum of the header (with 0 in place of the checksum), the directory and its
  * padding. */
-static enum err_code check_header_checksum(const struct symbol_table *table, struct err *err)
+static enum err_code check_header_checksum(struct symbol_table *table, struct err *err)
 {
     struct symbol_table_header header = table->header;
     const uint64_t bytes =
@@ -191,10 +191,13 @@ static enum err_code read_strings(struct symbol_table *table, struct err *err)
 
 /* ---- search ---- */
 
-/* Checks that groups ascend and that the first one begins at the table's first address. */
-static enum err_code check_groups(const struct symbol_table *table, struct err *err)
+/* Makes the groups the lowest level of the search tree. Checks that they ascend and that the first
+ * one begins at the table's first address. */
+static enum err_code read_groups(struct symbol_table *table, struct err *err)
 {
-    const symbol_u32 *keys = table->levels[0].keys;
+    const symbol_u32 *keys =
+        (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_ADDRESSES].data;
+    table->levels[0] = (struct symbol_level){.keys = keys, .count = table->group_count};
     if (table->group_count && keys[0] != 0)
         return set_corrupt(err, "its first address is wrong");
     for (uint32_t i = 1; i < table->group_count; i++) {
@@ -228,30 +231,16 @@ static void build_search_levels(struct symbol_table *table)
 
 static enum err_code open_table(struct symbol_table *table, struct err *err)
 {
-    enum err_code code = read_header(table, err);
-    if (!code)
-        code = check_header_checksum(table, err);
-    if (!code)
-        code = read_sections(table, err);
-    if (!code)
-        code = check_counts(table, err);
-    if (!code)
-        code = read_declarations(table, err);
-    if (!code)
-        code = read_nodes(table, err);
-    if (!code)
-        code = read_record_limits(table, err);
-    if (!code)
-        code = read_strings(table, err);
-    if (code)
-        return code;
-    table->levels[0] = (struct symbol_level){
-        .keys = (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_ADDRESSES].data,
-        .count = table->group_count};
-    code = check_groups(table, err);
-    if (!code)
-        build_search_levels(table);
-    return code;
+    enum err_code (*const steps[])(struct symbol_table *, struct err *) = {
+        read_header, check_header_checksum, read_sections, check_counts, read_declarations,
+        read_nodes,  read_record_limits,    read_strings,  read_groups};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        const enum err_code code = steps[i](table, err);
+        if (code)
+            return code;
+    }
+    build_search_levels(table);
+    return ERR_NONE;
 }
 
 static void read_facts(struct symbol_table *table)
