@@ -3,6 +3,7 @@
 #include "lib/base/alloc_size.h"
 #include "lib/base/chunk_pool.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdalign.h>
 #include <stdarg.h>
@@ -89,6 +90,17 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size)
 {
     void *memory = arena_alloc_raw(arena, count, size);
     return memset(memory, 0, count * size);
+}
+
+void *arena_grow(struct arena *arena, const void *array, size_t *capacity, size_t wanted,
+                 size_t size, size_t max)
+{
+    const size_t grown = vec_grow_capacity(*capacity, wanted, size, max);
+    void *copy = arena_alloc_raw(arena, grown, size);
+    if (*capacity)
+        memcpy(copy, array, *capacity * size);
+    *capacity = grown;
+    return copy;
 }
 
 char *arena_strndup(struct arena *arena, const void *data, size_t size)

@@ -34,6 +34,28 @@ void arena_on_destroy(struct arena *arena, void (*clean)(void *object), void *ob
  * allocated in child. */
 void arena_adopt(struct arena *parent, struct arena *child);
 
+/*
+ * As vec_reserve (lib/base/vec.h), for an array that the arena owns: makes space for `wanted`
+ * elements in all. New elements are not zeroed. When the array grows, its elements are copied and
+ * the old array stays in the arena; all old arrays together are smaller than the present one. The
+ * type of capacity is unsigned; array and capacity are evaluated several times.
+ *
+ *     arena_reserve(arena, list->items, list->capacity, list->count + 1);
+ *     list->items[list->count++] = item;
+ */
+#define arena_reserve(arena, array, capacity, wanted)                                              \
+    do {                                                                                           \
+        if ((size_t)(wanted) > (size_t)(capacity)) {                                               \
+            size_t arena_capacity_ = (size_t)(capacity);                                           \
+            (array) = arena_grow((arena), (array), &arena_capacity_, (size_t)(wanted),             \
+                                 sizeof(*(array)), (__typeof__(capacity))-1);                      \
+            (capacity) = (__typeof__(capacity))arena_capacity_;                                    \
+        }                                                                                          \
+    } while (0)
+/* For arena_reserve: the copy, with the capacity in *capacity, which is at most max. */
+void *arena_grow(struct arena *arena, const void *array, size_t *capacity, size_t wanted,
+                 size_t size, size_t max);
+
 #define arena_new(arena, type, count) ((type *)arena_alloc((arena), (count), sizeof(type)))
 #define arena_new_raw(arena, type, count) ((type *)arena_alloc_raw((arena), (count), sizeof(type)))
 

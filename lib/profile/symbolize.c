@@ -128,15 +128,6 @@ static void begin_tables(struct named_tables *named_tables)
         map_bytes_add(&named_tables->strings, profile->strings[i], i);
 }
 
-static void *grow(struct named_tables *named_tables, void *array, uint32_t count,
-                  uint32_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    *capacity *= 2;
-    return copy_array(named_tables->arena, array, count, *capacity, size);
-}
-
 /* Strings are canonical: returns the existing string if it is equal. */
 static uint32_t add_string(struct named_tables *named_tables, struct span text)
 {
@@ -144,8 +135,8 @@ static uint32_t add_string(struct named_tables *named_tables, struct span text)
     if (known != MAP_ABSENT)
         return known;
     struct profile *named = named_tables->named;
-    named_tables->string = grow(named_tables, named_tables->string, named->string_count,
-                                &named_tables->string_capacity, sizeof(*named_tables->string));
+    arena_reserve(named_tables->arena, named_tables->string, named_tables->string_capacity,
+                  named->string_count + 1);
     const struct span kept =
         span_of(arena_strndup(named_tables->arena, text.data, text.size), text.size);
     named_tables->string[named->string_count] = kept;
@@ -170,9 +161,8 @@ static uint32_t add_function(struct named_tables *named_tables, const struct sym
         return known;
     const struct span key =
         span_of(arena_strndup(named_tables->arena, numbers, sizeof(numbers)), sizeof(numbers));
-    named_tables->function =
-        grow(named_tables, named_tables->function, named->function_count,
-             &named_tables->function_capacity, sizeof(*named_tables->function));
+    arena_reserve(named_tables->arena, named_tables->function, named_tables->function_capacity,
+                  named->function_count + 1);
     named_tables->function[named->function_count] = made;
     return map_bytes_add(&named_tables->functions, key, named->function_count++);
 }
@@ -194,8 +184,8 @@ static void name_location(struct named_tables *named_tables, uint32_t location,
         mapping->has_filenames |= frames->frames[i].file.size > 0;
         mapping->has_line_numbers |= frames->frames[i].line > 0;
         const uint32_t function = add_function(named_tables, &frames->frames[i]);
-        named_tables->line = grow(named_tables, named_tables->line, named->line_count,
-                                  &named_tables->line_capacity, sizeof(*named_tables->line));
+        arena_reserve(named_tables->arena, named_tables->line, named_tables->line_capacity,
+                      named->line_count + 1);
         named_tables->line[named->line_count++] =
             (struct profile_line){.function = function, .line = frames->frames[i].line};
     }

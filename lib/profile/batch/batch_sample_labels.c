@@ -156,7 +156,8 @@ static enum err_code intern_group(struct collector *collector, const uint32_t *v
                        "labels of samples split the profile into more than %u series",
                        collector->group_limit);
     if (collector->group_count == collector->group_capacity) {
-        collector->group_capacity = collector->group_capacity ? collector->group_capacity * 2 : 16;
+        collector->group_capacity = (uint32_t)vec_grow_capacity(
+            collector->group_capacity, collector->group_count + 1, size ? size : 1, UINT32_MAX);
         collector->group_values =
             mem_resize(collector->group_values, collector->group_capacity, size ? size : 1);
     }

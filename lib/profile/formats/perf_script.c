@@ -3,6 +3,7 @@
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/formats/perf_script_line.h"
 #include "lib/profile/profile_builder.h"
 
@@ -11,7 +12,8 @@ enum {
     LABELS = 3,
     HEADER_COMMENTS_MAX = 16,
     /* Frames of one sample, including inlined calls. The builder's default limit is lower. */
-    FRAMES_MAX = 1 << 18
+    FRAMES_MAX = 1 << 18,
+    FIRST_FRAMES = 128
 };
 
 /* A frame as printed, with the source position of a "file:line" line that follows it. */
@@ -267,7 +269,8 @@ static void add_frame(struct reader *reader, const struct perf_script_frame *fra
         return;
     }
     if (reader->frame_count == reader->frame_capacity) {
-        reader->frame_capacity = reader->frame_capacity ? reader->frame_capacity * 2 : 128;
+        reader->frame_capacity = vec_grow_capacity(reader->frame_capacity, FIRST_FRAMES,
+                                                   sizeof(*reader->frames), SIZE_MAX);
         reader->frames =
             mem_resize(reader->frames, reader->frame_capacity, sizeof(*reader->frames));
         reader->stack = mem_resize(reader->stack, reader->frame_capacity, sizeof(*reader->stack));

@@ -68,15 +68,8 @@ static enum err_code add_profile(struct reader *reader, struct span bytes, struc
     if (reader->profile_count == reader->limits.profiles)
         return err_set(err, ERR_TOO_LARGE, "more than %u profiles in one request",
                        reader->limits.profiles);
-    if (reader->profile_count == reader->profile_capacity) {
-        uint32_t capacity = reader->profile_capacity ? reader->profile_capacity * 2 : 4;
-        struct pyroscope_push_profile *profiles =
-            arena_new_raw(reader->arena, struct pyroscope_push_profile, capacity);
-        if (reader->profile_count)
-            memcpy(profiles, reader->profiles, reader->profile_count * sizeof(*profiles));
-        reader->profiles = profiles;
-        reader->profile_capacity = capacity;
-    }
+    arena_reserve(reader->arena, reader->profiles, reader->profile_capacity,
+                  reader->profile_count + 1);
     reader->profiles[reader->profile_count++] =
         (struct pyroscope_push_profile){.series = reader->series_count, .bytes = bytes, .id = id};
     return ERR_NONE;

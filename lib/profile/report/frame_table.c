@@ -92,10 +92,13 @@ static void free_table(void *object)
     mem_free(table->shared_origins);
 }
 
+enum { FIRST_CAPACITY = 256 };
+
 static uint32_t add_frame(struct frame_table *table, struct frame frame)
 {
     if (table->frame_count == table->frame_capacity) {
-        table->frame_capacity = table->frame_capacity ? table->frame_capacity * 2 : 256;
+        table->frame_capacity = (uint32_t)vec_grow_capacity(table->frame_capacity, FIRST_CAPACITY,
+                                                            sizeof(*table->frames), UINT32_MAX);
         table->frames = mem_resize(table->frames, table->frame_capacity, sizeof(*table->frames));
         table->origin_of =
             mem_resize(table->origin_of, table->frame_capacity, sizeof(*table->origin_of));
@@ -147,7 +150,8 @@ static uint32_t text_number(struct frame_table *table, struct span text)
     if (number != table->text_count)
         return number;
     if (number == table->text_capacity) {
-        table->text_capacity = table->text_capacity ? table->text_capacity * 2 : 256;
+        table->text_capacity = (uint32_t)vec_grow_capacity(table->text_capacity, FIRST_CAPACITY,
+                                                           sizeof(*table->texts), UINT32_MAX);
         table->texts = mem_resize(table->texts, table->text_capacity, sizeof(*table->texts));
         table->frame_of_text =
             mem_resize(table->frame_of_text, table->text_capacity, sizeof(uint32_t));

@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/vec.h"
 
 static void adding_keeps_elements_and_doubles_the_capacity(void **state)
@@ -54,6 +55,25 @@ static void new_elements_of_a_table_are_zero(void **state)
     mem_free(table);
 }
 
+static void an_array_of_an_arena_grows_in_the_same_way(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    uint64_t *numbers = NULL;
+    uint32_t count = 0, capacity = 0, growths = 0;
+    for (uint64_t i = 0; i < 10000; i++) {
+        const uint32_t before = capacity;
+        arena_reserve(arena, numbers, capacity, count + 1);
+        growths += capacity != before;
+        numbers[count++] = i * i;
+    }
+    assert_int_equal(capacity, 16384);
+    assert_int_equal(growths, 10);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(numbers[i], i * i);
+    assert_true(arena_bytes(arena) < 3 * 16384 * sizeof(*numbers));
+}
+
 static void the_capacity_fits_its_variable(void **state)
 {
     (void)state;
@@ -71,6 +91,7 @@ int main(void)
         cmocka_unit_test(adding_keeps_elements_and_doubles_the_capacity),
         cmocka_unit_test(reserving_less_changes_nothing),
         cmocka_unit_test(new_elements_of_a_table_are_zero),
+        cmocka_unit_test(an_array_of_an_arena_grows_in_the_same_way),
         cmocka_unit_test(the_capacity_fits_its_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
