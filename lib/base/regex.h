@@ -37,10 +37,10 @@ enum {
     REGEX_PATTERN_BYTES = 8192, /* drop_frames of C++ profiles are 3 kB long */
     REGEX_MATCH_STEPS = 200000, /* PCRE2's match limit, per match */
     REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
-    REGEX_CPU_MS =
-        2000, /* all matches of an object may take this; no limit with the DFA fallback */
-    REGEX_MEAN_BYTES = 2048, /* the longest value of a label */
-    REGEX_GROUPS_MAX = 32,   /* regex_create_whole refuses patterns with more groups */
+    REGEX_CPU_MS = 2000,        /* CPU time of all matches of one object by PCRE2's matcher that
+                                   backtracks; the DFA fallback has no limit */
+    REGEX_MEAN_BYTES = 2048,    /* the longest value of a label */
+    REGEX_GROUPS_MAX = 32,      /* regex_create_whole refuses patterns with more groups */
 };
 
 struct regex;

@@ -284,7 +284,7 @@ static struct frame at_address(const char *name, uint64_t address, const char *m
         .name = span_text(name), .address = address, .mapping = span_text(mapping)};
 }
 
-/* The numbers are those of web/test/path.test.ts. */
+/* The numbers are those of web/test/flame.test.ts. */
 static void an_address_is_the_name_of_a_frame_without_symbols(void **state)
 {
     (void)state;
