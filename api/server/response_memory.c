@@ -26,10 +26,11 @@ struct shared {
     uint32_t response_count;
 };
 
-/* A client that holds bytes; freed when it holds none. */
+/* A client that holds bytes, freed when it holds none; or the class of all clients without
+ * credentials. */
 struct response_holder {
     struct response_holder *next; /* in its bucket */
-    char name[NAME_BYTES];        /* "a" and the address, or "t" and the tenant */
+    char name[NAME_BYTES];        /* "a" and the address, or "t" and the tenant; class: empty */
     size_t bytes;
     struct shared *shared;
     uint32_t response_count;
@@ -39,7 +40,7 @@ struct response_memory {
     size_t max_bytes;
     atomic_size_t bytes;
     pthread_mutex_t mutex; /* guards the members below */
-    size_t anonymous_bytes;
+    struct response_holder anonymous;
     struct response_holder *buckets[BUCKETS];
 };
 
@@ -86,21 +87,6 @@ static struct response_holder **find_holder(struct response_memory *memory, cons
     return link;
 }
 
-/* Names the limit that forbids a client to hold that many more bytes; NULL: none does. The caller
- * holds the mutex. */
-static const char *find_limit(const struct response_memory *memory, const char *name, size_t held,
-                              size_t bytes)
-{
-    const size_t class_bytes = memory->max_bytes / CLASS_PART;
-    if (!is_anonymous(name))
-        return held && held + bytes > class_bytes ? "the team's responses" : NULL;
-    if (held && held + bytes > memory->max_bytes / ADDRESS_PART)
-        return "the responses to this address, without credentials,";
-    if (memory->anonymous_bytes && memory->anonymous_bytes + bytes > class_bytes)
-        return "the responses to clients without credentials";
-    return NULL;
-}
-
 static enum err_code fail_full(const char *whose, struct err *err)
 {
     err_set(err, ERR_BUSY,
@@ -127,12 +113,10 @@ static size_t count_new(struct response_holder *holder, const struct response_by
     return bytes->own + (is_known ? 0 : bytes->shared);
 }
 
-static void hold(struct response_memory *memory, struct response_holder *holder,
-                 const struct response_bytes *bytes, size_t added)
+static void hold(struct response_holder *holder, const struct response_bytes *bytes)
 {
-    holder->bytes += added;
+    holder->bytes += count_new(holder, bytes);
     holder->response_count++;
-    memory->anonymous_bytes += is_anonymous(holder->name) ? added : 0;
     if (!bytes->readers)
         return;
     struct shared **link = find_shared(holder, bytes->readers);
@@ -143,8 +127,7 @@ static void hold(struct response_memory *memory, struct response_holder *holder,
     (*link)->response_count++;
 }
 
-/* Returns the number of bytes that the client no longer holds. */
-static size_t release(struct response_holder *holder, const struct response_bytes *bytes)
+static void release(struct response_holder *holder, const struct response_bytes *bytes)
 {
     size_t removed = bytes->own;
     struct shared **link = bytes->readers ? find_shared(holder, bytes->readers) : NULL;
@@ -155,7 +138,28 @@ static size_t release(struct response_holder *holder, const struct response_byte
         removed += bytes->shared;
     }
     holder->bytes -= removed;
-    return removed;
+    holder->response_count--;
+}
+
+/* Whether the holder would have more than `most` with these bytes beside others. */
+static bool exceeds(struct response_holder *holder, const struct response_bytes *bytes, size_t most)
+{
+    return holder && holder->bytes && holder->bytes + count_new(holder, bytes) > most;
+}
+
+/* Names the limit that forbids a client (holder NULL: it holds nothing) to hold these bytes, too;
+ * NULL: none does. The caller holds the mutex. */
+static const char *find_limit(struct response_memory *memory, const char *name,
+                              struct response_holder *holder, const struct response_bytes *bytes)
+{
+    const size_t class_bytes = memory->max_bytes / CLASS_PART;
+    if (!is_anonymous(name))
+        return exceeds(holder, bytes, class_bytes) ? "the team's responses" : NULL;
+    if (exceeds(holder, bytes, memory->max_bytes / ADDRESS_PART))
+        return "the responses to this address, without credentials,";
+    if (exceeds(&memory->anonymous, bytes, class_bytes))
+        return "the responses to clients without credentials";
+    return NULL;
 }
 
 /* Adds the bytes of a response to the total. Returns the total before, and the number of bytes that
@@ -185,17 +189,18 @@ enum err_code response_memory_take(struct response_memory *memory, const struct 
     const char *limit = NULL;
     pthread_mutex_lock(&memory->mutex);
     struct response_holder **link = find_holder(memory, name);
-    const size_t added = count_new(*link, bytes);
     if (before && before + added_to_all > memory->max_bytes)
         limit = "responses";
     else
-        limit = find_limit(memory, name, *link ? (*link)->bytes : 0, added);
+        limit = find_limit(memory, name, *link, bytes);
     if (!limit && !*link) {
         *link = mem_new(struct response_holder, 1);
         memcpy((*link)->name, name, sizeof(name));
     }
     if (!limit) {
-        hold(memory, *link, bytes, added);
+        hold(*link, bytes);
+        if (is_anonymous(name))
+            hold(&memory->anonymous, bytes);
         *ret_holder = *link;
     }
     pthread_mutex_unlock(&memory->mutex);
@@ -210,9 +215,10 @@ void response_memory_give(struct response_memory *memory, struct response_holder
 {
     remove_from_all(memory, bytes);
     pthread_mutex_lock(&memory->mutex);
-    const size_t removed = release(holder, bytes);
-    memory->anonymous_bytes -= is_anonymous(holder->name) ? removed : 0;
-    if (--holder->response_count == 0) {
+    release(holder, bytes);
+    if (is_anonymous(holder->name))
+        release(&memory->anonymous, bytes);
+    if (holder->response_count == 0) {
         struct response_holder **link = find_holder(memory, holder->name);
         *link = holder->next;
         mem_free(holder);

@@ -25,7 +25,8 @@ void response_memory_destroy(struct response_memory *memory); /* NULL is a no-op
 struct response_bytes {
     size_t own;
     /* Bytes that other responses may hold too, such as a cached result; 0: none. They count once
-     * for each client that holds them, and once in the total. */
+     * for each client that holds them, once for all clients without credentials, and once in the
+     * total. */
     size_t shared;
     /* Identifies the shared bytes, and is the number of responses that hold them; this module
      * counts it. NULL: there are none. */

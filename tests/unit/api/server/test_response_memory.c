@@ -149,6 +149,35 @@ static void shared_bytes_count_once(void **state)
     response_memory_destroy(memory);
 }
 
+/* Many addresses that read one cached result slowly hold its memory once, so they leave room for
+ * other clients without credentials. */
+static void shared_bytes_count_once_for_all_addresses(void **state)
+{
+    (void)state;
+    enum { READERS = 20 };
+    struct response_memory *memory = response_memory_create(MAX_BYTES);
+    _Atomic uint32_t readers = 0;
+    const struct response_bytes result = {.own = 1, .shared = 80, .readers = &readers};
+    struct response_holder *holders[READERS];
+    struct err err;
+    for (int i = 0; i < READERS; i++) {
+        char address[32];
+        snprintf(address, sizeof(address), "192.0.2.%d", i);
+        const struct request request = from_address(address);
+        assert_int_equal(response_memory_take(memory, &request, &result, &holders[i], &err),
+                         ERR_NONE);
+    }
+    assert_int_equal(response_memory_bytes(memory), 80 + READERS);
+    struct response_holder *other = take(memory, from_address("192.0.2.99"), HALF_BYTES - 100);
+    refuse(memory, from_address("192.0.2.98"), 1, "clients without credentials");
+    for (int i = 0; i < READERS; i++)
+        response_memory_give(memory, holders[i], &result);
+    give(memory, take(memory, from_address("192.0.2.98"), 100), 100);
+    give(memory, other, HALF_BYTES - 100);
+    assert_int_equal(response_memory_bytes(memory), 0);
+    response_memory_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_tenant_has_a_half),
         cmocka_unit_test(the_first_response_may_have_any_size),
         cmocka_unit_test(shared_bytes_count_once),
+        cmocka_unit_test(shared_bytes_count_once_for_all_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
