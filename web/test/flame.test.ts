@@ -20,8 +20,7 @@ import {
   listFunctions,
   sortFunctions,
 } from "../src/model/functions/functions.ts";
-import { nodeAt } from "../src/model/tree/hit_test.ts";
-import { layoutRow, matchedColumns } from "../src/model/tree/row_layout.ts";
+import { layoutRow, matchedColumns, nodeAt } from "../src/model/tree/row_layout.ts";
 import { findByPathHash, findByPathHashes, pathHash } from "../src/model/tree/path.ts";
 import { exactPattern } from "../src/model/search/escape_regex.ts";
 import {

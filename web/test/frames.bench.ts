@@ -5,8 +5,7 @@
 import { makePalette } from "../src/model/colours/colour.ts";
 import { decodeFlame } from "../src/model/tree/flame.ts";
 import { FrameColours } from "../src/model/colours/frame_colours.ts";
-import { nodeAt } from "../src/model/tree/hit_test.ts";
-import { matchedColumns } from "../src/model/tree/row_layout.ts";
+import { matchedColumns, nodeAt } from "../src/model/tree/row_layout.ts";
 import { compileSearch, search } from "../src/model/search/search.ts";
 import { panned, wholeOf, zoomed } from "../src/model/tree/window.ts";
 import { IciclePainter } from "../src/views/icicle/icicle_draw.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nodeAt } from "../src/model/tree/hit_test.ts";
+import { nodeAt } from "../src/model/tree/row_layout.ts";
 import { wholeOf } from "../src/model/tree/window.ts";
 import { listSpace, neighbour, rowHeight, Rows, sameNode } from "../src/views/icicle/rows.ts";
 import { decode, small } from "./trees.ts";

@@ -20,7 +20,7 @@ import {
 import { readPasted } from "../src/pages/share/share_dialogs.tsx";
 import { FrameFlag } from "../src/model/tree/flame.ts";
 import { LabelFitter } from "../src/views/icicle/label_fitter.ts";
-import { sampleTypeLabel, sampleTypeToken } from "../src/views/controls/sample_types.ts";
+import { sampleTypeLabel, sampleTypeToken } from "../src/views/controls/choices.ts";
 import { Markdown } from "../src/ui/markdown.tsx";
 import { shownName, visible } from "../src/model/text/visible_text_model.ts";
 import "../src/ui/visible_text.ts";

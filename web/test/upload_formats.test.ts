@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { refusalOf } from "../src/local/refusal.ts";
+import { timedFormats } from "../src/pages/share/external_viewers.ts";
 import { formatList, formatTitle, uploadFormats } from "../src/model/text/upload_formats.ts";
 
 test("the pages list the formats of the server", () => {
@@ -13,6 +14,11 @@ test("the pages list the formats of the server", () => {
   );
   assert.equal(formatTitle("perf-script"), "perf script");
   assert.equal(formatTitle("newer"), "newer");
+});
+
+test("other sites are offered for formats that the server reads", () => {
+  const names = uploadFormats.map(({ name }) => name);
+  for (const name of Object.keys(timedFormats)) assert.ok(names.includes(name), name);
 });
 
 test("no file of a supported format is refused before it is uploaded", () => {

@@ -1,5 +1,6 @@
 /*
- * row_layout: the visible boxes of a row, for a window of values drawn over a width in pixels.
+ * row_layout: the visible boxes of a row, for a window of values drawn over a width in pixels, and
+ * the node under the pointer.
  *
  * The cost does not depend on the number of nodes: the first visible node of a row is found by
  * binary search, and where nodes are narrower than a pixel, the next box is found by another
@@ -55,6 +56,23 @@ export const endOf = (flame: Flame, at: number): number => flame.rowEnds[at];
 /** The left end of the node at a position of rowNodes, in values from the tree's left edge. */
 export const beginOf = (flame: Flame, at: number): number =>
   flame.rowEnds[at] - flame.width[flame.rowNodes[at]];
+
+/** The node at x pixels from the left edge of a row, or -1. */
+export function nodeAt(
+  flame: Flame,
+  row: number,
+  window: Window,
+  widthPx: number,
+  x: number,
+): number {
+  if (row < 0 || row >= flame.rowCount || x < 0 || x >= widthPx) return -1;
+  const value = window.from + (x / widthPx) * (window.to - window.from);
+  const high = flame.rowOffset[row + 1];
+  const at = firstEndingAfter(flame, flame.rowOffset[row], high, value);
+  if (at === high) return -1;
+  const node = flame.rowNodes[at];
+  return beginOf(flame, at) <= value ? node : -1;
+}
 
 /** Up to this width, 24 bits are exact to a hundredth of a pixel. */
 const maxRoundedPx = 1e5;

@@ -13,6 +13,16 @@
  */
 import type { Share } from "../../api/api.ts";
 
+/**
+ * Upload formats that keep the order of samples in time, which pprof loses, and the sites that read
+ * them. Other formats are sent to speedscope as pprof.
+ */
+export const timedFormats: Readonly<Record<string, readonly string[]>> = {
+  "perf-script": ["speedscope", "Firefox Profiler"],
+  cpuprofile: ["speedscope", "Firefox Profiler"],
+  speedscope: ["speedscope"],
+};
+
 export interface ExternalViewer {
   name: string;
   address: string;
@@ -44,9 +54,8 @@ export function externalViewers(
 ): ExternalViewer[] {
   const isPacked = /\.(zst|zstd)$/i.test(share.filename); // these sites decompress only gzip
   const raw = `${origin}/p/${share.id}/raw`;
-  // these formats have an order in time, which pprof loses
-  const isTimed = !isPacked && ["perf-script", "cpuprofile", "speedscope"].includes(share.format);
-  const forSpeedscope = isTimed ? raw : `${origin}/p/${share.id}.pb.gz`;
+  const readers = (!isPacked && timedFormats[share.format]) || [];
+  const forSpeedscope = readers.includes("speedscope") ? raw : `${origin}/p/${share.id}.pb.gz`;
   const title = share.title || share.filename;
   const sites = [
     {
@@ -56,7 +65,7 @@ export function externalViewers(
         (title ? `&title=${encodeURIComponent(title)}` : ""),
     },
   ];
-  if (isTimed && share.format !== "speedscope")
+  if (readers.includes("Firefox Profiler"))
     sites.push({
       name: "Firefox Profiler",
       address: `https://profiler.firefox.com/from-url/${encodeURIComponent(raw)}`,

@@ -1,8 +1,7 @@
-/* choices: the choices for a tree: sample types, groupings and views. */
+/* choices: the choices for a tree: sample types with their names, groupings and views. */
 import type { Flame, SampleType } from "../../model/tree/flame.ts";
 import { groupOfLabel } from "../../model/rules/labels.ts";
 import { groups as allGroups, type Update, type View, type ViewState } from "../../view_state.ts";
-import { sampleTypeToken, shownType } from "./sample_types.ts";
 
 interface Known {
   /**
@@ -15,6 +14,36 @@ interface Known {
   groups?: readonly string[];
   /** The labels that the tree can be grouped by, as far as they are known. */
   labelKeys?: readonly string[];
+}
+
+/**
+ * The token of a type in the state: its name, or its index if names are empty, repeat or look like
+ * an index.
+ */
+export function sampleTypeToken(types: readonly SampleType[], index: number): string {
+  const name = types[index].type;
+  const isUnique = types.filter((other) => other.type === name).length === 1;
+  return name && isUnique && !/^\d+$/.test(name) ? name : String(index);
+}
+
+/**
+ * The name, with the unit if names repeat. A type without a name is shown by its index, as in the
+ * API and the command line.
+ */
+export function sampleTypeLabel(types: readonly SampleType[], index: number): string {
+  const { type, unit } = types[index];
+  const isUnique = types.filter((other) => other.type === type).length === 1;
+  return type && isUnique ? type : `${type || `type ${index}`}${unit ? ` (${unit})` : ""}`;
+}
+
+/** The index of the type that the tree has. */
+function shownType(flame: Flame, types: readonly SampleType[]): number {
+  const byIndex = flame.metadata.sample_type_index;
+  if (typeof byIndex === "number" && byIndex < types.length) return byIndex;
+  return Math.max(
+    0,
+    types.findIndex((type) => type.type === flame.metadata.sample_type),
+  );
 }
 
 /** The choice of the sample type, by index. */

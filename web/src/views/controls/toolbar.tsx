@@ -14,7 +14,7 @@ import { Button, Segments, Select } from "../../ui/kit.tsx";
 import { colourNames } from "../foot/legend.tsx";
 import { panes } from "../panes.tsx";
 import { RuleMenu } from "./rules.tsx";
-import { sampleTypeLabel } from "./sample_types.ts";
+import { sampleTypeLabel } from "./choices.ts";
 import { SearchBox, type Searching } from "./search_box.tsx";
 import type { Regroup } from "../loading/use_regrouped.ts";
 

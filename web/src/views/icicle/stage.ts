@@ -4,8 +4,7 @@
  */
 import { startOf, type Flame, type FrameTable } from "../../model/tree/flame.ts";
 import type { FrameColours } from "../../model/colours/frame_colours.ts";
-import { nodeAt } from "../../model/tree/hit_test.ts";
-import { layoutRow } from "../../model/tree/row_layout.ts";
+import { layoutRow, nodeAt } from "../../model/tree/row_layout.ts";
 import type { SearchResult } from "../../model/search/search.ts";
 import {
   between,
