@@ -1,4 +1,4 @@
-#include "store/maintain/compact.h"
+#include "store/maintain/compact_internal.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -6,13 +6,10 @@
 #include "lib/base/err.h"
 #include "lib/io/object.h"
 #include "store/block/oversized.h"
-#include "store/catalogue/catalogue.h"
-#include "store/catalogue/match_budget.h"
 #include "store/catalogue/reachability.h"
 #include "store/catalogue/retention.h"
 #include "store/catalogue/writer.h"
 #include "store/maintain/block_merge.h"
-#include "store/query/block_cache.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,221 +22,14 @@ enum {
     DAY_HOURS = 24,
     DAYS_MAX = 4096,
     DAYS_TOGETHER = 256,
-    WORK_TOGETHER_GIB = 4,
-    RENEW_S = 15
+    WORK_TOGETHER_GIB = 4
 };
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
-
-struct compaction {
-    const struct maintenance_options *options;
-    const struct catalogue_claim *claim;
-    const struct compact_plan *plan;
-    int64_t writer_id;
-    struct arena *arena;
-    uint32_t next_index;  /* of the claim, after those that were opened */
-    uint32_t input_count; /* inputs of the batches before */
-    uint32_t group_count; /* groups of the batches before */
-    /* The current batch, all open: */
-    struct open_block *opened;
-    uint32_t *indexes; /* per block: its index in the claim */
-    const struct block **blocks;
-    uint32_t count;
-    size_t open_bytes; /* memory of the blocks */
-    struct retention *retention;
-    struct match_budget matching;
-    struct deletion_set *deleted;       /* NULL: nothing is deleted or expired */
-    struct deletion_set_ids *deletions; /* per block */
-    struct catalogue_block *outputs;
-    uint32_t output_count;
-    int64_t due_ns; /* when the next rule is due on an expiry's output; INT64_MAX: never */
-    int64_t renewed_ns;
-    bool is_due;       /* something has expired */
-    bool may_have_put; /* outputs were put that no row names if the merge fails */
-    struct err *err;
-};
-
-/* A large merge or a slow bucket may take longer than the lease and the writer's heartbeat last. */
-static enum err_code renew_lease(struct compaction *compaction)
-{
-    const int64_t now_ns = clock_monotonic_ns();
-    if (now_ns - compaction->renewed_ns < RENEW_S * CLOCK_NS_PER_S)
-        return ERR_NONE;
-    compaction->renewed_ns = now_ns;
-    return catalogue_renew(compaction->options->jobs_database, compaction->writer_id,
-                           compaction->claim, compaction->err);
-}
 
 static enum err_code renew_while_matching(void *context, struct err *err)
 {
     (void)err; /* the error is the compaction's */
-    return renew_lease(context);
-}
-
-/* ---- inputs ---- */
-
-static enum err_code mark_broken(struct compaction *compaction, uint32_t index,
-                                 enum catalogue_mark_reason reason)
-{
-    struct err err;
-    const struct catalogue_claim *claim = compaction->claim;
-    block_cache_remove(compaction->options->blocks, claim->tenant_id, &claim->places[index]);
-    (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
-                                 compaction->writer_id, claim, claim->owners[index], reason, &err);
-    return ERR_CORRUPT;
-}
-
-/* Reads the input again, because the first failure may have been transient. If it still fails and
- * no other object can be read either, the disk or bucket is unreachable, and nothing is marked. */
-static bool is_unreadable(const struct compaction *compaction, uint32_t index,
-                          const struct err *failure)
-{
-    const struct catalogue_claim *claim = compaction->claim;
-    const struct reachability reachability = maintenance_options_reachability(compaction->options);
-    struct open_block opened;
-    struct err err = {0};
-    if (!failure->is_unreadable)
-        return false;
-    enum err_code code = block_cache_borrow(compaction->options->blocks, claim->tenant_id,
-                                            &claim->places[index], &opened, &err);
-    if (!code) {
-        code = block_verify(opened.block, &err);
-        block_cache_return(&opened);
-    }
-    return code == ERR_IO &&
-           reachability_is_alone(&reachability, claim->places[index].object_key, &err);
-}
-
-static void create_batch(struct compaction *compaction)
-{
-    const uint32_t count = compaction->claim->count;
-    compaction->opened = arena_new(compaction->arena, struct open_block, count);
-    compaction->indexes = arena_new(compaction->arena, uint32_t, count);
-    compaction->blocks = arena_new(compaction->arena, const struct block *, count);
-    compaction->deletions = arena_new(compaction->arena, struct deletion_set_ids, count);
-}
-
-static enum err_code open_input(struct compaction *compaction, uint32_t index)
-{
-    const struct catalogue_claim *claim = compaction->claim;
-    struct open_block *opened = &compaction->opened[compaction->count];
-    enum err_code code = renew_lease(compaction);
-    if (code)
-        return code;
-    code = block_cache_borrow(compaction->options->blocks, claim->tenant_id, &claim->places[index],
-                              opened, compaction->err);
-    if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
-        return mark_broken(compaction, index,
-                           code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
-    if (code == ERR_IO && is_unreadable(compaction, index, compaction->err))
-        return mark_broken(compaction, index, CATALOGUE_UNREADABLE);
-    if (code)
-        return code;
-    compaction->indexes[compaction->count] = index;
-    compaction->deletions[compaction->count] = claim->places[index].deletions;
-    compaction->blocks[compaction->count++] = opened->block;
-    compaction->open_bytes += block_memory(opened->block);
-    return ERR_NONE;
-}
-
-/* Opens inputs until they take max_open_bytes; at least one, and at most one more than fits. */
-static enum err_code open_batch(struct compaction *compaction)
-{
-    const struct compact_plan *plan = compaction->plan;
-    const size_t most = maintenance_options_open_bytes(compaction->options);
-    enum err_code code = ERR_NONE;
-    while (!code && compaction->next_index < compaction->claim->count &&
-           compaction->open_bytes < most) {
-        const uint32_t index = compaction->next_index++;
-        if (!plan->is_left_out || !plan->is_left_out[index])
-            code = open_input(compaction, index);
-    }
-    return code;
-}
-
-static void return_batch(struct compaction *compaction)
-{
-    for (uint32_t i = 0; i < compaction->count; i++)
-        block_cache_return(&compaction->opened[i]);
-    compaction->count = 0;
-    compaction->open_bytes = 0;
-}
-
-/* ---- expired profiles ---- */
-
-/* Notes when the next rule is due on a series. In a block that was claimed for expiry, a rule is
- * due when the newest profile of the block is too old for the rule, so that each rule is due once.
- * Other merges leave out all profiles that have expired. */
-static enum err_code note_series_due(struct compaction *compaction, const struct block *block,
-                                     const struct block_granule *granules, uint32_t count)
-{
-    const int64_t end_ns = block_footer(block)->end_ns;
-    const bool is_expiry = compaction->claim->is_expiry;
-    const int64_t age_ns = is_expiry ? end_ns : granules[0].begin_ns;
-    struct retention_times times;
-    bool are_totals = true;
-    for (uint32_t i = 0; i < count; i++)
-        are_totals = are_totals && granules[i].flags & BLOCK_ARE_TOTALS;
-    enum err_code code = retention_find(compaction->retention, block_dictionary(block),
-                                        granules[0].series, &times, compaction->err);
-    if (code)
-        return code;
-    const bool is_past = age_ns < times.gone_before_ns;
-    const bool is_reduced = !are_totals && age_ns < times.totals_before_ns;
-    compaction->is_due |= is_past || is_reduced;
-    const int64_t due_ns = retention_next_due(&times, are_totals || is_reduced, end_ns);
-    if (!is_past && due_ns < compaction->due_ns)
-        compaction->due_ns = due_ns;
-    return ERR_NONE;
-}
-
-/* An expiry always looks at the series, since the block is claimed again at due_ns: a rule with
- * totals is due up to an hour later than the claim, when the whole hour is old enough. */
-static enum err_code note_block_due(struct compaction *compaction, const struct block *block)
-{
-    uint32_t count;
-    enum err_code code = ERR_NONE;
-    const struct block_granule *granules = block_granules(block, &count);
-    if (!compaction->claim->is_expiry &&
-        block_footer(block)->begin_ns >= retention_latest_cutoff(compaction->retention))
-        return ERR_NONE;
-    for (uint32_t i = 0; i < count && !code;) {
-        uint32_t end = i;
-        while (end < count && granules[end].series == granules[i].series)
-            end++;
-        code = note_series_due(compaction, block, &granules[i], end - i);
-        i = end;
-    }
-    return code;
-}
-
-/* Other merges match series with rules only in blocks that contain anything old enough. */
-static enum err_code find_expired(struct compaction *compaction)
-{
-    const struct catalogue_claim *claim = compaction->claim;
-    enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < compaction->count && !code; i++)
-        code = note_block_due(compaction, compaction->blocks[i]);
-    if (!code && !compaction->deleted && (compaction->is_due || claim->deletion_count))
-        code = deletion_set_create(compaction->arena, claim->deletions, claim->deletion_count,
-                                   compaction->retention, &compaction->deleted, compaction->err);
-    if (!code && compaction->deleted)
-        deletion_set_set_budget(compaction->deleted, &compaction->matching);
-    return code;
-}
-
-/* Finds and marks the input that is damaged. */
-static enum err_code mark_broken_input(struct compaction *compaction, enum err_code reason)
-{
-    for (uint32_t i = 0; i < compaction->count; i++) {
-        struct err err;
-        enum err_code code = block_verify(compaction->blocks[i], &err);
-        if (code == ERR_CORRUPT ||
-            (code == ERR_IO && is_unreadable(compaction, compaction->indexes[i], &err))) {
-            *compaction->err = err;
-            return mark_broken(compaction, compaction->indexes[i], CATALOGUE_UNREADABLE);
-        }
-    }
-    return reason;
+    return compact_renew_lease(context);
 }
 
 /* ---- days ---- */
@@ -303,7 +93,7 @@ static enum err_code append_to_object(void *context, struct span bytes, struct e
     const struct output *output = context;
     if (!maintenance_options_has_space(output->compaction->options, true))
         return err_set(err, ERR_IO, "the disk has no space for a merge");
-    enum err_code code = renew_lease(output->compaction);
+    enum err_code code = compact_renew_lease(output->compaction);
     return code ? code : object_writer_append(output->object, bytes, err);
 }
 
@@ -393,7 +183,7 @@ static enum err_code merge_group(struct compaction *compaction, struct group gro
     for (uint32_t i = 0; i < count; i++) {
         enum err_code code = write_output(compaction, group, days[i]);
         if (code == ERR_CORRUPT || (code == ERR_IO && compaction->err->is_unreadable))
-            return mark_broken_input(compaction, code);
+            return compact_mark_broken_input(compaction, code);
         if (code)
             return code;
     }
@@ -472,11 +262,11 @@ static enum err_code merge_inputs(struct compaction *compaction)
 
 static enum err_code merge_batch(struct compaction *compaction, bool *ret_is_early)
 {
-    enum err_code code = open_batch(compaction);
+    enum err_code code = compact_open_batch(compaction);
     if (code)
         return code;
     if (!compaction->plan->is_unmatched)
-        code = find_expired(compaction);
+        code = compact_find_expired(compaction);
     if (code)
         return code;
     *ret_is_early = compaction->claim->is_expiry && !compaction->deleted;
@@ -498,10 +288,10 @@ static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_e
     if (code)
         return code;
     retention_set_budget(compaction->retention, &compaction->matching);
-    create_batch(compaction);
+    compact_create_batch(compaction);
     while (!code && !*ret_is_early && compaction->next_index < claim->count) {
         code = merge_batch(compaction, ret_is_early);
-        return_batch(compaction);
+        compact_return_batch(compaction);
     }
     return code;
 }
