@@ -241,7 +241,7 @@ struct store_statistics {
 
 struct store_result {
     const struct profile *profile; /* until store_result_fini; may be shared with other queries */
-    struct profile *own_profile; /* with wants_own_profile: the same, which the caller may change */
+    struct profile *own_profile;   /* with wants_own_profile: the profile; may be changed */
     struct flight_entry *kept;
     bool is_known; /* the caller has it already: there is no profile */
     /* equal identities mean equal results; empty: not cacheable */

@@ -224,8 +224,8 @@ PACK_INLINE void unpack_row(const uint8_t *input, uint32_t *values, unsigned wid
     memcpy(values + (size_t)row * LANES, &value, sizeof(value));
 }
 
-/* Plain stores: a compiler would otherwise call memset, whose start takes longer than writing 1 KB.
- * So it must not see that the value is 0. */
+/* A call of memset takes longer to start than these stores take for 1 KB. The compiler would make
+ * one of them if it could see that the value is 0, so the asm statement hides it. */
 PACK_INLINE void unpack_zeros(uint32_t *values)
 {
     lanes zeros = {0};

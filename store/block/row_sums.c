@@ -27,7 +27,7 @@ struct chunk {
     _Alignas(64) uint32_t narrow[BEGIN + CHUNK + 1]; /* of values, if their sum is below 2^32 … */
     _Alignas(64) uint64_t wide[BEGIN + CHUNK + 1];   /* … and if it is not */
     bool is_narrow;
-    /* As unpacked; those past the end keep their old values. */
+    /* The unpacked numbers of one chunk. A shorter last chunk leaves old numbers behind its end. */
     _Alignas(64) uint32_t steps[CHUNK];
     _Alignas(64) uint32_t low[CHUNK];
     _Alignas(64) uint32_t high[CHUNK];

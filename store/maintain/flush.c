@@ -372,7 +372,7 @@ static void wait_until(struct flusher *flusher, int64_t due_ns)
     pthread_cond_timedwait(&flusher->arrived, &flusher->mutex, &until);
 }
 
-/* The batches of one request: from first to the last, which has done. */
+/* The batches of one request: first to last in the list. Only the last one has `done` set. */
 struct run {
     struct pending_batch *first;
     struct pending_batch *last;

@@ -331,8 +331,8 @@ static void add_to_profile(struct range *range, uint32_t group, uint32_t ordinal
     range->row_sums[number].value += value;
 }
 
-/* The rows of a profile in one group count as one value, as they do without labels. values has the
- * sum of the groups before, per profile. */
+/* The rows of a profile in one group count as one value, as they do without labels.
+ * range->values[i] is the sum of profile i in the groups that were added before. */
 static enum err_code spread_row_sums(struct range *range, const struct block_profile *profiles)
 {
     enum err_code code = ERR_NONE;

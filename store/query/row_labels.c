@@ -423,7 +423,7 @@ static bool has_word(const struct row_labels *labels, struct span key)
     return false;
 }
 
-/* Also of rows that the filter leaves out: a name that only these have does exist. */
+/* Called for rows that the filter leaves out, too: a name that only such rows have exists. */
 static void note_seen(struct row_labels *labels)
 {
     for (size_t i = 0; i < labels->filter_key_count; i++)

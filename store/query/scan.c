@@ -312,7 +312,7 @@ static enum err_code find_tasks(struct scan *scan)
 
 /* ---- reading ahead ---- */
 
-/* tasks NULL: the scan's. */
+/* Announces the reads of the next TASKS_AHEAD of these tasks; tasks NULL: of the scan's tasks. */
 static void read_ahead(struct scan *scan, struct scan_task *const *tasks, uint32_t task_count,
                        uint32_t at)
 {

@@ -284,8 +284,8 @@ static struct found_profiles find_range(const struct scan *scan, const struct se
     return found;
 }
 
-/* Values over time read the profiles of granules that the window cuts: so they are not read twice.
- */
+/* Values over time need the profiles of granules that the window cuts. They are kept in the task,
+ * so that the query does not read them a second time. */
 static void keep_profiles(struct scan *scan, struct scan_task *task,
                           const struct block_profile *profiles)
 {
@@ -472,8 +472,8 @@ static enum err_code add_totals_task(struct scan *scan, struct series_state *ser
     return ERR_NONE;
 }
 
-/* True when the granule is beyond the reach, or ends before the window by its reach_ns. A neighbour
- * may be a delta without a duration; a gapless granule has none. */
+/* True when the granule is beyond the reach, or ends before the window by its reach_ns. With
+ * ahead_ns, deltas without a duration may be neighbours; a gapless granule has no such deltas. */
 static bool is_outside(const struct scan *scan, const struct series_state *series,
                        const struct block_granule *granule)
 {

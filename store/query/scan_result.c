@@ -232,7 +232,8 @@ static bool has_labels(const struct store_series *series, const struct span *nam
     return true;
 }
 
-/* False if each selector compares a label that the series lacks: its samples had to be compared. */
+/* True if there are no selectors, or if the series has all labels that one of them compares: its
+ * samples did not have to be compared. */
 static bool has_compared(const struct scan *scan, const struct store_series *series)
 {
     struct span names[SELECTOR_MAX_MATCHERS];
