@@ -491,27 +491,49 @@ static enum err_code store_password(struct request *request, const char *old_has
     return pg_commit(connection, err);
 }
 
-enum err_code session_post_password(struct request *request, struct response *response,
-                                    struct err *err)
+/* *ret_old is "" if the request has none. */
+static enum err_code read_passwords(struct request *request, const char **ret_old,
+                                    const char **ret_new, struct err *err)
 {
     static const char *const known[] = {"old", "new", NULL};
     const char *old_password = NULL, *new_password = "";
+    struct json_body *body;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "old", 0, PASSWORD_MAX_BYTES, &old_password, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "new", 1, PASSWORD_MAX_BYTES, &new_password, err);
+    if (code)
+        return code;
+    *ret_old = old_password ? old_password : "";
+    *ret_new = new_password;
+    return password_check(span_text(new_password), err);
+}
+
+/* An account without a password accepts any old one. */
+static enum err_code check_old_password(struct request *request, const char *old_password,
+                                        struct account *ret_account, struct err *err)
+{
+    enum err_code code = find_own_account(request, ret_account, err);
+    if (code || ret_account->password_hash[0] == '\0')
+        return code;
+    return verify_attempt(request, ret_account, span_text(old_password), err);
+}
+
+enum err_code session_post_password(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    const char *old_password, *new_password;
     struct account account = {.password_hash = ""};
     char new_hash[DIGEST_PASSWORD_BYTES];
-    struct json_body *body;
     if (request->principal.kind != PRINCIPAL_USER)
         return err_set(err, ERR_FORBIDDEN, "A token has no password; sign in to change yours");
-    enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "old", 0, PASSWORD_MAX_BYTES, &old_password, err);
-    if (!code)
-        code = json_body_text(body, "new", 1, PASSWORD_MAX_BYTES, &new_password, err);
-    if (!code)
-        code = password_check(span_text(new_password), err);
-    if (!code)
-        code = find_own_account(request, &account, err);
-    if (!code && account.password_hash[0] != '\0')
-        code = verify_attempt(request, &account, span_text(old_password ? old_password : ""), err);
+    enum err_code code = read_passwords(request, &old_password, &new_password, err);
+    if (code)
+        return code;
+    code = check_old_password(request, old_password, &account, err);
     if (code == ERR_UNAUTHENTICATED)
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
     if (code)

@@ -96,24 +96,41 @@ static enum err_code decode_profile(const struct request *request, struct incomi
     return ingest_limits_explain(incoming->ingest_limits, &limits, code, err);
 }
 
+/* The parameters, and whether the body can be decoded. */
+static enum err_code read_request(struct request *request, struct incoming *incoming,
+                                  struct err *err)
+{
+    enum err_code code = read_parameters(request, incoming, err);
+    if (code)
+        return code;
+    code = ingest_body_check_encoding(request, err);
+    if (code)
+        return code;
+    if (!request->body.size)
+        return err_set(err, ERR_INVALID, "the body is empty: send a profile");
+    return form_body_check(request, false, err);
+}
+
+/* The caller closes incoming->ingest_limits. */
+static enum err_code receive_profile(struct request *request, struct incoming *incoming,
+                                     struct store_receipt *ret_receipt, struct err *err)
+{
+    enum err_code code = ingest_limits_open(request, &incoming->ingest_limits, err);
+    if (code)
+        return code;
+    code = form_body_explain(request, decode_profile(request, incoming, err), err);
+    return code ? code : append_profile(request, incoming, ret_receipt, err);
+}
+
 static enum err_code post_profile(struct request *request, struct response *response,
                                   struct err *err)
 {
     struct incoming *incoming = arena_new(request->arena, struct incoming, 1);
     struct store_receipt receipt;
-    enum err_code code = read_parameters(request, incoming, err);
-    if (!code)
-        code = ingest_body_check_encoding(request, err);
-    if (!code && !request->body.size)
-        code = err_set(err, ERR_INVALID, "the body is empty: send a profile");
-    if (!code)
-        code = form_body_check(request, false, err);
-    if (!code)
-        code = ingest_limits_open(request, &incoming->ingest_limits, err);
-    if (!code)
-        code = form_body_explain(request, decode_profile(request, incoming, err), err);
-    if (!code)
-        code = append_profile(request, incoming, &receipt, err);
+    enum err_code code = read_request(request, incoming, err);
+    if (code)
+        return code;
+    code = receive_profile(request, incoming, &receipt, err);
     ingest_limits_close(incoming->ingest_limits);
     if (code)
         return code;

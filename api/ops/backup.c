@@ -451,6 +451,19 @@ static enum err_code check_target(const char *name, struct err *err)
                          name);
 }
 
+/* Checks the backup and the target, and sets the names of the target and of the folder that is
+ * renamed to it at the end. */
+static enum err_code prepare_restore(const struct settings *settings, int backup_fd,
+                                     char name[NAME_BYTES], char partial[NAME_BYTES],
+                                     uint64_t *ret_file_count, struct err *err)
+{
+    enum err_code code = backup_manifest_check(backup_fd, ret_file_count, err);
+    if (code)
+        return code;
+    code = name_partial(settings->data_dir, name, partial, err);
+    return code ? code : check_target(name, err);
+}
+
 enum err_code backup_restore(struct settings *settings, const char *source_path,
                              const struct backup_options *options, struct err *err)
 {
@@ -461,11 +474,7 @@ enum err_code backup_restore(struct settings *settings, const char *source_path,
     fd_auto backup_fd = os_openat(AT_FDCWD, source_path, O_RDONLY | O_DIRECTORY, 0);
     if (backup_fd < 0)
         return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", source_path);
-    enum err_code code = backup_manifest_check(backup_fd, &file_count, err);
-    if (!code)
-        code = name_partial(settings->data_dir, name, partial, err);
-    if (!code)
-        code = check_target(name, err);
+    enum err_code code = prepare_restore(settings, backup_fd, name, partial, &file_count, err);
     if (code)
         return err_add(err, "restoring %s", source_path);
     remove_folder(partial);

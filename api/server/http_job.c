@@ -296,6 +296,24 @@ static bool needs_space(const struct request *request)
            !(route->flags & (ROUTE_SECURITY | ROUTE_SIGN_IN | ROUTE_NEEDS_NO_SPACE));
 }
 
+/* What an identified request needs before its handler runs: rights, disk space, and slots. */
+static enum err_code admit(struct http_job *job, struct err *err)
+{
+    struct request *request = &job->request;
+    enum err_code code = auth_check_access(request, err);
+    if (code)
+        return code;
+    if (needs_space(request))
+        code = disk_check(request->server->disk, err);
+    if (code)
+        return code;
+    code = change_limit_take(request, err);
+    if (code)
+        return code;
+    return request->route->flags & ROUTE_AGENT ? take_agent_slot(job, err)
+                                               : take_worker(request, err);
+}
+
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)
 {
     struct request *request = &job->request;
@@ -305,14 +323,7 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
         return code;
     name_user(job);
     pg_set_client(request->principal.tenant_id);
-    code = auth_check_access(request, err);
-    if (code == ERR_NONE && needs_space(request))
-        code = disk_check(request->server->disk, err);
-    if (code == ERR_NONE)
-        code = change_limit_take(request, err);
-    if (code == ERR_NONE)
-        code = request->route->flags & ROUTE_AGENT ? take_agent_slot(job, err)
-                                                   : take_worker(request, err);
+    code = admit(job, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
     change_limit_finish(request, code);
