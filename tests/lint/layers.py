@@ -103,10 +103,6 @@ CYCLES = set()
 INSIDE = {
     "agent": ["agent agent_cpus"],
     "agent/process": ["processes processes_mappings processes_scan"],
-    "api/debuginfo": ["missing_symbols public_tables symbol_tables", "routes upload"],
-    "api/query": ["query report_cache"],
-    "api/server": ["body_buffer connection h2o_request h2o_response health http_server job routes"],
-    "api/supervisor": ["supervisor supervisor_migrate supervisor_vacuum"],
     "cli": ["completion help"],
     "cli/admin": ["admin admin_call admin_help"],
     "store/catalogue": [
