@@ -5,6 +5,7 @@
 #include "api/identity/auth.h"
 #include "api/query/query.h"
 #include "api/query/query_fields.h"
+#include "api/report/report_body.h"
 #include "api/report/report_write.h"
 #include "api/report/symbolization_status.h"
 #include "api/share/profile_cache.h"
@@ -221,7 +222,7 @@ struct writing {
     struct request *request;
     struct response *response;
     const struct query_diff *diff;
-    struct buf *body;
+    struct report_body *body;
     bool is_incomplete; /* set by write_report: names were left out */
 };
 
@@ -241,7 +242,7 @@ static enum err_code write_report(struct writing *writing, struct sides *sides, 
     if (!code)
         counted.symbolization = describe_names(request, diff, sides);
     if (!code)
-        code = report_write_profiles(&counted, sides->profiles, writing->body, err);
+        code = report_body_write(writing->body, &counted, sides->profiles, err);
     for (size_t i = 0; i < SIDES; i++)
         code = diff->queries[i] ? query_explain_report_limit(diff->queries[i], code, err) : code;
     if (!code)
@@ -304,10 +305,10 @@ static enum err_code respond_with_query(struct request *request, struct response
     size_t share_count;
     uint64_t view_bytes;
     const uint64_t gate_bytes = memory_needed(diff, &view_bytes, &share_count);
-    buf_auto body;
-    struct writing writing = {
-        .request = request, .response = response, .diff = diff, .body = &body};
-    buf_init(&body, report->max_bytes);
+    struct writing writing = {.request = request,
+                              .response = response,
+                              .diff = diff,
+                              .body = report_body_create(request->arena, report)};
     enum err_code code = begin_shares(request, diff, err);
     if (code)
         return code;
@@ -317,8 +318,8 @@ static enum err_code respond_with_query(struct request *request, struct response
         return code;
     response_add(request, response, "cache-control",
                  writing.is_incomplete ? "no-store" : "private, no-cache");
-    response->may_compress = report->kind->compresses;
-    return response_buf(request, response, 200, report->kind->content_type, &body, err);
+    report_body_send(writing.body, report->kind, request, response);
+    return ERR_NONE;
 }
 
 static enum err_code respond_diff(struct request *request, struct response *response,

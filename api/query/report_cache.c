@@ -3,6 +3,7 @@
 #include "api/core/server.h"
 #include "api/query/query_fields.h"
 #include "api/query/query_parts.h"
+#include "api/report/report_body.h"
 #include "api/report/symbolization_status.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -21,12 +22,10 @@ struct report_cache {
 
 /* A complete report, and the description of the result that it was computed from. */
 struct finished {
-    struct buf body;
-    bool is_zstd;
+    struct report_body body;
     struct store_result result; /* without a profile */
     char *type;                 /* result.type */
     int64_t made_ns;
-    _Atomic uint32_t reader_count;
 };
 
 struct report_cache_request {
@@ -41,7 +40,7 @@ struct report_cache_request {
 static void destroy_finished(void *value)
 {
     struct finished *finished = value;
-    buf_fini(&finished->body);
+    report_body_fini(&finished->body);
     mem_free(finished->type);
     mem_free(finished);
 }
@@ -137,27 +136,16 @@ static const char *describe_names(const struct report_cache_request *wanted)
     return symbolization_status_write(request, &status);
 }
 
-static enum err_code write_body(const struct report_cache_request *wanted, struct buf *body,
+static enum err_code write_body(const struct report_cache_request *wanted, struct report_body *body,
                                 struct err *err)
 {
     const struct profile *const profiles[2] = {wanted->result->profile, NULL};
     struct report report = *wanted->report;
     report.symbolization = describe_names(wanted);
-    if (!wanted->is_zstd)
-        return report_write_profiles(&report, profiles, body, err);
-    buf_auto plain;
-    buf_init(&plain, report.max_bytes);
-    enum err_code code = report_write_profiles(&report, profiles, &plain, err);
-    return code ? code : compress_zstd(buf_span(&plain), COMPRESS_ZSTD_FAST, body, err);
-}
-
-/* A copy of the exact size: the buffer that it was written or compressed into is larger. */
-static struct buf copy_exactly(const struct buf *body)
-{
-    struct buf exact;
-    buf_init(&exact, body->size + 1);
-    buf_append_span(&exact, buf_span(body));
-    return exact;
+    enum err_code code = report_body_write(body, &report, profiles, err);
+    if (code || !wanted->is_zstd)
+        return code;
+    return report_body_compress(body, COMPRESS_ZSTD_FAST, report.max_bytes, err);
 }
 
 static enum err_code make_finished(void *context, void **ret_value, size_t *ret_bytes,
@@ -165,50 +153,43 @@ static enum err_code make_finished(void *context, void **ret_value, size_t *ret_
 {
     struct report_cache_request *wanted = context;
     wanted->has_begun = true;
-    buf_auto body;
-    buf_init(&body, wanted->report->max_bytes);
-    enum err_code code = write_body(wanted, &body, err);
-    if (code)
-        return code;
     struct finished *finished = mem_new(struct finished, 1);
-    finished->body = copy_exactly(&body);
-    finished->is_zstd = wanted->is_zstd;
+    report_body_init(&finished->body, wanted->report);
+    enum err_code code = write_body(wanted, &finished->body, err);
+    if (code) {
+        destroy_finished(finished);
+        return code;
+    }
+    report_body_shrink(&finished->body);
     finished->made_ns = clock_monotonic_ns();
     finished->type = mem_strdup(wanted->result->type);
     finished->result = (struct store_result){.aggregation = wanted->result->aggregation,
                                              .type = finished->type,
                                              .statistics = wanted->result->statistics};
     *ret_value = finished;
-    *ret_bytes = sizeof(*finished) + finished->body.capacity;
+    *ret_bytes = sizeof(*finished) + finished->body.bytes.capacity;
     return ERR_NONE;
 }
 
-static void send_bytes(struct report_cache_request *wanted, struct response *response,
-                       const struct store_result *result, struct span body)
+static void send_body(struct report_cache_request *wanted, struct response *response,
+                      const struct store_result *result, const struct report_body *body)
 {
-    if (wanted->is_zstd) {
-        response_add(wanted->request, response, "content-encoding", "zstd");
-        response_add(wanted->request, response, "vary", "accept-encoding");
-    }
     response_add(wanted->request, response, "cache-control",
                  result->statistics.names.is_incomplete ? "no-store" : "private, no-cache");
-    response->may_compress = wanted->report->kind->compresses && !wanted->is_zstd;
-    response_bytes(response, 200, wanted->report->kind->content_type, body);
+    report_body_send(body, wanted->report->kind, wanted->request, response);
 }
 
 static enum err_code respond_once(struct report_cache_request *wanted, struct response *response,
                                   const struct store_result *result, int64_t begin_ns,
                                   struct err *err)
 {
-    buf_auto body;
-    buf_init(&body, wanted->report->max_bytes);
+    struct report_body *body = report_body_create(wanted->request->arena, wanted->report);
     query_fields_add(wanted->request, response, result, begin_ns);
-    enum err_code code = write_body(wanted, &body, err);
+    enum err_code code = write_body(wanted, body, err);
     if (code)
         return code;
-    send_bytes(wanted, response, result, (struct span){0});
-    return response_buf(wanted->request, response, 200, wanted->report->kind->content_type, &body,
-                        err);
+    send_body(wanted, response, result, body);
+    return ERR_NONE;
 }
 
 const struct store_statistics *report_cache_statistics(const struct report_cache_request *wanted)
@@ -238,7 +219,7 @@ enum err_code report_cache_respond(struct report_cache_request *wanted, struct r
         return respond_once(wanted, response, result, begin_ns, err);
     struct finished *finished = flight_cache_get(wanted->entry);
     query_fields_add(wanted->request, response, &finished->result, begin_ns);
-    send_bytes(wanted, response, &finished->result, buf_span(&finished->body));
-    response->reader_count = &finished->reader_count;
+    send_body(wanted, response, &finished->result, &finished->body);
+    response->reader_count = &finished->body.reader_count;
     return ERR_NONE;
 }

@@ -168,7 +168,7 @@ static enum err_code write_incomplete(const struct response_job *job,
     const enum err_code code =
         share_symbolization_describe(job->request, job->share_report->shares, report.side_count,
                                      true, &generation, &report.symbolization, err);
-    return code ? code : report_write_profiles(&report, profiles, &job->cached->body, err);
+    return code ? code : report_body_write(&job->cached->body, &report, profiles, err);
 }
 
 static enum err_code write_from_cache(void *context, struct profile_cache_memory *memory,
@@ -199,7 +199,7 @@ static enum err_code write_from_cache(void *context, struct profile_cache_memory
         return ERR_NONE;
     return job->cached->is_incomplete
                ? write_incomplete(job, profiles, err)
-               : report_write_profiles(report, profiles, &job->cached->body, err);
+               : report_body_write(&job->cached->body, report, profiles, err);
 }
 
 /* Takes the memory before the profile is decoded: no request waits while it holds memory. */
@@ -214,30 +214,13 @@ static enum err_code write_gated(struct response_job *job, struct err *err)
                                     report->side_count, write_from_cache, job, err);
 }
 
-/* Compressors reserve for the worst case; a cached body must take only its size. */
-static void shrink_body(struct buf *body)
-{
-    if (body->capacity <= body->size + body->size / 4 + 4096)
-        return;
-    struct buf exact;
-    buf_init(&exact, body->size);
-    buf_append_span(&exact, buf_span(body));
-    buf_fini(body);
-    *body = exact;
-}
-
 static void write_response(void *context)
 {
     struct response_job *job = context;
-    struct cached_response *cached = job->cached;
     job->code = write_gated(job, job->err);
-    cached->plain_bytes = cached->body.size;
-    if (job->code || !job->is_zstd)
-        return;
-    struct buf plain = cached->body;
-    buf_init(&cached->body, REPORT_MAX_BYTES);
-    job->code = compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &cached->body, job->err);
-    buf_fini(&plain);
+    if (!job->code && job->is_zstd)
+        job->code = report_body_compress(&job->cached->body, COMPRESS_ZSTD_DEFAULT,
+                                         REPORT_MAX_BYTES, job->err);
 }
 
 static enum err_code make_response(void *context, void **ret_value, size_t *ret_bytes,
@@ -245,7 +228,7 @@ static enum err_code make_response(void *context, void **ret_value, size_t *ret_
 {
     struct response_job *job = context;
     struct cached_response *cached = mem_new(struct cached_response, 1);
-    buf_init(&cached->body, job->share_report->report.max_bytes);
+    report_body_init(&cached->body, &job->share_report->report);
     job->cached = cached;
     job->err = err;
     if (job->share_report->report.is_anonymous)
@@ -254,14 +237,13 @@ static enum err_code make_response(void *context, void **ret_value, size_t *ret_
         write_response(job);
     const enum err_code code = job->code;
     if (code) {
-        buf_fini(&cached->body);
+        report_body_fini(&cached->body);
         mem_free(cached);
         return code;
     }
-    shrink_body(&cached->body);
-    cached->is_zstd = job->is_zstd;
+    report_body_shrink(&cached->body);
     *ret_value = cached;
-    *ret_bytes = sizeof(*cached) + cached->body.capacity;
+    *ret_bytes = sizeof(*cached) + cached->body.bytes.capacity;
     return ERR_NONE;
 }
 
@@ -357,16 +339,11 @@ enum err_code share_report_respond(struct request *request, struct response *res
     }
     arena_on_destroy(request->arena, unref_response, entry);
     struct cached_response *cached = flight_cache_get(entry);
-    if (cached->plain_bytes > report->max_bytes)
+    if (cached->body.plain_bytes > report->max_bytes)
         return report_too_large(report, err);
     if (cached->is_incomplete)
         response_forbid_storing(response);
-    if (cached->is_zstd) {
-        response_add(request, response, "content-encoding", "zstd");
-        response_add(request, response, "vary", "accept-encoding");
-    }
-    response->may_compress = report->kind->compresses && !cached->is_zstd;
-    response_bytes(response, 200, report->kind->content_type, buf_span(&cached->body));
-    response->reader_count = &cached->reader_count;
+    report_body_send(&cached->body, report->kind, request, response);
+    response->reader_count = &cached->body.reader_count;
     return ERR_NONE;
 }

@@ -9,7 +9,7 @@
 static void destroy_response(void *value)
 {
     struct cached_response *response = value;
-    buf_fini(&response->body);
+    report_body_fini(&response->body);
     mem_free(response);
 }
 

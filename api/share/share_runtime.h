@@ -7,7 +7,7 @@
 #ifndef API_SHARE_SHARE_RUNTIME_H
 #define API_SHARE_SHARE_RUNTIME_H
 
-#include "lib/base/buf.h"
+#include "api/report/report_body.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,13 +36,10 @@ void share_runtime_destroy(struct share_runtime *memory);
 /* Drops the cached profile and responses of a share that is deleted. */
 void share_runtime_forget(struct server *server, const char *share_id);
 
-/* One complete response body. */
+/* One finished report of shares. */
 struct cached_response {
-    struct buf body;
-    bool is_zstd;
+    struct report_body body;
     bool is_incomplete; /* names were left out because the disk has no space for a symbol table */
-    size_t plain_bytes; /* before compression */
-    _Atomic uint32_t reader_count; /* responses that are sending it, for api/server/http_job.c */
 };
 
 #endif
