@@ -1,10 +1,9 @@
 #include "api/ops/scrub.h"
 
-#include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
-#include "api/http/json_response.h"
 #include "api/ops/object_verify.h"
+#include "api/ops/scrub_metrics.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -15,7 +14,6 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +24,6 @@ enum {
     RENEW_S = 10,
     SAVE_S = 5,        /* the position is saved after the first object that ends later than this */
     LOG_REPEAT_S = 60, /* of the same failure */
-    SHOWN_PROBLEMS = 1000,
     LOGGED_PROBLEMS = 1000, /* per pass: a disk that is gone loses all objects */
     PAGE_OBJECTS = 32,
     KEYS_MAX_BYTES = 1 << 20,
@@ -58,13 +55,7 @@ struct scrub {
     enum err_code problem_code; /* result of writing problems to the table */
     struct err *err;
     struct buf read_keys; /* of the current page, as an array of PostgreSQL */
-    struct metric *objects[INTEGRITY_KIND_COUNT];
-    struct metric *bytes;
-    /* for /metrics. */
-    atomic_int_least64_t problems[STORE_PROBLEM_COUNT];
-    atomic_int_least64_t last_ended_s;
-    atomic_int_least64_t due_s;
-    atomic_int_least64_t is_paused;
+    struct scrub_metrics metrics;
 };
 
 /* ---- waiting ---- */
@@ -346,12 +337,6 @@ static bool ends_page(void *context)
     return clock_monotonic_ns() - scrub->page_start_ns >= SAVE_S * CLOCK_NS_PER_S;
 }
 
-static void count_page(struct scrub *scrub, const struct object_verify_result *result)
-{
-    metric_add(scrub->objects[scrub->kind], (int64_t)object_verify_objects(result));
-    metric_add(scrub->bytes, (int64_t)result->byte_count);
-}
-
 static bool is_of_store(enum integrity_kind kind)
 {
     return kind == INTEGRITY_SEGMENT || kind == INTEGRITY_BLOCK;
@@ -383,79 +368,13 @@ static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err
     scrub->has_pass &= !code; /* otherwise the page is read again */
     if (code)
         return code;
-    count_page(scrub, &result);
+    scrub_metrics_count(&scrub->metrics, scrub->kind, &result);
     *ret_is_end = is_end && scrub->kind + 1 == INTEGRITY_KIND_COUNT;
     if (is_end && !*ret_is_end) {
         scrub->kind++;
         *scrub->cursor = '\0';
     }
     return save_position(scrub, &result, err);
-}
-
-/* ---- for /metrics ---- */
-
-static enum err_code refresh_gauges(struct scrub *scrub, struct err *err)
-{
-    arena_auto arena = arena_create();
-    struct pg_result *rows;
-    enum err_code code = query_row(
-        scrub,
-        "SELECT is_paused, coalesce(extract(epoch FROM last_ended_at), 0)::bigint,"
-        " (SELECT count(*) FROM object_problem WHERE problem = 'broken'),"
-        " (SELECT count(*) FROM object_problem WHERE problem = 'unreadable'),"
-        " (SELECT count(*) FROM object_problem WHERE problem = 'missing'),"
-        " (SELECT count(*) FROM object_problem WHERE problem = 'differs'),"
-        " extract(epoch FROM coalesce(last_started_at, started_at, next_pass_at))::bigint + $3"
-        " FROM scrub WHERE $1 <> '' AND $2 > 0 AND $3 > 0",
-        arena, &rows, err);
-    if (code || pg_row_count(rows) == 0)
-        return code;
-    atomic_store(&scrub->is_paused, pg_get_bool(rows, 0, 0));
-    atomic_store(&scrub->last_ended_s, pg_get_i64(rows, 0, 1));
-    atomic_store(&scrub->problems[STORE_PROBLEM_BROKEN], pg_get_i64(rows, 0, 2));
-    atomic_store(&scrub->problems[STORE_PROBLEM_UNREADABLE], pg_get_i64(rows, 0, 3));
-    atomic_store(&scrub->problems[STORE_PROBLEM_MISSING], pg_get_i64(rows, 0, 4));
-    atomic_store(&scrub->problems[STORE_PROBLEM_DIFFERS], pg_get_i64(rows, 0, 5));
-    atomic_store(&scrub->due_s, pg_get_i64(rows, 0, 6));
-    return ERR_NONE;
-}
-
-static double read_number(void *context)
-{
-    return (double)atomic_load((atomic_int_least64_t *)context);
-}
-
-static void register_metrics(struct scrub *scrub)
-{
-    struct metrics *metrics = scrub->server->metrics;
-    char labels[64];
-    for (int i = 0; i < INTEGRITY_KIND_COUNT; i++) {
-        snprintf(labels, sizeof(labels), "kind=\"%s\"",
-                 integrity_kind_name((enum integrity_kind)i));
-        scrub->objects[i] = metrics_counter(metrics, "perfolio_scrub_objects_total", labels,
-                                            "Stored objects that the scrub has read.");
-    }
-    scrub->bytes =
-        metrics_counter(metrics, "perfolio_scrub_bytes_total", "",
-                        "Bytes of stored objects that the scrub has read and found intact.");
-    for (int i = 0; i < STORE_PROBLEM_COUNT; i++) {
-        snprintf(labels, sizeof(labels), "problem=\"%s\"",
-                 object_verify_problem_name((enum store_problem)i));
-        metrics_gauge(metrics, "perfolio_object_problems", labels,
-                      "Stored objects that the scrub has found damaged or lost, of all servers.",
-                      read_number, &scrub->problems[i]);
-    }
-    metrics_gauge(metrics, "perfolio_scrub_last_pass_timestamp_seconds", "",
-                  "When a scrub of all stored objects was last complete; 0: never.", read_number,
-                  &scrub->last_ended_s);
-    atomic_store(&scrub->due_s,
-                 clock_wall_ns() / CLOCK_NS_PER_S + scrub->server->settings->scrub_period_s);
-    metrics_gauge(
-        metrics, "perfolio_scrub_due_timestamp_seconds", "",
-        "When the next pass must be complete: a period after the last complete pass began.",
-        read_number, &scrub->due_s);
-    metrics_gauge(metrics, "perfolio_scrub_paused", "",
-                  "1 while the scrub is paused by an operator.", read_number, &scrub->is_paused);
 }
 
 /* ---- the thread ---- */
@@ -496,7 +415,7 @@ static void *scrub_main(void *context)
         struct err err = {0};
         enum err_code code = run_pass(scrub, &err);
         if (!code)
-            code = refresh_gauges(scrub, &err);
+            code = scrub_metrics_refresh(&scrub->metrics, scrub->server, &err);
         if (code && code != ERR_CANCELLED)
             log_failure(scrub, &err);
     } while (wait_ns(scrub, POLL_S * CLOCK_NS_PER_S));
@@ -523,7 +442,7 @@ enum err_code scrub_start(struct server *server, struct scrub **ret_scrub, struc
     struct scrub *scrub = mem_new(struct scrub, 1);
     scrub->server = server;
     digest_random_id(scrub->name);
-    register_metrics(scrub);
+    scrub_metrics_register(&scrub->metrics, server);
     buf_init(&scrub->read_keys, KEYS_MAX_BYTES);
     pthread_mutex_init(&scrub->mutex, NULL);
     pthread_condattr_init(&attributes);
@@ -553,150 +472,3 @@ void scrub_stop(struct scrub *scrub)
     buf_fini(&scrub->read_keys);
     mem_free(scrub);
 }
-
-/* ---- for operators ---- */
-
-static void write_pass(struct json_response *json, const struct pg_result *rows)
-{
-    json_response_text(json, "state",
-                       pg_get_bool(rows, 0, 0)  ? "paused"
-                       : pg_is_null(rows, 0, 1) ? "waiting"
-                                                : "running");
-    json_response_cell_text(json, "next_pass_at", rows, 0, 2);
-    if (pg_is_null(rows, 0, 1)) {
-        json_response_null(json, "pass");
-    } else {
-        json_response_open(json, "pass", '{');
-        json_response_cell_text(json, "started_at", rows, 0, 1);
-        json_response_cell_text(json, "kind", rows, 0, 3);
-        json_response_cell_i64(json, "objects", rows, 0, 4);
-        json_response_cell_i64(json, "bytes", rows, 0, 5);
-        json_response_cell_i64(json, "total_bytes", rows, 0, 6);
-        json_response_close(json, '}');
-    }
-    if (pg_is_null(rows, 0, 8)) {
-        json_response_null(json, "last_pass");
-    } else {
-        json_response_open(json, "last_pass", '{');
-        json_response_cell_text(json, "started_at", rows, 0, 7);
-        json_response_cell_text(json, "ended_at", rows, 0, 8);
-        json_response_cell_i64(json, "objects", rows, 0, 9);
-        json_response_cell_i64(json, "bytes", rows, 0, 10);
-        json_response_cell_i64(json, "problems", rows, 0, 11);
-        json_response_close(json, '}');
-    }
-    json_response_cell_i64(json, "problem_count", rows, 0, 12);
-}
-
-static void write_problems(struct json_response *json, const struct pg_result *rows)
-{
-    json_response_open(json, "problems", '[');
-    for (int row = 0; row < pg_row_count(rows); row++) {
-        json_response_open(json, NULL, '{');
-        json_response_cell_text(json, "problem", rows, row, 0);
-        json_response_cell_text(json, "kind", rows, row, 1);
-        json_response_cell_text(json, "object", rows, row, 2);
-        json_response_cell_i64(json, "tenant_id", rows, row, 3);
-        json_response_cell_text(json, "detail", rows, row, 4);
-        json_response_cell_text(json, "found_at", rows, row, 5);
-        json_response_cell_text(json, "seen_at", rows, row, 6);
-        json_response_close(json, '}');
-    }
-    json_response_close(json, ']');
-}
-
-static enum err_code respond_scrub(struct request *request, struct response *response,
-                                   struct pg_connection *connection, struct err *err)
-{
-    struct pg_result *state, *problems;
-    enum err_code code = pg_query(
-        connection, PG_NO_TENANT,
-        "SELECT is_paused, rfc3339(started_at), rfc3339(next_pass_at), kind, objects, bytes,"
-        " total_bytes, rfc3339(last_started_at), rfc3339(last_ended_at), last_objects,"
-        " last_bytes, last_problems, (SELECT count(*) FROM object_problem) FROM scrub",
-        NULL, 0, request->arena, &state, err);
-    if (code)
-        return code;
-    code = pg_query_values(connection, PG_NO_TENANT,
-                           "SELECT problem, kind, object_key, tenant, detail, rfc3339(found_at),"
-                           " rfc3339(seen_at) FROM object_problem"
-                           " ORDER BY found_at, object_key LIMIT $1",
-                           request->arena, &problems, err, PG_I64(SHOWN_PROBLEMS));
-    if (code)
-        return code;
-    json_response_auto json;
-    json_response_init(&json);
-    json_response_open(&json, NULL, '{');
-    write_pass(&json, state);
-    json_response_i64(&json, "period_s", request->server->settings->scrub_period_s);
-    write_problems(&json, problems);
-    json_response_close(&json, '}');
-    return json_response_send(&json, request, response, 200, err);
-}
-
-static enum err_code show_scrub(struct request *request, struct response *response, struct err *err)
-{
-    static const char *const known[] = {NULL};
-    pg_auto connection = NULL;
-    enum err_code code = request_check_query(request, known, err);
-    if (code)
-        return code;
-    code = pg_take(request->server->jobs_database, &connection, err);
-    if (code)
-        return code;
-    return respond_scrub(request, response, connection, err);
-}
-
-/* Taking the lease away makes its server stop at its next page. */
-static const struct action {
-    const char *name;
-    const char *sql;
-} actions[] = {
-    {"start", "UPDATE scrub SET next_pass_at = least(next_pass_at, now())"},
-    {"pause", "UPDATE scrub SET is_paused = true, leased_by = '', leased_until = '-infinity'"},
-    {"resume", "UPDATE scrub SET is_paused = false"},
-};
-
-static enum err_code find_action(struct request *request, const struct action **ret_action,
-                                 struct err *err)
-{
-    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
-        if (span_equal_text(request->path_params[0], actions[i].name)) {
-            *ret_action = &actions[i];
-            return ERR_NONE;
-        }
-    }
-    return err_set(err, ERR_NOT_FOUND, "the scrub has no such action: send start, pause or resume");
-}
-
-static enum err_code control_scrub(struct request *request, struct response *response,
-                                   struct err *err)
-{
-    const struct action *action = NULL;
-    struct pg_result *rows;
-    pg_auto connection = NULL;
-    enum err_code code = find_action(request, &action, err);
-    if (code)
-        return code;
-    if (request->server->settings->scrub_period_s == 0)
-        code =
-            err_set(err, ERR_CONFLICT,
-                    "the scrub is disabled: start the server with a --scrub-period that is not 0");
-    if (code)
-        return code;
-    code = pg_take(request->server->jobs_database, &connection, err);
-    if (code)
-        return code;
-    code = pg_query(connection, PG_NO_TENANT, action->sql, NULL, 0, request->arena, &rows, err);
-    if (code)
-        return code;
-    return respond_scrub(request, response, connection, err);
-}
-
-static const struct route routes[] = {
-    {HTTP_GET, "/api/v1/admin/scrub", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0, show_scrub},
-    {HTTP_POST, "/api/v1/admin/scrub/{action}", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 4096,
-     control_scrub},
-};
-
-const struct route_table scrub_routes = {routes, sizeof(routes) / sizeof(*routes)};

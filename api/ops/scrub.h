@@ -10,18 +10,15 @@
  * An object that is damaged or lost is logged at error level, once per pass, and kept in the table
  * object_problem, as are those that requests find (api/core/integrity.h), until a later pass reads
  * it intact, or ends without finding it. Counts are in /metrics (perfolio_scrub_*,
- * perfolio_object_problems); operators read the result and pause, resume or start passes through
- * /api/v1/admin/scrub.
+ * perfolio_object_problems); operators control it through api/ops/scrub_routes.h.
  */
 #ifndef API_OPS_SCRUB_H
 #define API_OPS_SCRUB_H
 
-#include "api/http/route.h"
+#include "lib/base/err_code.h"
 
 struct scrub;
 struct server;
-
-extern const struct route_table scrub_routes;
 
 /* Starts the thread; *ret_scrub is NULL if --scrub-period is 0. */
 enum err_code scrub_start(struct server *server, struct scrub **ret_scrub,

@@ -8,7 +8,7 @@
 #include "api/ingest/pyroscope_receiver.h"
 #include "api/ingest/sources.h"
 #include "api/ingest/usage.h"
-#include "api/ops/scrub.h"
+#include "api/ops/scrub_routes.h"
 #include "api/query/deletion.h"
 #include "api/query/export.h"
 #include "api/query/profile_list.h"
