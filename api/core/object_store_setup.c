@@ -2,6 +2,7 @@
 
 #include "api/core/os_user.h"
 #include "api/core/settings.h"
+#include "api/core/settings_value.h"
 #include "lib/base/config.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
@@ -54,7 +55,7 @@ static enum err_code make_absolute(char **path, struct err *err)
         return ERR_NONE;
     if (!realpath(*path, absolute))
         return err_set_errno(err, ERR_INVALID, "cannot find the file %s", *path);
-    settings_set_text(path, absolute);
+    settings_value_set_text(path, absolute);
     return ERR_NONE;
 }
 

@@ -138,7 +138,4 @@ bool settings_uses_debuginfod(const struct settings *settings);
 char **settings_to_environment(const struct settings *settings);
 void settings_free_environment(char **environment);
 
-/* Replaces one text setting; value is copied. */
-void settings_set_text(char **text, const char *value);
-
 #endif

@@ -4,6 +4,7 @@
 #include "api/core/disk.h"
 #include "api/core/object_store_setup.h"
 #include "api/core/settings.h"
+#include "api/core/settings_value.h"
 #include "api/http/tls_files.h"
 #include "api/supervisor/supervisor_state.h"
 #include "lib/base/clock.h"
@@ -52,7 +53,7 @@ static void make_absolute(char **path)
     if (!**path || **path == '/' || strcmp(*path, "-") == 0 || !getcwd(working, sizeof(working)))
         return;
     snprintf(absolute, sizeof(absolute), "%s/%s", working, *path);
-    settings_set_text(path, absolute);
+    settings_value_set_text(path, absolute);
 }
 
 static enum err_code start_server(struct supervisor *supervisor, int ready_fd, struct err *err)
@@ -194,11 +195,11 @@ static void prepare_environment(struct supervisor *supervisor)
     struct settings *settings = supervisor->settings;
     char path[PATH_MAX + 32];
     const char *name = *supervisor->custom_cert ? "custom" : "server";
-    settings_set_text(&settings->data_dir, supervisor->folder.child_path);
+    settings_value_set_text(&settings->data_dir, supervisor->folder.child_path);
     snprintf(path, sizeof(path), "%s/tls/%s.crt", supervisor->folder.child_path, name);
-    settings_set_text(&settings->tls_cert, path);
+    settings_value_set_text(&settings->tls_cert, path);
     snprintf(path, sizeof(path), "%s/tls/%s.key", supervisor->folder.child_path, name);
-    settings_set_text(&settings->tls_key, path);
+    settings_value_set_text(&settings->tls_key, path);
     /* Root's home is inaccessible to the children, and libpq fails if it may not look for files
      * there. */
     if (geteuid() == 0)

@@ -1,6 +1,7 @@
 #include "api/supervisor/supervisor_state.h"
 
 #include "api/core/settings.h"
+#include "api/core/settings_value.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/os.h"
@@ -50,7 +51,7 @@ static void set_public_url(struct supervisor *supervisor, const char *host, int 
     else
         snprintf(url, sizeof(url), strchr(host, ':') ? "https://[%s]%s" : "https://%s%s", host,
                  port_text);
-    settings_set_text(&supervisor->settings->public_url, url);
+    settings_value_set_text(&supervisor->settings->public_url, url);
 }
 
 enum err_code supervisor_open_listeners(struct supervisor *supervisor, struct err *err)
