@@ -7,7 +7,7 @@
 #ifndef AGENT_UNWIND_CFI_RULES_H
 #define AGENT_UNWIND_CFI_RULES_H
 
-#include "agent/unwind/cfi_program.h"
+#include "agent/unwind/cfi_state.h"
 
 struct cfi_rule_key {
     uint64_t words[2];

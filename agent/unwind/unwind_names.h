@@ -4,7 +4,7 @@
 #ifndef AGENT_UNWIND_UNWIND_NAMES_H
 #define AGENT_UNWIND_UNWIND_NAMES_H
 
-#include "agent/unwind/cfi_program.h"
+#include "agent/unwind/cfi_state.h"
 
 enum { UNWIND_RULE_TEXT_BYTES = 96 };
 

@@ -15,7 +15,7 @@
 #ifndef AGENT_UNWIND_UNWIND_RULES_H
 #define AGENT_UNWIND_UNWIND_RULES_H
 
-#include "agent/unwind/cfi_program.h"
+#include "agent/unwind/cfi_state.h"
 
 struct unwind_rules;
 
