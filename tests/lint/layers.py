@@ -148,8 +148,8 @@ WRAPPERS = {
     "libiberty/": r"debuginfod/demangle\.c",
     "seccomp": r"debuginfod/sandbox\.c",
     "linux/landlock": r"debuginfod/sandbox\.c",
-    "bpf/libbpf": r"agent/kernel/kernel_(features|program)\.c",
-    "bpf/bpf.h": r"agent/kernel/kernel_(features|program)\.c",
+    "bpf/libbpf": r"agent/kernel/kernel_(features|program\w*)\.c",
+    "bpf/bpf.h": r"agent/kernel/kernel_(features|program\w*)\.c",
     "bpf/bpf_": r"bpf/\w+\.bpf\.[ch]",
     "lzma": r"debuginfod/mini_debuginfo\.c",
     "xxhash": r"debuginfod/elf_id\.c|lib/base/map\.c|lib/profile/[\w/]+\.c"
