@@ -91,8 +91,8 @@ static void lose_batch(struct service *service, const struct err *err)
 }
 
 /* Stores a window as one batch or, if it is too large, as two to eight. The tables of names always
- * fit a batch, because of the owners' quotas; stacks may not, and each half has those of its
- * samples only. */
+ * fit a batch, because of the owners' quotas. The stacks may not fit; each half contains only the
+ * stacks of its own samples. */
 static void keep_batches(struct service *service, const struct window_result *window,
                          const struct profile *profile, uint32_t halvings)
 {
@@ -373,22 +373,21 @@ static enum err_code open_service(struct service *service,
                                            .on_cpus = log_cpus,
                                            .will_drop_rights = true,
                                            .context = service};
-    enum err_code code =
-        spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);
-    if (!code && !settings->is_offline)
-        code = profile_uploader_start(&settings->access, service->spool, &service->uploader, err);
-    if (!code && has_symbols)
-        code = start_symbols(service, err);
-    if (!code && settings->metrics)
-        code = http_monitor_start(settings->metrics, &service->monitor, err);
-    if (!code)
-        code = agent_open(&of_agent, &service->agent, err);
-    if (!code)
-        code = agent_start(service->agent, err);
-    if (!code && !capabilities_keep(CAPABILITIES_FOR_SAMPLING))
+    if (spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err))
+        return err->code;
+    if (!settings->is_offline &&
+        profile_uploader_start(&settings->access, service->spool, &service->uploader, err))
+        return err->code;
+    if (has_symbols && start_symbols(service, err))
+        return err->code;
+    if (settings->metrics && http_monitor_start(settings->metrics, &service->monitor, err))
+        return err->code;
+    if (agent_open(&of_agent, &service->agent, err) || agent_start(service->agent, err))
+        return err->code;
+    if (!capabilities_keep(CAPABILITIES_FOR_SAMPLING))
         log_event(LOG_WARN, "capabilities that are no longer needed could not be dropped", "pid=%d",
                   (int)getpid());
-    return code;
+    return ERR_NONE;
 }
 
 static void report_loop(const struct service *service)

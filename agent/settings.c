@@ -381,25 +381,19 @@ static enum err_code check_together(const struct reader *reader, struct err *err
 
 static enum err_code check_addresses(const struct settings *settings, struct err *err)
 {
-    enum err_code code = ERR_NONE;
-    if (settings->access.server)
-        code = server_config_check(settings->access.server, err);
-    if (!code && settings->pods.server && server_config_check_url(settings->pods.server, err))
-        code = err_add(err, "pods");
-    if (!code && settings->metrics)
-        code = http_monitor_check(settings->metrics, err);
-    return code;
+    if (settings->access.server && server_config_check(settings->access.server, err))
+        return err->code;
+    if (settings->pods.server && server_config_check_url(settings->pods.server, err))
+        return err_add(err, "pods");
+    return settings->metrics ? http_monitor_check(settings->metrics, err) : ERR_NONE;
 }
 
 static enum err_code check_settings(const struct reader *reader, struct err *err)
 {
     const struct settings *settings = &reader->settings;
-    enum err_code code = check_together(reader, err);
-    if (!code)
-        code = check_addresses(settings, err);
-    if (!code && settings->host_root)
-        code = check_folder("host-root", settings->host_root, err);
-    return code;
+    if (check_together(reader, err) || check_addresses(settings, err))
+        return err->code;
+    return settings->host_root ? check_folder("host-root", settings->host_root, err) : ERR_NONE;
 }
 
 /* options_parse reports an unknown option without a suggestion. */

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdlib.h>
 
@@ -88,10 +89,11 @@ static uint32_t keep_unnamed(struct window_code *code, const struct unnamed *unn
                              const struct jitdump_location *symbol)
 {
     if (code->unnamed_count == code->unnamed_capacity) {
-        const uint32_t capacity = code->unnamed_capacity ? 2 * code->unnamed_capacity : 64;
+        const size_t capacity = vec_grow_capacity(code->unnamed_capacity, code->unnamed_count + 1,
+                                                  sizeof(struct unnamed *), UINT32_MAX);
         code->unnamed = mem_resize(code->unnamed, capacity, sizeof(struct unnamed *));
         code->unnamed_locations = mem_resize(code->unnamed_locations, capacity, sizeof(uint32_t));
-        code->unnamed_capacity = capacity;
+        code->unnamed_capacity = (uint32_t)capacity;
     }
     if (!code->arena)
         code->arena = arena_create();

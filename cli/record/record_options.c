@@ -203,20 +203,16 @@ static void set_defaults(struct record_options *options)
 static enum err_code check_arguments(void *values, struct err *err)
 {
     struct record_options *options = values;
-    enum err_code code = check_texts(&options->settings, err);
-    if (!code)
-        code = check_target_count(options, err);
-    if (!code && !options->is_shared && has_share_options(options))
-        code = err_set(err, ERR_INVALID,
+    if (check_texts(&options->settings, err) || check_target_count(options, err))
+        return err->code;
+    if (!options->is_shared && has_share_options(options))
+        return err_set(err, ERR_INVALID,
                        "--title, --description, --expires, --visibility, --json and --open "
                        "apply to shares: add --share");
-    if (!code)
-        code = check_off_cpu(options, err);
-    if (!code)
-        code = check_output(options, err);
-    if (!code)
-        set_defaults(options);
-    return code;
+    if (check_off_cpu(options, err) || check_output(options, err))
+        return err->code;
+    set_defaults(options);
+    return ERR_NONE;
 }
 
 static void take_command(void *values, char **words)
