@@ -143,8 +143,8 @@ void agent_stop(struct agent *agent);
 /* Waits for input up to timeout_ms (less if an interpreter or a publication is due) and processes
  * it. */
 void agent_poll(struct agent *agent, int timeout_ms);
-/* Whether no process has begun, mapped anything or ended for 5 s and none runs scripts, whose code
- * may disappear at any time. The agent may then be polled less often. */
+/* True if for 5 s no process has begun, ended or mapped a file, and if no process runs scripts,
+ * whose code may disappear at any time. The agent may then be polled less often. */
 bool agent_is_settled(const struct agent *agent);
 /* Whether the window should be taken before its time. */
 bool agent_is_full(const struct agent *agent);

@@ -427,7 +427,8 @@ static struct ring *find_ring(const struct perf_sideband *band, uint32_t cpu)
     return NULL;
 }
 
-/* They write into the ring of the CPU that is replaced. */
+/* Closes the events of single threads, because they write into the ring of this CPU, which will be
+ * replaced. */
 static void close_watches(struct perf_sideband *band, uint32_t cpu)
 {
     uint32_t count = 0;

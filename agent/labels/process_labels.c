@@ -488,7 +488,7 @@ void process_labels_renew(struct process_labels **labels, struct label_source *s
     if (old && (!are_outdated(old, source, process) || !is_in_proc(process)))
         return;
     *labels = create_labels(source, process);
-    /* A process may never have arguments or variables: it is read less and less often. */
+    /* Some processes never get arguments or variables, so the pauses between attempts grow. */
     if (old && (*labels)->pause_ns)
         (*labels)->pause_ns = old->pause_ns ? 2 * old->pause_ns : EARLY_PAUSE_NS;
     process_labels_destroy(old);

@@ -1,14 +1,14 @@
 /*
  * The life of a table and its memory:
  *
- *   unwind_maps_reserve   chunks are allocated, all zero: mapping lists may refer to them, and the
- *                         unwinder uses frame pointers
- *   unwind_maps_fill      rows and rules are written, then each chunk is published by its
- *                         group_count
- *   unwind_maps_fill      again, if rules had no space: the new rows are published, the old rows
- *                         and the uses of their rules go to the list `removed`
- *   remove_table          the chunks, with rows and rules, go to `removed`
- *   unwind_maps_reclaim   data that has been in `removed` for UNWIND_GRACE_NS is freed
+ *   unwind_maps_reserve        chunks are allocated, all zero: mapping lists may refer to them, and
+ *                              the unwinder uses frame pointers
+ *   unwind_maps_fill           rows and rules are written, then each chunk is published by its
+ *                              group_count
+ *   unwind_maps_fill           again, if rules had no space: the new rows are published, the old
+ *                              rows and the uses of their rules go to the list `removed`
+ *   unwind_maps_remove_table   the chunks, with rows and rules, go to `removed`
+ *   unwind_maps_reclaim        data that has been in `removed` for UNWIND_GRACE_NS is freed
  *
  * Example: at second 10.0 a process is published again. Its old mapping list of 24 KB goes to
  * `removed`, while an unwinder on another CPU may still be searching it. The sweep at second 10.5
