@@ -95,8 +95,8 @@ build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/rel
 # below need little CPU time when they run, so most of the time would go into optimizing them.
 build/asan/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
 # A few files whose tests would take longer than compiling them with optimization.
-$(patsubst %,build/asan/%.o,lib/base/mem lib/base/arena lib/base/chunk_pool lib/base/buf \
-    lib/base/map agent/symbols/jitdump lib/profile/report/flame store/block/bitpack): CFLAGS += -O1
+$(patsubst %,build/asan/%.o,$(addprefix lib/base/,mem arena chunk_pool span span_utf8 buf map) \
+    agent/symbols/jitdump lib/profile/report/flame store/block/bitpack): CFLAGS += -O1
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
 $(patsubst %,build/fuzz/%.o,api/% cli/% debuginfod/% lib/io/%) \
     $(patsubst %,build/fuzz/agent/%.o,kernel/% labels/% process/% profile/% symbols/% upload/% \

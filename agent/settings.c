@@ -7,6 +7,7 @@
 #include "lib/base/config.h"
 #include "lib/base/err.h"
 #include "lib/base/options.h"
+#include "lib/base/span_utf8.h"
 #include "lib/base/suggest.h"
 #include "lib/base/version.h"
 

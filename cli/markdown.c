@@ -6,6 +6,7 @@
 #include "cli/value.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 
 #include <inttypes.h>
 #include <math.h>

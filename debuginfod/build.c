@@ -10,6 +10,7 @@
 #include "debuginfod/go_table.h"
 #include "debuginfod/mini_debuginfo.h"
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 #include <elf.h>

@@ -8,12 +8,14 @@
 #ifndef DEBUGINFOD_BUILD_H
 #define DEBUGINFOD_BUILD_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/span.h"
 #include "lib/symbols/symbol_builder.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <stdint.h>
+
+struct buf;
 
 enum {
     BUILD_VERSION = SYMBOL_BUILDER_VERSION,

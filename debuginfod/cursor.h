@@ -8,7 +8,7 @@
 #ifndef DEBUGINFOD_CURSOR_H
 #define DEBUGINFOD_CURSOR_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

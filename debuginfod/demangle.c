@@ -1,5 +1,7 @@
 #include "debuginfod/demangle.h"
 
+#include "lib/base/buf.h"
+
 #include <libiberty/demangle.h>
 #include <stdbool.h>
 

@@ -9,7 +9,9 @@
 #ifndef DEBUGINFOD_DEMANGLE_H
 #define DEBUGINFOD_DEMANGLE_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
+
+struct buf;
 
 enum {
     DEMANGLE_MAX_INPUT_BYTES = 16 << 10, /* longer names are not demangled */

@@ -4,7 +4,7 @@
 #ifndef DEBUGINFOD_DWARF_ABBREV_H
 #define DEBUGINFOD_DWARF_ABBREV_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 struct dwarf_abbrevs;
 

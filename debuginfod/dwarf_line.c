@@ -2,6 +2,7 @@
 
 #include "debuginfod/dwarf_file.h"
 #include "debuginfod/dwarf_names.h"
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 #include "lib/symbols/symbol_table_write.h"

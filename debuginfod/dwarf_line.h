@@ -9,7 +9,7 @@
 #define DEBUGINFOD_DWARF_LINE_H
 
 #include "debuginfod/code_map.h"
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
 #ifndef DEBUGINFOD_ELF_INPUT_H
 #define DEBUGINFOD_ELF_INPUT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdint.h>
 

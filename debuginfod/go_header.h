@@ -5,8 +5,8 @@
 #ifndef DEBUGINFOD_GO_HEADER_H
 #define DEBUGINFOD_GO_HEADER_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

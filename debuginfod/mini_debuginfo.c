@@ -1,5 +1,6 @@
 #include "debuginfod/mini_debuginfo.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 #include <lzma.h>

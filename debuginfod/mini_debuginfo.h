@@ -6,8 +6,10 @@
 #ifndef DEBUGINFOD_MINI_DEBUGINFO_H
 #define DEBUGINFOD_MINI_DEBUGINFO_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
+
+struct buf;
 
 enum { MINI_DEBUGINFO_MAX_BYTES = 256 << 20 };
 

@@ -2,6 +2,7 @@
 
 #include "debuginfod/build.h"
 #include "debuginfod/sandbox.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/symbols/symbol_pack.h"

@@ -1,6 +1,7 @@
 #include "agent/interpreter/ruby_text.h"
 
 #include "agent/process/process_memory.h"
+#include "lib/base/span_utf8.h"
 
 enum {
     TYPE_MASK = 0x1F, /* of an object's first word */

@@ -1,6 +1,7 @@
 #include "agent/labels/label_set.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/span_utf8.h"
 
 #include <string.h>
 

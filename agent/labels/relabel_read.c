@@ -4,6 +4,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/regex.h"
+#include "lib/base/span_utf8.h"
 
 #include <strings.h>
 

@@ -2,6 +2,7 @@
 
 #include "agent/interpreter/interpreter.h"
 #include "agent/profile/window.h"
+#include "lib/base/span_utf8.h"
 
 /* The encoded size of an entry of a batch's tables, without its texts. */
 enum {

@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 
 #include <stdlib.h>
 

@@ -9,6 +9,7 @@
 #include "lib/base/digest.h"
 #include "lib/symbols/symbol_table_facts.h"
 
+struct arena;
 struct json_response;
 struct pg_connection;
 

@@ -3,6 +3,7 @@
 #include "api/http/request.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 #include "lib/io/pg.h"
 
 #include <pthread.h>

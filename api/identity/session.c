@@ -17,6 +17,7 @@
 #include "api/identity/tenant.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

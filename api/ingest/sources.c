@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 #include "lib/base/vec.h"
 #include "lib/io/pg.h"
 #include "lib/profile/batch/batch_labels.h"

@@ -8,6 +8,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
+struct arena;
+
 /* type: a profile type's complete name. selector: the query. Times in ns since 1970; the end is
  * exclusive. The result is allocated in arena and is a valid title (share_text_check of
  * lib/base/share_text.h): at most SHARE_TITLE_CHARACTERS, no control characters. */

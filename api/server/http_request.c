@@ -6,6 +6,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 
 #include <unistd.h>
 

@@ -2,6 +2,7 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

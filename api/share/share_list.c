@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -14,6 +14,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile.h"
 

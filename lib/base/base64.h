@@ -6,7 +6,7 @@
 #ifndef LIB_BASE_BASE64_H
 #define LIB_BASE_BASE64_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

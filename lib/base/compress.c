@@ -1,5 +1,6 @@
 #include "lib/base/compress.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 

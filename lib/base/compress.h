@@ -10,10 +10,12 @@
 #ifndef LIB_BASE_COMPRESS_H
 #define LIB_BASE_COMPRESS_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
+
+struct buf;
 
 enum compress_method { COMPRESS_NONE, COMPRESS_GZIP, COMPRESS_ZSTD };
 

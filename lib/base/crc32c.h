@@ -7,7 +7,7 @@
 #ifndef LIB_BASE_CRC32C_H
 #define LIB_BASE_CRC32C_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdint.h>
 

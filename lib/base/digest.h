@@ -10,8 +10,8 @@
 #ifndef LIB_BASE_DIGEST_H
 #define LIB_BASE_DIGEST_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>

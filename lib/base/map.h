@@ -10,7 +10,7 @@
 #ifndef LIB_BASE_MAP_H
 #define LIB_BASE_MAP_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
 #ifndef LIB_BASE_MAPPED_FILE_H
 #define LIB_BASE_MAPPED_FILE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 struct mapped_region;
 

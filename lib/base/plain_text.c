@@ -1,5 +1,8 @@
 #include "lib/base/plain_text.h"
 
+#include "lib/base/buf.h"
+#include "lib/base/span_utf8.h"
+
 enum { JOINER_FIRST = 0x200c, JOINER_LAST = 0x200d };
 
 /* Sorted. The ignorable characters come from DerivedCoreProperties.txt of Unicode 15.1, except

@@ -14,10 +14,12 @@
 #ifndef LIB_BASE_PLAIN_TEXT_H
 #define LIB_BASE_PLAIN_TEXT_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct buf;
 
 /* Replaces each character that is not plain. */
 enum { PLAIN_TEXT_SUBSTITUTE = '?' };

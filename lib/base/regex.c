@@ -1,8 +1,10 @@
 #include "lib/base/regex.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <ctype.h>

@@ -30,8 +30,8 @@
 #ifndef LIB_BASE_REGEX_H
 #define LIB_BASE_REGEX_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 enum {
     REGEX_PATTERN_BYTES = 8192, /* drop_frames of C++ profiles are 3 kB long */

@@ -8,8 +8,8 @@
 #ifndef LIB_BASE_SECRET_H
 #define LIB_BASE_SECRET_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 /* Checks a token for "Authorization: Bearer …": visible ASCII characters only. source is the
  * origin of the token for the message, such as "PERFOLIO_TOKEN". Errors: ERR_INVALID. */

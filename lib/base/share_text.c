@@ -1,6 +1,7 @@
 #include "lib/base/share_text.h"
 
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 
 static const int64_t seconds_per_hour = 3600;
 static const int64_t expires_max_s = INT64_C(100) * 365 * 24 * 3600;

@@ -7,8 +7,8 @@
 #ifndef LIB_BASE_SHARE_TEXT_H
 #define LIB_BASE_SHARE_TEXT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 enum { SHARE_TITLE_CHARACTERS = 200, SHARE_DESCRIPTION_CHARACTERS = 20000 };
 

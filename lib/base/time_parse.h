@@ -20,8 +20,8 @@
 #ifndef LIB_BASE_TIME_PARSE_H
 #define LIB_BASE_TIME_PARSE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 /* Blanks around text are ignored. Errors: ERR_INVALID (the message quotes the invalid part and
  * contains its position). */

@@ -23,8 +23,8 @@
 #ifndef LIB_IO_DEBUGINFOD_CLIENT_H
 #define LIB_IO_DEBUGINFOD_CLIENT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 #include "lib/io/debuginfod_retry.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/io/object_backend.h"
 

@@ -22,8 +22,8 @@
 #ifndef LIB_IO_OBJECT_H
 #define LIB_IO_OBJECT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,6 +33,7 @@
 enum { OBJECT_KEY_MAX_BYTES = 200, OBJECT_KEY_MAX_PARTS = 3 };
 
 struct object_store; /* for S3: opened by lib/io/object_s3.h */
+struct buf;
 struct object_writer;
 struct wait_limit;
 

@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 
+struct buf;
+
 struct object_backend {
     bool makes_copies; /* open returns a copy of the object */
     void (*close)(struct object_store *store);

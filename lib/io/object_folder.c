@@ -1,5 +1,6 @@
 #include "lib/io/object_backend.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"

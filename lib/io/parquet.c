@@ -1,9 +1,11 @@
 #include "lib/io/parquet.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 #include "lib/base/vec.h"
 #include "lib/io/parquet_page.h"
 

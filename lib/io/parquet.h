@@ -28,8 +28,8 @@
 #ifndef LIB_IO_PARQUET_H
 #define LIB_IO_PARQUET_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 enum {
     PARQUET_GROUP_ROWS = 1 << 17,

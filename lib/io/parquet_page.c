@@ -1,6 +1,7 @@
 #include "lib/io/parquet_page.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"

@@ -1,5 +1,7 @@
 #include "lib/io/parquet_thrift.h"
 
+#include "lib/base/buf.h"
+
 #include <assert.h>
 
 enum { KIND_TRUE = 1, KIND_FALSE = 2, KIND_I8 = 3, KIND_I64 = 6, KIND_LIST = 9 };

@@ -9,7 +9,9 @@
 #ifndef LIB_IO_PARQUET_THRIFT_H
 #define LIB_IO_PARQUET_THRIFT_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
+
+struct buf;
 
 enum { THRIFT_DEPTH_MAX = 8 };
 

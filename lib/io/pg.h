@@ -10,8 +10,8 @@
 #ifndef LIB_IO_PG_H
 #define LIB_IO_PG_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

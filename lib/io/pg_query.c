@@ -3,6 +3,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 
 #include <assert.h>
 #include <inttypes.h>

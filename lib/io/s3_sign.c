@@ -1,5 +1,6 @@
 #include "lib/io/s3_sign.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 

@@ -8,10 +8,10 @@
 #ifndef LIB_IO_S3_SIGN_H
 #define LIB_IO_S3_SIGN_H
 
-#include "lib/base/buf.h"
-
 #include <stddef.h>
 #include <stdint.h>
+
+struct buf;
 
 enum { S3_SIGN_TIME_BYTES = 17 }; /* "20130524T000000Z" and NUL */
 

@@ -1,5 +1,6 @@
 #include "lib/io/s3_xml.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 

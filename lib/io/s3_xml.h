@@ -8,8 +8,8 @@
 #ifndef LIB_IO_S3_XML_H
 #define LIB_IO_S3_XML_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #ifndef LIB_PROFILE_LONG_STRING_H
 #define LIB_PROFILE_LONG_STRING_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdint.h>
 

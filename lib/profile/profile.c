@@ -1,6 +1,7 @@
 #include "lib/profile/profile.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/long_string.h"
 

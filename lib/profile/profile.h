@@ -13,13 +13,14 @@
 #ifndef LIB_PROFILE_PROFILE_H
 #define LIB_PROFILE_PROFILE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
+struct buf;
 
 #define PROFILE_NONE UINT32_MAX
 

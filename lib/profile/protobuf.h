@@ -7,7 +7,7 @@
 #ifndef LIB_PROFILE_PROTOBUF_H
 #define LIB_PROFILE_PROTOBUF_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <assert.h>
 

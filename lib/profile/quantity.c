@@ -1,5 +1,6 @@
 #include "lib/profile/quantity.h"
 
+#include "lib/base/span_utf8.h"
 #include "lib/profile/unit.h"
 
 #include <math.h>

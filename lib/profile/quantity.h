@@ -8,7 +8,7 @@
 #ifndef LIB_PROFILE_QUANTITY_H
 #define LIB_PROFILE_QUANTITY_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 enum { QUANTITY_TEXT_BYTES = 48 };
 

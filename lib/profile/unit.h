@@ -13,7 +13,7 @@
 #ifndef LIB_PROFILE_UNIT_H
 #define LIB_PROFILE_UNIT_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 /* Decimal places that values may have. */
 enum { UNIT_DECIMALS_MAX = 6, UNIT_NAME_BYTES = 16 };

@@ -1,9 +1,9 @@
 #include "lib/symbols/symbol_builder.h"
 
-#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/os.h"
+#include "lib/base/span.h"
 #include "lib/base/wait_limit.h"
 #include "lib/symbols/symbol_table_facts.h"
 

@@ -1,5 +1,6 @@
 #include "lib/symbols/symbol_name.h"
 
+#include "lib/base/buf.h"
 #include "lib/symbols/symbol_names.h"
 
 bool symbol_name_mode_parse(struct span word, enum symbol_name_mode *ret_mode)

@@ -11,10 +11,11 @@
 #ifndef LIB_SYMBOLS_SYMBOL_NAME_H
 #define LIB_SYMBOLS_SYMBOL_NAME_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 
+struct buf;
 struct symbol_name;
 
 enum symbol_name_mode { SYMBOL_NAME_FULL, SYMBOL_NAME_SIMPLE, SYMBOL_NAME_NONE };

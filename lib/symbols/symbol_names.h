@@ -8,8 +8,8 @@
 #ifndef LIB_SYMBOLS_SYMBOL_NAMES_H
 #define LIB_SYMBOLS_SYMBOL_NAMES_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdint.h>
 

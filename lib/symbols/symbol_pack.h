@@ -14,11 +14,12 @@
 #ifndef LIB_SYMBOLS_SYMBOL_PACK_H
 #define LIB_SYMBOLS_SYMBOL_PACK_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 
+struct buf;
 struct symbol_table;
 
 enum {

@@ -20,8 +20,8 @@
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 #include "lib/symbols/symbol_table_facts.h"
 
 #include <stdint.h>

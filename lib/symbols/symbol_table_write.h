@@ -28,12 +28,14 @@
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_WRITE_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_WRITE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 #include "lib/symbols/symbol_table_facts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct buf;
 
 /*
  * Appends the full name for display of linkage_name to output, which is empty; appends nothing if

@@ -1,5 +1,6 @@
 #include "store/catalogue/catalogue.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"

@@ -1,6 +1,7 @@
 /* Usage that a flush adds to its tenants: one statement, sent together with the flush's own. */
 #include "store/catalogue/catalogue.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"

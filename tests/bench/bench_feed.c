@@ -15,6 +15,7 @@
  * rows,requests,protobuf_bytes,seconds,generator_cpu_s,distinct; seconds are those of sending.
  */
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"

@@ -7,6 +7,7 @@
  * profile has 2,000 stacks of depth 5,000.
  */
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"

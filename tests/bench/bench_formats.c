@@ -5,6 +5,7 @@
  * All texts contain the same generated profile: 60,000 stacks of depth 23 over 700 functions.
  */
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/profile/formats/format.h"

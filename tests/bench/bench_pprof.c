@@ -7,6 +7,7 @@
  * google/pprof's reader with the same file, including garbage collection; its heap is warm after
  * the first run.
  */
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"

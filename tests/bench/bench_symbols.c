@@ -14,6 +14,7 @@
  * are tables of real files. Addresses are drawn from the table; each is resolved to its whole chain
  * of inlined functions, without names.
  */
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"

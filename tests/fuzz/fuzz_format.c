@@ -3,6 +3,7 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/picture/picture.h"
 #include "lib/profile/pprof/pprof.h"

@@ -13,6 +13,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/span_utf8.h"
 
 #include <sys/mman.h>
 

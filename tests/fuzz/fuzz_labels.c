@@ -9,6 +9,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/os.h"
+#include "lib/base/span_utf8.h"
 
 #include <sys/mman.h>
 

@@ -5,6 +5,7 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/batch/batch_from_profile.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/pyroscope/pyroscope_ingest.h"

@@ -14,6 +14,7 @@
 #include "api/share/share_settings.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 
 enum { FIELDS_MAX = 16 };
 

@@ -16,6 +16,7 @@
  * Options: sample_type, group_by, focus, ignore, hide, show, label, mode, max_nodes.
  */
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/merge.h"

@@ -7,6 +7,7 @@
  *   get KEY FILE      fd KEY FILE      range KEY OFFSET SIZE FILE
  *   count [PREFIX]    delete KEY...    sweep
  */
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

@@ -5,6 +5,7 @@
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 #include "lib/base/vec.h"
 #include "lib/profile/batch/batch_sample_labels.h"
 #include "lib/profile/unit.h"

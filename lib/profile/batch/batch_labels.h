@@ -16,8 +16,8 @@
 #ifndef LIB_PROFILE_BATCH_BATCH_LABELS_H
 #define LIB_PROFILE_BATCH_BATCH_LABELS_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 struct arena;
 

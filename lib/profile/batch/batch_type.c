@@ -1,6 +1,7 @@
 #include "lib/profile/batch/batch_type.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/span_utf8.h"
 
 /* How a rule compares its text with the name of a type: the whole, a part, or the start. */
 enum match { MATCH_WHOLE, MATCH_PART, MATCH_START };

@@ -22,7 +22,7 @@
 #ifndef LIB_PROFILE_FORMATS_FOREIGN_FILE_H
 #define LIB_PROFILE_FORMATS_FOREIGN_FILE_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 /* Returns a literal that names the tool that wrote bytes and how to get a profile from it; NULL:
  * unknown. */

@@ -19,7 +19,7 @@
 #ifndef LIB_PROFILE_FORMATS_FOREIGN_TEXT_H
 #define LIB_PROFILE_FORMATS_FOREIGN_TEXT_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 /* Returns a literal that names the tool that wrote text and how to get a profile from it; NULL:
  * unknown. */

@@ -1,5 +1,6 @@
 #include "lib/profile/formats/format.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"
 #include "lib/profile/formats/cpuprofile.h"

@@ -10,8 +10,8 @@
 #ifndef LIB_PROFILE_FORMATS_FORMAT_H
 #define LIB_PROFILE_FORMATS_FORMAT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 #include "lib/profile/formats/format_list.h"
 
 struct profile;

@@ -7,8 +7,8 @@
 #ifndef LIB_PROFILE_FORMATS_JSON_SCAN_H
 #define LIB_PROFILE_FORMATS_JSON_SCAN_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 /* Whether text begins like a JSON object. "{main};run 1" (PHP's folded stacks) does not. */
 bool json_scan_is_object(struct span text);

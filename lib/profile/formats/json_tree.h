@@ -7,8 +7,8 @@
 #ifndef LIB_PROFILE_FORMATS_JSON_TREE_H
 #define LIB_PROFILE_FORMATS_JSON_TREE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <jansson.h>
 

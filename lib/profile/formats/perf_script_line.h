@@ -5,7 +5,7 @@
 #ifndef LIB_PROFILE_FORMATS_PERF_SCRIPT_LINE_H
 #define LIB_PROFILE_FORMATS_PERF_SCRIPT_LINE_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 struct perf_script_event {
     struct span comm;

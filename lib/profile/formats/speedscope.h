@@ -15,8 +15,8 @@
 #ifndef LIB_PROFILE_FORMATS_SPEEDSCOPE_H
 #define LIB_PROFILE_FORMATS_SPEEDSCOPE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 struct profile;
 struct profile_limits;

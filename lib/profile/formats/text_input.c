@@ -1,5 +1,6 @@
 #include "lib/profile/formats/text_input.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 enum { SNIFF_BYTES = 4096, REPLACEMENT = 0xfffd };

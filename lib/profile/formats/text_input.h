@@ -5,8 +5,10 @@
 #ifndef LIB_PROFILE_FORMATS_TEXT_INPUT_H
 #define LIB_PROFILE_FORMATS_TEXT_INPUT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
+
+struct buf;
 
 /*
  * *ret_text is bytes without a byte order mark or, for UTF-16 with a mark, the text converted into

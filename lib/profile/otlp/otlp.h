@@ -43,6 +43,8 @@
 #include "lib/profile/batch/batch.h"
 #include "lib/profile/batch/batch_labels.h"
 
+struct buf;
+
 enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON };
 
 struct otlp_options {

@@ -1,6 +1,8 @@
 /* Reads attributes: values of any kind, lists of numbers, and the dictionary's table of
  * attributes. */
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
 #include <inttypes.h>

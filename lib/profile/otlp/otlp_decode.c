@@ -1,5 +1,6 @@
 /* Runs the passes; tests/bench/bench_otlp.c measures them. */
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 

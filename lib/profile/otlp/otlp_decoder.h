@@ -6,6 +6,7 @@
 #ifndef LIB_PROFILE_OTLP_OTLP_DECODER_H
 #define LIB_PROFILE_OTLP_OTLP_DECODER_H
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/profile/otlp/otlp.h"

@@ -1,8 +1,10 @@
 #include "lib/profile/otlp/otlp_encode.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/otlp/otlp_wire.h"
 
 enum { PIECE_MAX_BYTES = 1 << 30 };

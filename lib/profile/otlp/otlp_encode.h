@@ -16,6 +16,8 @@
 #include "lib/profile/batch/batch_labels.h"
 #include "lib/profile/profile.h"
 
+struct buf;
+
 #define OTLP_RESOURCE_LABEL "perfolio.resource"
 
 struct otlp_resource {

@@ -12,7 +12,7 @@
 #ifndef LIB_PROFILE_OTLP_OTLP_INDEXES_H
 #define LIB_PROFILE_OTLP_OTLP_INDEXES_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 enum {
     OTLP_INDEXES_SLACK = 8,      /* entries after the last one that may be overwritten */

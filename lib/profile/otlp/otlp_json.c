@@ -5,6 +5,7 @@
  * attribute values that are bytes, lists or maps only the field's number is written, because the
  * decoder ignores their contents.
  */
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/formats/json_tree.h"

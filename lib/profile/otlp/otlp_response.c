@@ -1,4 +1,5 @@
 /* Encodes responses in the encoding of the request. */
+#include "lib/base/buf.h"
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/protobuf.h"
 

@@ -1,6 +1,7 @@
 #include "lib/profile/picture/frame_package.h"
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/report/view.h"
 
 #include <ctype.h>

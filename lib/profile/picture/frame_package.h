@@ -6,7 +6,7 @@
 #ifndef LIB_PROFILE_PICTURE_FRAME_PACKAGE_H
 #define LIB_PROFILE_PICTURE_FRAME_PACKAGE_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 struct frame;
 

@@ -1,8 +1,10 @@
 #include "lib/profile/picture/picture.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/picture/picture_colours.h"
 #include "lib/profile/picture/picture_layout.h"
 #include "lib/profile/quantity.h"

@@ -14,11 +14,12 @@
 #ifndef LIB_PROFILE_PICTURE_PICTURE_H
 #define LIB_PROFILE_PICTURE_PICTURE_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 
+struct buf;
 struct flame;
 
 enum { PICTURE_PNG_WIDTH = 1200, PICTURE_PNG_HEIGHT = 630 }; /* OpenGraph's 1.91:1 */

@@ -3,6 +3,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/picture/frame_package.h"
 #include "lib/profile/picture/picture_layout.h"
 #include "lib/profile/report/flame.h"

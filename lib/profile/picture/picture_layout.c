@@ -1,5 +1,6 @@
 #include "lib/profile/picture/picture_layout.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/profile/quantity.h"
 #include "lib/profile/report/flame.h"

@@ -8,7 +8,7 @@
 #ifndef LIB_PROFILE_PICTURE_PICTURE_LAYOUT_H
 #define LIB_PROFILE_PICTURE_PICTURE_LAYOUT_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 #include "lib/profile/picture/picture.h"
 #include "lib/profile/picture/picture_theme.h"
 #include "lib/profile/picture/short_name.h"
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct buf;
 struct flame;
 
 struct picture_box {

@@ -1,6 +1,7 @@
 #include "lib/profile/picture/picture.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/picture/picture_colours.h"
 #include "lib/profile/picture/picture_layout.h"

@@ -10,7 +10,7 @@
 #ifndef LIB_PROFILE_PICTURE_SHORT_NAME_H
 #define LIB_PROFILE_PICTURE_SHORT_NAME_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 enum { SHORT_NAME_FORMS = 8, SHORT_NAME_BYTES = 4096 };
 

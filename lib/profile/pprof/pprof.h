@@ -18,6 +18,8 @@
 
 #include "lib/profile/profile.h"
 
+struct buf;
+
 /*
  * Whether bytes may be a pprof message. Checks only the top-level fields: the last one must end at
  * the end of the bytes, each field of profile.proto must have its wire type, and there must be at

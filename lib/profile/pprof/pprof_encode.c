@@ -1,5 +1,6 @@
 #include "lib/profile/pprof/pprof.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/pprof/pprof_wire.h"
 

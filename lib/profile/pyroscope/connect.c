@@ -1,5 +1,7 @@
 #include "lib/profile/pyroscope/connect.h"
 
+#include "lib/base/buf.h"
+
 #include <strings.h>
 
 static const struct {

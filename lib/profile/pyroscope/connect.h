@@ -17,8 +17,10 @@
 #ifndef LIB_PROFILE_PYROSCOPE_CONNECT_H
 #define LIB_PROFILE_PYROSCOPE_CONNECT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
+
+struct buf;
 
 enum connect_encoding { CONNECT_PROTOBUF, CONNECT_JSON };
 

@@ -9,8 +9,8 @@
 #ifndef LIB_PROFILE_PYROSCOPE_MULTIPART_H
 #define LIB_PROFILE_PYROSCOPE_MULTIPART_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
 enum {
     MULTIPART_BOUNDARY_MAX = 70, /* RFC 2046, 5.1.1 */

@@ -1,6 +1,7 @@
 #include "lib/profile/pyroscope/pyroscope_ingest.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/err.h"

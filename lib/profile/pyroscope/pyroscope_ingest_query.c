@@ -2,6 +2,7 @@
 #include "lib/profile/pyroscope/pyroscope_ingest.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/time_parse.h"
 #include "lib/profile/formats/format_list.h"

@@ -17,8 +17,9 @@
 #ifndef LIB_PROFILE_REPORT_CALL_GRAPH_H
 #define LIB_PROFILE_REPORT_CALL_GRAPH_H
 
-#include "lib/base/buf.h"
 #include "lib/profile/report/view.h"
+
+struct buf;
 
 enum { CALL_GRAPH_NODES_DEFAULT = 80, CALL_GRAPH_NODES_MAX = 1000 };
 

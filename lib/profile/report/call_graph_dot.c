@@ -1,3 +1,4 @@
+#include "lib/base/buf.h"
 #include "lib/profile/quantity.h"
 #include "lib/profile/report/call_graph.h"
 

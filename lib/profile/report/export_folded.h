@@ -11,9 +11,9 @@
 #ifndef LIB_PROFILE_REPORT_EXPORT_FOLDED_H
 #define LIB_PROFILE_REPORT_EXPORT_FOLDED_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
 
+struct buf;
 struct view;
 
 /* Appends to output. Errors: ERR_TOO_LARGE (output's maximum; the view's deadline). */

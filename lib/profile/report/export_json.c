@@ -1,5 +1,6 @@
 #include "lib/profile/report/export_json.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/report/flame.h"

@@ -19,9 +19,10 @@
 #ifndef LIB_PROFILE_REPORT_EXPORT_JSON_H
 #define LIB_PROFILE_REPORT_EXPORT_JSON_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
+#include "lib/base/span.h"
 
+struct buf;
 struct flame;
 
 /* Appends to output. max_depth is the number of levels below the root, 0: all. symbolization is

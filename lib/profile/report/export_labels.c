@@ -1,6 +1,8 @@
 #include "lib/profile/report/export_labels.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/report/label_filter.h"
 #include "lib/profile/report/labels.h"
 

@@ -9,9 +9,11 @@
 #ifndef LIB_PROFILE_REPORT_EXPORT_LABELS_H
 #define LIB_PROFILE_REPORT_EXPORT_LABELS_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err_code.h"
 
+#include <stdint.h>
+
+struct buf;
 struct labels;
 
 enum { EXPORT_LABELS_KEYS = 100, EXPORT_LABELS_FILTER_BYTES = 1000 };

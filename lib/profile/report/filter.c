@@ -1,6 +1,7 @@
 #include "lib/profile/report/filter.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/regex.h"
 #include "lib/profile/raw_name.h"

@@ -40,6 +40,7 @@ struct filter_rule {
     struct span pattern;
 };
 
+struct buf;
 struct filter;
 
 /*

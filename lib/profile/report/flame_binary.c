@@ -1,8 +1,10 @@
 #include "lib/profile/report/flame_binary.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"
+#include "lib/base/span_utf8.h"
 #include "lib/profile/report/filter.h"
 #include "lib/profile/report/raw_path.h"
 

@@ -54,6 +54,7 @@
 
 #define FLAME_BINARY_CONTENT_TYPE "application/vnd.perfolio.flame"
 
+struct buf;
 struct filter_rule;
 
 /* Additional contents of the response; all may be empty. */

@@ -1,6 +1,7 @@
 #include "lib/profile/report/label_filter.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 struct label_rule {

@@ -26,6 +26,7 @@
 
 enum { LABEL_RULES_MAX = 32 };
 
+struct buf;
 struct label_filter;
 
 /* Compiles at most LABEL_RULES_MAX rules, which must live as long as arena. *ret_filter is NULL

@@ -7,7 +7,7 @@
 #ifndef LIB_PROFILE_REPORT_RULE_PRESET_H
 #define LIB_PROFILE_REPORT_RULE_PRESET_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdbool.h>
 

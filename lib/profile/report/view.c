@@ -1,6 +1,7 @@
 #include "lib/profile/report/view.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/parallel.h"
 #include "lib/profile/prune.h"

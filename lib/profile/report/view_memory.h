@@ -8,7 +8,7 @@
 #ifndef LIB_PROFILE_REPORT_VIEW_MEMORY_H
 #define LIB_PROFILE_REPORT_VIEW_MEMORY_H
 
-#include "lib/base/buf.h"
+#include "lib/base/span.h"
 
 #include <stdint.h>
 

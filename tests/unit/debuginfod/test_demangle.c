@@ -1,6 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "debuginfod/demangle.h"
+#include "lib/base/buf.h"
 
 static void assert_name(const char *linkage_name, enum demangle_names names, const char *expected)
 {

@@ -2,106 +2,12 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
+#include "lib/base/span_utf8.h"
 
 static void assert_span(struct span span, const char *text)
 {
     if (!span_equal_text(span, text))
         fail_msg("'%.*s' is not '%s'", SPAN_PRINT(span), text);
-}
-
-static void parses_whole_numbers_only(void **state)
-{
-    (void)state;
-    uint64_t number;
-    int64_t signed_number;
-    assert_true(span_parse_u64(span_text("18446744073709551615"), &number));
-    assert_true(number == UINT64_MAX);
-    assert_false(span_parse_u64(span_text("18446744073709551616"), &number));
-    assert_false(span_parse_u64(span_text(""), &number));
-    assert_false(span_parse_u64(span_text("1x"), &number));
-    assert_false(span_parse_u64(span_text("-1"), &number));
-    assert_true(span_parse_i64(span_text("-9223372036854775808"), &signed_number));
-    assert_true(signed_number == INT64_MIN);
-    assert_false(span_parse_i64(span_text("9223372036854775808"), &signed_number));
-    assert_false(span_parse_i64(span_text("-"), &signed_number));
-    assert_true(span_parse_hex(span_text("0xFFff"), &number));
-    assert_int_equal(number, 0xffff);
-    assert_false(span_parse_hex(span_text("0x"), &number));
-    assert_false(span_parse_hex(span_text("11112222333344445"), &number));
-}
-
-static void takes_lines_of_both_kinds(void **state)
-{
-    (void)state;
-    struct span rest = span_text("one\r\n\ntwo"), line;
-    assert_true(span_take_line(&rest, &line));
-    assert_span(line, "one");
-    assert_true(span_take_line(&rest, &line));
-    assert_span(line, "");
-    assert_true(span_take_line(&rest, &line));
-    assert_span(line, "two");
-    assert_false(span_take_line(&rest, &line));
-}
-
-static void splits_and_trims(void **state)
-{
-    (void)state;
-    struct span before, after;
-    assert_true(span_split(span_text("key=a=b"), '=', &before, &after));
-    assert_span(before, "key");
-    assert_span(after, "a=b");
-    assert_false(span_split(span_text("key"), '=', &before, &after));
-    assert_span(before, "key");
-    assert_span(after, "");
-    assert_span(span_trim(span_text(" \t x y \n")), "x y");
-    assert_true(span_compare(span_text("ab"), span_text("abc")) < 0);
-    assert_true(span_compare(span_text("b"), span_text("abc")) > 0);
-    assert_true(span_ends_with(span_text("x.pb.gz"), ".gz"));
-    assert_true(span_starts_with(span_text("x"), ""));
-}
-
-static void knows_utf8(void **state)
-{
-    (void)state;
-    assert_true(span_is_utf8(span_text("aé€😀")));
-    assert_false(span_is_utf8(span_text("\xc0\xaf")));
-    assert_false(span_is_utf8(span_text("\xed\xa0\x80")));
-    assert_false(span_is_utf8(span_text("\xf4\x90\x80\x80")));
-    assert_false(span_is_utf8(span_text("\xe2\x82")));
-    assert_int_equal(span_utf8_size(span_text("€a")), 3);
-    assert_int_equal(span_utf8_size(span_text("\xe2\x82")), 0);
-    assert_int_equal(span_utf8_size(span_text("")), 0);
-}
-
-static void makes_text_utf8(void **state)
-{
-    (void)state;
-    arena_auto arena = arena_create();
-    static const char *const cases[][2] = {
-        {"aé€😀", "aé€😀"},
-        {"evil\xff\xfe", "evil??"},
-        {"a\xff€", "a?€"},
-        {"\x80\xc0\xaf", "???"},
-        {"\xe2\x82z", "??z"},
-        /* Truncated within a character. */
-        {"caf\xc3", "caf"},
-        {"1\xe2\x82", "1"},
-        {"\xf0\x9f\x98", ""},
-        {"\xff\xf0", "?"},
-        {"", ""},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        const struct span made = span_make_utf8(span_text(cases[i][0]), arena);
-        assert_true(span_is_utf8(made));
-        assert_span(made, cases[i][1]);
-    }
-    const struct span fine = span_text("é");
-    assert_ptr_equal(span_make_utf8(fine, arena).data, fine.data);
-    assert_span(span_cut_utf8(fine, 2), "é");
-    assert_span(span_cut_utf8(fine, 1), "");
-    assert_span(span_cut_utf8(span_text("a€"), 3), "a");
-    assert_span(span_cut_utf8(span_text("abc"), 2), "ab");
-    assert_int_equal(span_cut_utf8(span_text("\x80\x80\x80\x80\x80\x80\x80\x80"), 7).size, 3);
 }
 
 static void refuses_to_pass_its_maximum(void **state)
@@ -210,11 +116,6 @@ static void writes_little_endian(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parses_whole_numbers_only),
-        cmocka_unit_test(takes_lines_of_both_kinds),
-        cmocka_unit_test(splits_and_trims),
-        cmocka_unit_test(knows_utf8),
-        cmocka_unit_test(makes_text_utf8),
         cmocka_unit_test(refuses_to_pass_its_maximum),
         cmocka_unit_test(escapes_json),
         cmocka_unit_test(invalid_utf8_is_replaced_like_in_browsers),

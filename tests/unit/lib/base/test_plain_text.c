@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/plain_text.h"
 
 static void assert_shown(const char *text, const char *expected)

@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/regex.h"

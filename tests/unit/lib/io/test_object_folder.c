@@ -4,6 +4,7 @@
  */
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

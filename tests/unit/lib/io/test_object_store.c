@@ -5,6 +5,7 @@
  */
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"

@@ -1,6 +1,7 @@
 /* The examples of "Authenticating Requests: Using the Authorization Header", Amazon S3 API. */
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/io/s3_sign.h"
 
 #include <stdio.h>

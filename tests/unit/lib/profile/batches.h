@@ -7,6 +7,7 @@
 
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/digest.h"
 #include "lib/profile/batch/batch_type.h"
 

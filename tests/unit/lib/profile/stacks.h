@@ -7,6 +7,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/report/export_folded.h"

@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/symbols/symbol_name.h"
 #include "lib/symbols/symbol_names.h"
 

@@ -1,6 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/err.h"
+#include "lib/base/span_utf8.h"
 #include "tests/unit/lib/symbols/random_table.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,6 @@
 #include "tests/unit/lib/profile/stacks.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/formats/folded.h"
 

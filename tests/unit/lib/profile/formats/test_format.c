@@ -1,4 +1,5 @@
 #include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "tests/unit/lib/profile/stacks.h"

@@ -1,3 +1,4 @@
+#include "lib/base/buf.h"
 #include "tests/unit/lib/profile/stacks.h"
 
 #include "lib/profile/formats/perf_script.h"

@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp_indexes.h"
 

@@ -1,3 +1,4 @@
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "tests/unit/lib/profile/maker.h"

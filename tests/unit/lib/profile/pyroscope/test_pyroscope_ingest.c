@@ -1,4 +1,5 @@
 /* Requests as agents and scripts post them to /ingest, and the resulting profiles. */
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "tests/unit/lib/profile/batches.h"
 #include "tests/unit/lib/profile/maker.h"

@@ -1,4 +1,5 @@
 /* The meaning of links that were made before a symbol table was uploaded. */
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "tests/unit/lib/profile/reports.h"
 #include "tests/unit/test.h"

@@ -1,4 +1,5 @@
 /* The stacks of a view that a page's rules leave. */
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "tests/unit/lib/profile/reports.h"
 #include "tests/unit/test.h"

@@ -1,5 +1,6 @@
 #include "tests/unit/lib/profile/reports.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/profile/report/callers.h"
 #include "lib/profile/report/top.h"

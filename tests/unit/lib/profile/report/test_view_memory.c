@@ -1,6 +1,7 @@
 /* The bound of view_memory, compared with the memory of a process that makes the reports. */
 #include "tests/unit/lib/profile/reports.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
