@@ -1,6 +1,6 @@
 /*
  * symbol_cursor_* of symbol_table.h: from addresses to frames. This is the hot path of symbolizing
- * a profile; lib/symbols/README.md lists its costs, and tests/bench/bench_symbols.c measures them.
+ * a profile; lib/symbols/costs.md lists its costs, and tests/bench/bench_symbols.c measures them.
  *
  * A lookup takes four steps. find_group finds the group of 16 records that contains the address: it
  * first tries the next few groups, then searches the levels of 16-way keys. count_records compares

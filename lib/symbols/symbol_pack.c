@@ -39,7 +39,7 @@
 
 #include <unistd.h>
 
-/* zstd level; README.md lists the small gains of higher levels. */
+/* zstd level; costs.md lists the small gains of higher levels. */
 enum { PACK_LEVEL = 9 };
 
 struct packer {
