@@ -209,7 +209,8 @@ test("boxes do not overlap, and lines lead from box to box", () => {
 });
 
 /**
- * Points of the smooth line that the view draws through a line's points (views/graph/graph.tsx).
+ * Points of the smooth line that the view draws through a line's points
+ * (views/graph/graph_edges.tsx).
  */
 function smooth(points: readonly Point[]): Point[] {
   const drawn: Point[] = [points[0]];

@@ -9,6 +9,7 @@ import type { Size } from "../../model/functions/graph_layout.ts";
 import { formatChange, formatPercent, formatValue } from "../../model/text/units.ts";
 import { shownName } from "../../model/text/visible_text_model.ts";
 import type { LabelFitter } from "../icicle/label_fitter.ts";
+import type { GraphPicture } from "./use_graph.ts";
 
 export interface Box {
   name: string;
@@ -18,6 +19,10 @@ export interface Box {
   fontPx: number;
   size: Size;
 }
+
+export type Picture = GraphPicture<Box>;
+/** The calls into and out of each box. */
+export type Around = ReturnType<typeof neighboursOf>;
 
 const baseFontPx = 13;
 const fontGrowthPx = 9;
