@@ -1,15 +1,15 @@
 /*
  * ingest_limits: adds the profiles of a request to the store, within the limits of their tenant.
  *
- * Counts are kept in memory, for each tenant that has sent in the last hour: samples as a token
- * bucket that fills at the tenant's rate, where a profile without samples counts as one; series
- * with a profile in the last hour. Each server process counts for itself and starts from zero, so
- * that a check needs no query of the database. The bytes that the tenant has stored are read with
- * its limits. The error of a request over a limit states the limit's name, its value and where it
- * is set. The request records which service sent how much, for api/ingest/sources.h.
+ * The limits of samples and series are compared with counts in memory (api/ingest/ingest_counts.h),
+ * where a profile without samples counts as one sample; those of labels and times with each batch
+ * (api/ingest/batch_check.h). The bytes that the tenant has stored are read with its limits
+ * (api/ingest/ingest_storage.h). The error of a request over a limit states the limit's name, its
+ * value and where it is set. The request records which service sent how much, for
+ * api/ingest/sources.h.
  *
  * A request opens a struct ingest_limits, puts batches into it and commits it: either all are added
- * or none. Threads: a struct ingest_limits belongs to one thread; the memory may be shared.
+ * or none. Threads: a struct ingest_limits belongs to one thread.
  */
 #ifndef API_INGEST_INGEST_LIMITS_H
 #define API_INGEST_INGEST_LIMITS_H
@@ -23,18 +23,11 @@
 #include <stdint.h>
 
 struct ingest_limits;
-struct ingest_limits_memory;
 struct batch;
 struct otlp_result;
 struct profile_limits;
 struct request;
 struct store_receipt;
-
-enum { INGEST_LIMITS_SERIES_S = 3600 };
-
-/* now_ns is clock_monotonic_ns, or a test's clock. */
-struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void));
-void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL is a no-op */
 
 /* Begins to add profiles of the request's tenant. The caller calls ingest_limits_close. Errors:
  * ERR_RATE_LIMITED (the rate is exceeded), ERR_QUOTA (the stored profiles exceed their limit),

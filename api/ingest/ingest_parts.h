@@ -5,12 +5,12 @@
 #ifndef API_INGEST_INGEST_PARTS_H
 #define API_INGEST_INGEST_PARTS_H
 
-struct ingest_limits_memory;
+struct ingest_counts;
 struct sources;
 
 struct ingest_parts {
-    struct ingest_limits_memory *limits; /* api/ingest/ingest_limits.h */
-    struct sources *sources;             /* api/ingest/sources.h: services and agents that send */
+    struct ingest_counts *counts; /* api/ingest/ingest_counts.h: what tenants have sent lately */
+    struct sources *sources;      /* api/ingest/sources.h: services and agents that send */
 };
 
 struct ingest_parts *ingest_parts_create(void);
