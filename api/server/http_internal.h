@@ -283,6 +283,9 @@ void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **sl
 /* http_log.c: the h2o logger: one access log line and the metrics for each finished request. */
 void http_log_request(h2o_logger_t *self, h2o_req_t *req);
 
+/* http_metrics.c: registers the metrics of the HTTP server, which are read while it runs. */
+void http_metrics_register(struct http_server *http);
+
 /* http_buffers.c: which uploads may continue when the buffers are full. http_server.h states the
  * rule. */
 /* Pauses, resumes and refuses the loop's uploads. */
