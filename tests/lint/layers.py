@@ -100,17 +100,7 @@ TYPES = {"store/types.h"}
 
 CYCLES = set()
 
-INSIDE = {
-    "agent": ["agent agent_cpus"],
-    "agent/process": ["processes processes_mappings processes_scan"],
-    "cli": ["completion help"],
-    "cli/admin": ["admin admin_call admin_help"],
-    "store/catalogue": [
-        "catalogue catalogue_claims catalogue_deletion catalogue_marks catalogue_retention"
-    ],
-    "store/maintain": ["compact maintenance repair"],
-    "store/query": ["scan scan_plan"],
-}
+INSIDE = {}
 
 # Files above all folders of their program: main.c, files that only main.c uses, lists of all
 # commands.
@@ -159,10 +149,11 @@ WRAPPERS = {
 # A function that a header declares, or defines, at the begin of a line.
 FUNCTION = re.compile(r"^(?!typedef\b)\w[\w \t*]*\([^;]*\)[^;]*[;{]", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
-# A change of a tenant's rows first locks the row of the tenant, which tenant_begin does.
-# A row of the table of mutable globals, and the sections of variables that are writable at run time.
+# A row of the table of mutable globals, and the sections of variables that are writable at run
+# time.
 GLOBALS_ROW = re.compile(r"^\| `([\w/]+\.c)`", re.M)
 WRITABLE = re.compile(r"\.t?(data|bss)(\.rel(\.local)?)?")
+# A change of a tenant's rows first locks the row of the tenant, which tenant_begin does.
 BEGINS = re.compile(r"\bpg_begin\((?!.*(?:PG_NO_TENANT|TENANT_DEFAULT))")
 
 
