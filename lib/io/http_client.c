@@ -23,7 +23,6 @@ enum {
     MAX_HEADER_BYTES = 1 << 20,
     DEFAULT_RESPONSE_BYTES = 64 << 20,
     MAX_CA_BYTES = 16 << 20, /* a system's bundle has 200 to 300 KB */
-    CA_PIECE_BYTES = 64 << 10,
 };
 
 struct http_client {
@@ -108,43 +107,6 @@ int64_t http_client_response_date(const struct http_client_response *response)
 static void start_curl(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-/* Appends a file; returns false and sets errno when it cannot be read. */
-static bool append_file(struct buf *buf, const char *path)
-{
-    FILE *file = fopen(path, "re");
-    uint8_t *space;
-    if (!file)
-        return false;
-    while ((space = buf_reserve(buf, CA_PIECE_BYTES))) {
-        const size_t size = fread(space, 1, CA_PIECE_BYTES, file);
-        buf_commit(buf, size);
-        if (size == 0)
-            break;
-    }
-    const bool is_read = !ferror(file);
-    const int error = errno;
-    fclose(file);
-    errno = error;
-    return is_read;
-}
-
-enum err_code http_client_join_cas(const char *system_file, const char *ca_file,
-                                   struct buf *ret_cas, struct err *err)
-{
-    if (system_file && !append_file(ret_cas, system_file))
-        buf_clear(ret_cas);
-    if (ret_cas->size)
-        buf_append_byte(ret_cas, '\n');
-    if (!append_file(ret_cas, ca_file))
-        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO,
-                             "reading the CA file %s", ca_file);
-    if (buf_failed(ret_cas))
-        return err_set(err, ERR_TOO_LARGE,
-                       "the CA file %s and the system's CAs are larger than %d MiB together",
-                       ca_file, MAX_CA_BYTES >> 20);
-    return ERR_NONE;
 }
 
 /* Joins the system's bundle and ca_file, because libcurl takes one bundle: CURLOPT_CAINFO would
