@@ -3,23 +3,14 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/base/span_utf8.h"
-#include "lib/base/vec.h"
+#include "lib/profile/batch/batch_groups.h"
 #include "lib/profile/batch/batch_sample_labels.h"
+#include "lib/profile/batch/batch_strings.h"
 #include "lib/profile/unit.h"
 
 /* Times of old agents are in microseconds, which would be in January 1970 as nanoseconds. */
 #define TIME_MIN_NS (INT64_C(365) * 86400 * CLOCK_NS_PER_S)
-
-enum { SIZE_BITS = 1024 };
-
-/* The labels of the series of a group, validated and sorted. */
-struct group {
-    struct batch_text_label *labels;
-    size_t label_count;
-};
 
 /* How the values of a type are stored. LEFT_OUT: an earlier value type has the same names. */
 enum use { LEFT_OUT, DELTA, SNAPSHOT };
@@ -34,14 +25,8 @@ struct batch_build {
     struct batch_sample_labels sample_labels;
     struct span name;
     bool is_ready;
-    struct group *groups;
-    uint32_t group_count;    /* one more than sample_labels has if snapshots have a session */
-    uint32_t snapshot_group; /* the group of snapshots: the additional one, or 0 */
-    /* Texts that the batch needs in addition to the profile's, to be strings of its tables. */
-    struct map_bytes texts;
-    struct span *text_bytes;
-    uint32_t *text_strings;
-    uint32_t text_capacity;
+    struct batch_groups groups;
+    struct batch_strings strings;
     const char *notice;     /* of the batch, in scratch */
     enum use *uses;         /* per value type */
     enum batch_kind *kinds; /* per value type */
@@ -53,19 +38,6 @@ struct batch_build {
     bool leaves_idle; /* deltas without samples are left out */
 };
 
-/* ---- series ---- */
-
-/* Removes the labels that become name; the order of the others is kept. */
-static void take_out(struct group *group, struct span name)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < group->label_count; i++) {
-        if (!batch_labels_becomes(group->labels[i].name, name))
-            group->labels[kept++] = group->labels[i];
-    }
-    group->label_count = kept;
-}
-
 static bool has_use(const struct batch_build *batch_build, enum use use)
 {
     for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++) {
@@ -75,96 +47,7 @@ static bool has_use(const struct batch_build *batch_build, enum use use)
     return false;
 }
 
-static bool has_label(const struct batch_source *source, struct span name)
-{
-    for (size_t i = 0; i < source->label_count; i++) {
-        if (batch_labels_becomes(source->labels[i].name, name))
-            return true;
-    }
-    return false;
-}
-
-/* Why the session cannot be a label of the group; NULL: it can. */
-static const char *refuse_session(const struct batch_build *batch_build, const struct group *group,
-                                  struct span name)
-{
-    const struct span session = batch_build->source->session;
-    const struct batch_limits *own = batch_build->options->session_limits;
-    const struct batch_limits limits = own ? batch_limits_resolve(own) : batch_build->limits;
-    if (group->label_count >= limits.series_labels || name.size > limits.name_bytes ||
-        session.size > limits.value_bytes)
-        return "label 'session_id' is left out: the limits of labels have no space for it";
-    return span_is_utf8(session) ? NULL : "label 'session_id' is left out: its value is no UTF-8";
-}
-
-/* Snapshots of two processes are not snapshots of one: their gauges are added, and neither
- * continues the other's counter. So the session is a label of their series. The sender did not
- * write it as a label, so it is left out where it cannot be one. Series of deltas need none: they
- * are added anyway. */
-static void add_session(struct batch_build *batch_build, struct group *group)
-{
-    const struct span name = SPAN_LITERAL("session_id");
-    const struct batch_source *source = batch_build->source;
-    if (!source->session.size || has_label(source, name))
-        return;
-    const char *refusal = refuse_session(batch_build, group, name);
-    if (refusal)
-        batch_build->notice = batch_build->notice ? batch_build->notice : refusal;
-    else
-        group->labels[group->label_count++] =
-            (struct batch_text_label){.name = name, .value = source->session};
-}
-
-/* Combines the labels of the source and of the group, which take precedence. */
-static enum err_code make_group(struct batch_build *batch_build, uint32_t index, struct err *err)
-{
-    const struct batch_source *source = batch_build->source;
-    const struct batch_sample_labels *split = &batch_build->sample_labels;
-    struct group *group = &batch_build->groups[index];
-    group->labels = arena_new_raw(batch_build->scratch, struct batch_text_label,
-                                  source->label_count + split->name_count + 1);
-    for (size_t i = 0; i < source->label_count; i++)
-        group->labels[group->label_count++] = source->labels[i];
-    if (index && index == batch_build->snapshot_group)
-        add_session(batch_build, group);
-    for (uint32_t i = 0; i < split->name_count && index < split->group_count; i++) {
-        uint32_t value = split->group_values[(size_t)index * split->name_count + i];
-        if (value == 0)
-            continue;
-        const struct batch_text_label label = {.name = batch_build->options->series_labels[i],
-                                               .value =
-                                                   profile_string(batch_build->profile, value)};
-        take_out(group, label.name);
-        group->labels[group->label_count++] = label;
-    }
-    return batch_labels_check(batch_build->scratch, group->labels, &group->label_count,
-                              &batch_build->limits, &batch_build->notice, err);
-}
-
-static enum err_code make_groups(struct batch_build *batch_build, struct err *err)
-{
-    batch_build->group_count = batch_build->sample_labels.group_count;
-    if (batch_build->source->session.size && has_use(batch_build, SNAPSHOT))
-        batch_build->snapshot_group = batch_build->group_count++;
-    batch_build->groups = arena_new(batch_build->scratch, struct group, batch_build->group_count);
-    for (uint32_t i = 0; i < batch_build->group_count; i++) {
-        enum err_code code = make_group(batch_build, i, err);
-        if (code)
-            return code;
-    }
-    return ERR_NONE;
-}
-
 /* ---- strings ---- */
-
-static void want_text(struct batch_build *batch_build, struct span text)
-{
-    uint32_t next = batch_build->texts.count;
-    if (text.size == 0 || map_bytes_add(&batch_build->texts, text, next) != next)
-        return;
-    vec_reserve(batch_build->text_bytes, batch_build->text_capacity, next + 1);
-    batch_build->text_bytes[next] = text;
-}
 
 /* Whether a part differs from the profile's string; few do, so the others are not looked up. */
 static bool has_other_part(const struct batch_build *batch_build, uint32_t string,
@@ -179,9 +62,9 @@ static void want_type(struct batch_build *batch_build, struct profile_value_type
 {
     struct span part;
     if (has_other_part(batch_build, type.type, &part))
-        want_text(batch_build, part);
+        batch_strings_want(&batch_build->strings, part);
     if (has_other_part(batch_build, type.unit, &part))
-        want_text(batch_build, part);
+        batch_strings_want(&batch_build->strings, part);
 }
 
 /* The unit of the value type in its series. */
@@ -196,71 +79,30 @@ static void want_texts(struct batch_build *batch_build)
 {
     want_type(batch_build, batch_build->profile->period_type);
     for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++)
-        want_text(batch_build, batch_type_name(batch_build->profile, batch_build->name, i));
+        batch_strings_want(&batch_build->strings,
+                           batch_type_name(batch_build->profile, batch_build->name, i));
     for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++)
         want_type(batch_build, batch_build->profile->value_types[i]);
     for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++) {
         if (batch_build->factors[i] > 1)
-            want_text(batch_build, unit_of(batch_build, i));
+            batch_strings_want(&batch_build->strings, unit_of(batch_build, i));
     }
-    for (uint32_t i = 0; i < batch_build->group_count; i++) {
-        const struct group *group = &batch_build->groups[i];
+    for (uint32_t i = 0; i < batch_build->groups.count; i++) {
+        const struct batch_group *group = &batch_build->groups.groups[i];
         for (size_t j = 0; j < group->label_count; j++) {
-            want_text(batch_build, group->labels[j].name);
-            want_text(batch_build, group->labels[j].value);
+            batch_strings_want(&batch_build->strings, group->labels[j].name);
+            batch_strings_want(&batch_build->strings, group->labels[j].value);
         }
     }
-}
-
-/* Finds the texts that the profile has already. Only strings of a size that occurs among them
- * are hashed. */
-static void find_texts(struct batch_build *batch_build)
-{
-    bool has_size[SIZE_BITS] = {false};
-    for (uint32_t i = 0; i < batch_build->texts.count; i++)
-        has_size[batch_build->text_bytes[i].size % SIZE_BITS] = true;
-    for (uint32_t i = 1; i < batch_build->profile->string_count; i++) {
-        struct span string = batch_build->profile->strings[i];
-        if (!has_size[string.size % SIZE_BITS])
-            continue;
-        uint32_t text = map_bytes_find(&batch_build->texts, string);
-        if (text != MAP_ABSENT)
-            batch_build->text_strings[text] = i;
-    }
-}
-
-static const struct span *make_strings(struct batch_build *batch_build, uint32_t *ret_count)
-{
-    struct arena *arena = batch_build->profile->arena;
-    uint32_t count = batch_build->profile->string_count;
-    struct span *strings =
-        arena_new_raw(arena, struct span, (size_t)count + batch_build->texts.count);
-    memcpy(strings, batch_build->profile->strings, count * sizeof(*strings));
-    for (uint32_t i = 0; i < batch_build->texts.count; i++) {
-        if (batch_build->text_strings[i])
-            continue;
-        struct span text = batch_build->text_bytes[i];
-        batch_build->text_strings[i] = count;
-        strings[count++] = span_of(arena_strndup(arena, text.data, text.size), text.size);
-    }
-    *ret_count = count;
-    return strings;
-}
-
-static uint32_t string_of(const struct batch_build *batch_build, struct span text)
-{
-    uint32_t found = text.size ? map_bytes_find(&batch_build->texts, text) : MAP_ABSENT;
-    return found == MAP_ABSENT ? 0 : batch_build->text_strings[found];
 }
 
 static void make_tables(struct batch_build *batch_build)
 {
     want_texts(batch_build);
-    batch_build->text_strings = arena_new(batch_build->scratch, uint32_t, batch_build->texts.count);
-    find_texts(batch_build);
     struct profile *tables = arena_new(batch_build->profile->arena, struct profile, 1);
     *tables = *batch_build->profile;
-    tables->strings = make_strings(batch_build, &tables->string_count);
+    tables->strings =
+        batch_strings_finish(&batch_build->strings, batch_build->profile, &tables->string_count);
     tables->sample_count = 0;
     tables->stack_start = NULL;
     tables->stack = NULL;
@@ -480,9 +322,9 @@ static struct profile_value_type clean_type(const struct batch_build *batch_buil
 {
     struct span part;
     if (has_other_part(batch_build, type.type, &part))
-        type.type = string_of(batch_build, part);
+        type.type = batch_strings_number(&batch_build->strings, part);
     if (has_other_part(batch_build, type.unit, &part))
-        type.unit = string_of(batch_build, part);
+        type.unit = batch_strings_number(&batch_build->strings, part);
     return type;
 }
 
@@ -490,10 +332,11 @@ static void set_type(const struct batch_build *batch_build, uint32_t value_type,
                      struct batch_type *type)
 {
     struct span name = batch_type_name(batch_build->profile, batch_build->name, value_type);
-    type->name = string_of(batch_build, name);
+    type->name = batch_strings_number(&batch_build->strings, name);
     type->sample_type = clean_type(batch_build, batch_build->profile->value_types[value_type]);
     if (batch_build->factors[value_type] > 1)
-        type->sample_type.unit = string_of(batch_build, unit_of(batch_build, value_type));
+        type->sample_type.unit =
+            batch_strings_number(&batch_build->strings, unit_of(batch_build, value_type));
     type->period_type = clean_type(batch_build, batch_build->profile->period_type);
     type->kind = batch_build->kinds[value_type];
 }
@@ -543,21 +386,21 @@ static void set_profile(const struct batch_build *batch_build, enum use use,
 /* Copies the labels of all groups; series of one group share them. */
 static uint32_t *make_labels(struct batch_build *batch_build)
 {
-    uint32_t group_count = batch_build->group_count;
+    uint32_t group_count = batch_build->groups.count;
     uint32_t *starts = arena_new(batch_build->scratch, uint32_t, group_count);
     size_t label_count = 0;
     for (uint32_t i = 0; i < group_count; i++) {
         starts[i] = (uint32_t)label_count;
-        label_count += batch_build->groups[i].label_count;
+        label_count += batch_build->groups.groups[i].label_count;
     }
     struct batch_label *labels =
         arena_new_raw(batch_build->batch->arena, struct batch_label, label_count);
     for (uint32_t i = 0; i < group_count; i++) {
-        const struct group *group = &batch_build->groups[i];
+        const struct batch_group *group = &batch_build->groups.groups[i];
         for (size_t j = 0; j < group->label_count; j++)
-            labels[starts[i] + j] =
-                (struct batch_label){.name = string_of(batch_build, group->labels[j].name),
-                                     .value = string_of(batch_build, group->labels[j].value)};
+            labels[starts[i] + j] = (struct batch_label){
+                .name = batch_strings_number(&batch_build->strings, group->labels[j].name),
+                .value = batch_strings_number(&batch_build->strings, group->labels[j].value)};
     }
     batch_build->batch->series_labels = labels;
     batch_build->batch->series_label_count = (uint32_t)label_count;
@@ -579,9 +422,9 @@ static void make_rows(struct batch_build *batch_build)
             if (!makes_series(batch_build, i, j))
                 continue;
             const uint32_t group =
-                batch_build->uses[j] == SNAPSHOT ? batch_build->snapshot_group : i;
+                batch_build->uses[j] == SNAPSHOT ? batch_build->groups.snapshot_group : i;
             series[row].first_label = label_starts[group];
-            series[row].label_count = (uint32_t)batch_build->groups[group].label_count;
+            series[row].label_count = (uint32_t)batch_build->groups.groups[group].label_count;
             set_type(batch_build, j, &series[row].type);
             set_profile(batch_build, batch_build->uses[j], &profiles[row]);
             profiles[row].series = row;
@@ -593,6 +436,20 @@ static void make_rows(struct batch_build *batch_build)
     }
     batch->series = series;
     batch->profiles = profiles;
+}
+
+static enum err_code make_groups(struct batch_build *batch_build, struct err *err)
+{
+    struct batch_groups *groups = &batch_build->groups;
+    *groups = (struct batch_groups){.scratch = batch_build->scratch,
+                                    .source = batch_build->source,
+                                    .options = batch_build->options,
+                                    .limits = batch_build->limits,
+                                    .split = &batch_build->sample_labels,
+                                    .notice = batch_build->notice};
+    const enum err_code code = batch_groups_make(groups, has_use(batch_build, SNAPSHOT), err);
+    batch_build->notice = groups->notice;
+    return code;
 }
 
 static enum err_code make_batch(struct batch_build *batch_build, struct err *err)
@@ -682,8 +539,7 @@ enum err_code batch_from_profile(const struct batch_source *source,
         code = check_time(&batch_build, err);
     if (!code)
         code = make_batch(&batch_build, err);
-    map_bytes_fini(&batch_build.texts);
-    mem_free(batch_build.text_bytes);
+    batch_strings_fini(&batch_build.strings);
     if (code)
         return code;
     *ret_batch = batch_build.batch;
