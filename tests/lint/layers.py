@@ -20,6 +20,9 @@ and the name of a module that does not exist.
 A mutable variable with static storage may be in the files of the section "Mutable globals" of
 ARCHITECTURE.md only. The sections .data and .bss of the object files contain these variables.
 
+The README.md of each folder of PAGES has a sentence "May include: …", which names the folders of
+its row.
+
 WRAPPERS names, for the headers of each library, the only files that may include them. Everything
 else calls these files, so that a library can be replaced in one place.
 """
@@ -149,8 +152,10 @@ WRAPPERS = {
 # A function that a header declares, or defines, at the begin of a line.
 FUNCTION = re.compile(r"^(?!typedef\b)\w[\w \t*]*\([^;]*\)[^;]*[;{]", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
-# A row of the table of mutable globals, and the sections of variables that are writable at run
-# time.
+# Folders whose page states what it may include, and that sentence.
+PAGES = ("bpf", "debuginfod", "lib")
+MAY_INCLUDE = re.compile(r"^May include: (.*?)\.(?:\s|\Z)", re.M | re.S)
+# A row of the table of mutable globals; the sections of variables that are writable at run time.
 GLOBALS_ROW = re.compile(r"^\| `([\w/]+\.c)`", re.M)
 WRITABLE = re.compile(r"\.t?(data|bss)(\.rel(\.local)?)?")
 # A change of a tenant's rows first locks the row of the tenant, which tenant_begin does.
@@ -169,6 +174,16 @@ def folder_of(path):
 
 def may_use(user, used):
     return user == used or used in FOLDERS[user].split()
+
+
+def page_problem(folder, page):
+    """What is wrong with the folders that a page names; None: nothing."""
+    sentence = MAY_INCLUDE.search(page)
+    if not sentence:
+        return 'has no sentence "May include: …"'
+    named = {name for name in re.findall(r"`([\w/]+)`", sentence[1]) if name in FOLDERS}
+    wrong = named.symmetric_difference(FOLDERS[folder].split())
+    return f"differs from FOLDERS in {', '.join(sorted(wrong))}" if wrong else None
 
 
 def cycles_of(uses):
@@ -382,6 +397,11 @@ def main():
             checker.check_file(path)
     if build.is_dir():
         checker.check_symbols(build)
+    for folder in FOLDERS:
+        if folder.split("/")[0] in PAGES:
+            problem = page_problem(folder, (ROOT / folder / "README.md").read_text())
+            if problem:
+                checker.report(f"{folder}/README.md {problem}")
     for folder, groups in INSIDE.items():
         for module in " ".join(groups).split():
             if not (ROOT / folder / f"{module}.c").is_file():

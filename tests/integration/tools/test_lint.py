@@ -1,5 +1,5 @@
-"""The checks of scoped objects (tests/lint/scoped.py), commits (tests/lint/commits.py), and cycles
-inside folders and mutable globals (tests/lint/layers.py)."""
+"""The checks of scoped objects (tests/lint/scoped.py), commits (tests/lint/commits.py), and
+cycles inside folders, mutable globals and pages (tests/lint/layers.py)."""
 
 import importlib.util
 
@@ -96,6 +96,21 @@ def test_uses_inside_a_folder_are_found_by_the_symbols_of_object_files():
         "lib/x": {"a": {"b"}, "b": set()},
         "lib/y": {"c": set()},
     }
+
+
+@pytest.mark.parametrize(
+    "page, problem",
+    [
+        ("May include: `lib/base`, libelf in `a.c`, `lib/symbols`. Text about `lib/io`.", None),
+        ("May include: `lib/base`,\n`lib/symbols`.\n\n## Decisions\n", None),
+        ("May include: `lib/base`.\n", "lib/symbols"),
+        ("May include: `lib/base`, `lib/io`, `lib/symbols`.", "lib/io"),
+        ("Allowed includes: `lib/base`.", "no sentence"),
+    ],
+)
+def test_a_page_names_the_folders_that_its_folder_may_use(page, problem):
+    found = layers.page_problem("debuginfod", f"# debuginfod\n\n{page}")
+    assert found is None if problem is None else problem in found
 
 
 def test_mutable_globals_are_found_by_the_sections_of_object_files():
