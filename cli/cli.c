@@ -18,14 +18,7 @@ enum { MAX_SECRET_BYTES = 4096 };
 
 void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text)
 {
-    /* The capacity doubles when the count reaches a power of two. */
-    if ((texts->count & (texts->count - 1)) == 0) {
-        size_t capacity = texts->count ? texts->count * 2 : 1;
-        const char **grown = arena_new(cli->arena, const char *, capacity);
-        if (texts->count)
-            memcpy(grown, texts->texts, texts->count * sizeof(*grown));
-        texts->texts = grown;
-    }
+    arena_reserve(cli->arena, texts->texts, texts->capacity, texts->count + 1);
     texts->texts[texts->count++] = text;
 }
 

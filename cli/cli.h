@@ -77,6 +77,7 @@ extern const struct command *const cli_commands[];
 struct cli_texts {
     const char **texts;
     size_t count;
+    size_t capacity; /* of cli_texts_add */
 };
 /* Allocates in the process's arena. */
 void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text);

@@ -120,13 +120,7 @@ enum err_code stored_share_list(struct arena *arena, struct stored_share **ret_s
         struct err ignored;
         if (strlen(file->d_name) != LINK_ID_LENGTH + 4)
             continue;
-        if (count == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            struct stored_share *grown = arena_new(arena, struct stored_share, capacity);
-            if (count)
-                memcpy(grown, shares, count * sizeof(*grown));
-            shares = grown;
-        }
+        arena_reserve(arena, shares, capacity, count + 1);
         char *id = arena_strndup(arena, file->d_name, LINK_ID_LENGTH);
         if (!stored_share_find(id, arena, &shares[count], &ignored))
             count++;

@@ -74,14 +74,7 @@ static struct batch_text_label *add_label(struct label_set *set)
         set->left_out++;
         return NULL;
     }
-    if (set->count == set->capacity) {
-        const uint32_t capacity = set->capacity ? 2 * set->capacity : 64;
-        struct batch_text_label *grown = arena_new(set->arena, struct batch_text_label, capacity);
-        if (set->count)
-            memcpy(grown, set->labels, set->count * sizeof(*grown));
-        set->labels = grown;
-        set->capacity = capacity;
-    }
+    arena_reserve(set->arena, set->labels, set->capacity, set->count + 1);
     return &set->labels[set->count++];
 }
 

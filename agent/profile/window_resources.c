@@ -23,14 +23,7 @@ void window_resources_end(struct window_resources *resources)
 static uint32_t append_resource(struct window_resources *resources,
                                 const struct otlp_resource *resource)
 {
-    if (resources->count == resources->capacity) {
-        const uint32_t capacity = resources->capacity ? 2 * resources->capacity : 64;
-        struct otlp_resource *grown = arena_new(resources->arena, struct otlp_resource, capacity);
-        if (resources->count)
-            memcpy(grown, resources->list, resources->count * sizeof(*grown));
-        resources->list = grown;
-        resources->capacity = capacity;
-    }
+    arena_reserve(resources->arena, resources->list, resources->capacity, resources->count + 1);
     resources->list[resources->count] = *resource;
     return resources->count++;
 }
