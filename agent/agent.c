@@ -6,6 +6,7 @@
 #include "agent/kernel/kernel_program.h"
 #include "agent/kernel/off_cpu.h"
 #include "agent/kernel/perf_sideband.h"
+#include "agent/labels/label_source.h"
 #include "agent/labels/process_labels.h"
 #include "agent/process/process.h"
 #include "agent/process/processes.h"

@@ -1,6 +1,7 @@
 /* perfolio-agent: samples all the time and sends a batch every few seconds. */
 #include "agent/agent.h"
 #include "agent/completion.h"
+#include "agent/labels/label_source.h"
 #include "agent/labels/pods.h"
 #include "agent/labels/process_labels.h"
 #include "agent/labels/relabel.h"

@@ -2,8 +2,8 @@
 
 #include "agent/labels/container_metadata.h"
 #include "agent/labels/label_set.h"
+#include "agent/labels/label_source.h"
 #include "agent/labels/pods.h"
-#include "agent/labels/program_info.h"
 #include "agent/labels/relabel.h"
 #include "agent/process/binaries.h"
 #include "agent/process/proc_text.h"
@@ -14,39 +14,18 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/base/os.h"
-#include "lib/base/vec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 enum {
     PROC_MAX_BYTES = 256 << 10,
-    CPU_INFO_MAX_BYTES = 4 << 20,
     KEY_MAX_BYTES = 256 << 10,
     TEXT_BYTES = 320,
     PATH_BYTES = 4096,
     EARLY_PAUSE_NS = 100 * 1000 * 1000,
-};
-
-/* The result of examining the binary with the same number. It is valid while the binary has the
- * same serial. */
-struct known_program {
-    uint64_t serial;
-    struct program_info facts;
-};
-
-struct label_source {
-    struct label_settings settings;
-    const struct binaries *binaries;
-    struct arena *arena;
-    struct utsname host;
-    struct span cpu_model;
-    struct known_program *programs;
-    uint32_t program_count;
 };
 
 struct process_labels {
@@ -61,50 +40,6 @@ struct process_labels {
     bool has_container;
     bool is_wanted;
 };
-
-/* ---- the host ---- */
-
-/* The first line "model name : …" of /proc/cpuinfo. */
-static struct span read_cpu_model(struct arena *arena)
-{
-    struct err ignored;
-    struct span rest, line, name, value;
-    buf_auto text;
-    buf_init(&text, CPU_INFO_MAX_BYTES);
-    if (procfs_file_read("/proc/cpuinfo", &text, &ignored))
-        return (struct span){0};
-    rest = buf_span(&text);
-    while (span_take_line(&rest, &line)) {
-        if (!span_split(line, ':', &name, &value) ||
-            !span_equal_text(span_trim(name), "model name"))
-            continue;
-        value = span_trim(value);
-        return span_of(arena_strndup(arena, value.data, value.size), value.size);
-    }
-    return (struct span){0};
-}
-
-struct label_source *label_source_create(const struct label_settings *settings,
-                                         const struct binaries *binaries)
-{
-    struct label_source *source = mem_new(struct label_source, 1);
-    *source = (struct label_source){.binaries = binaries, .arena = arena_create()};
-    if (settings)
-        source->settings = *settings;
-    if (uname(&source->host))
-        source->host = (struct utsname){0};
-    source->cpu_model = read_cpu_model(source->arena);
-    return source;
-}
-
-void label_source_destroy(struct label_source *source)
-{
-    if (!source)
-        return;
-    arena_destroy(source->arena);
-    mem_free(source->programs);
-    mem_free(source);
-}
 
 /* ---- collecting ---- */
 
@@ -167,32 +102,6 @@ static struct span last_part(struct span path)
 
 /* ---- the program ---- */
 
-static const struct process_mapping *mapping_of_program(const struct process *process)
-{
-    for (uint32_t i = 0; i < process->mapping_count; i++) {
-        if (process->mappings[i].binary == process->program)
-            return &process->mappings[i];
-    }
-    return NULL;
-}
-
-static const struct program_info *facts_of_program(struct search *search)
-{
-    struct label_source *source = search->source;
-    const uint32_t number = search->process->program;
-    const struct binary *binary = binaries_get(source->binaries, number);
-    const struct process_mapping *mapping = mapping_of_program(search->process);
-    vec_reserve_zeroed(source->programs, source->program_count, (size_t)number + 1);
-    struct known_program *known = &source->programs[number];
-    if (known->serial == binary->serial || !mapping)
-        return &known->facts;
-    fd_auto fd = binaries_open(source->binaries, number, search->process->shown_id, mapping->start,
-                               mapping->limit);
-    program_info_read(fd, &known->facts);
-    known->serial = binary->serial;
-    return &known->facts;
-}
-
 /* The path of the program in /proc/PID/exe; empty: it is no file, or the process has ended. */
 static struct span path_in_proc(const struct search *search)
 {
@@ -211,7 +120,7 @@ static struct span path_in_proc(const struct search *search)
  * sample was taken within execve. */
 static void find_mapped_program(struct search *search, const struct binary *binary)
 {
-    const struct program_info *facts = facts_of_program(search);
+    const struct program_info *facts = label_source_program(search->source, search->process);
     const struct span build_id = span_text(binary->build_id);
     put_both(search, "process_executable_build_id_gnu", "__meta_process_executable_build_id",
              build_id);

@@ -29,31 +29,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct binaries;
 struct label_source;
-struct pods;
 struct process;
 struct process_labels;
-struct relabel_rules;
 
 enum { PROCESS_LABELS_MAX = 60, PROCESS_LABEL_MAX_BYTES = 512 };
-
-/* Settings for all processes; borrowed as long as the source lives. */
-struct label_settings {
-    const struct batch_text_label *external; /* override labels that were found */
-    size_t external_count;
-    const struct span *environment; /* names of environment variables */
-    size_t environment_count;
-    const struct relabel_rules *rules; /* NULL: none */
-    struct pods *pods;                 /* NULL: pods are not read */
-    const char *host_root;             /* NULL: the root of process 1 */
-};
-
-/* Creates a source, which contains the labels of the host and the program_info of each program.
- * settings NULL: none. */
-struct label_source *label_source_create(const struct label_settings *settings,
-                                         const struct binaries *binaries);
-void label_source_destroy(struct label_source *source); /* NULL is a no-op */
 
 /* Creates *labels if it is NULL. Replaces and destroys them if something that they were made from
  * has changed: the pods, the program, or files that are empty until execve has ended. */

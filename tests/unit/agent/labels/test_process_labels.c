@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "agent/labels/label_source.h"
 #include "agent/labels/process_labels.h"
 #include "agent/process/binaries.h"
 #include "agent/process/process.h"

@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "agent/labels/label_source.h"
 #include "agent/labels/process_labels.h"
 #include "agent/labels/relabel.h"
 #include "agent/process/binaries.h"
