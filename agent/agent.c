@@ -383,7 +383,7 @@ enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct 
 /* Publishes queued processes and builds tables, for at most most_ns: other programs may cause such
  * work without end, which would delay samples, windows and a stop. If work is left, the next
  * agent_poll does not wait. */
-static void publish(struct agent *agent, int64_t most_ns)
+static void publish_changes(struct agent *agent, int64_t most_ns)
 {
     const int64_t until_ns = clock_monotonic_ns() + most_ns;
     bool has_more = agent->publisher != NULL;
@@ -428,7 +428,7 @@ enum err_code agent_start(struct agent *agent, struct err *err)
         read_kernel_symbols(agent);
     agent->event_ns = clock_monotonic_ns();
     agent_memory_limit_tables(agent);
-    publish(agent, START_MAX_NS);
+    publish_changes(agent, START_MAX_NS);
     raise_priority();
     /* Nothing was sampled while the running processes were published. */
     window_begin_time(agent->window);
@@ -448,7 +448,7 @@ static void read_input(struct agent *agent)
         kernel_program_read(agent->program);
     perf_sideband_read_until(agent->sideband, clock_monotonic_ns());
     interpreters_poll(agent->interpreters, clock_monotonic_ns());
-    publish(agent, PUBLISH_MAX_NS);
+    publish_changes(agent, PUBLISH_MAX_NS);
 }
 
 void agent_stop(struct agent *agent)

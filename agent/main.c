@@ -414,8 +414,8 @@ static void report_memory(const struct service *service)
             counts.memory_bytes + counts.shard_bytes);
 }
 
-static enum err_code serve(struct service *service, const struct relabel_rules *rules,
-                           struct err *err)
+static enum err_code run_service(struct service *service, const struct relabel_rules *rules,
+                                 struct err *err)
 {
     const struct settings *settings = &service->settings;
     struct pods *pods = NULL;
@@ -514,7 +514,7 @@ int main(int argc, char **argv)
     if (service.settings.action == SETTINGS_COMPLETION)
         return print_completion(&service.settings);
     catch_signals();
-    code = serve(&service, rules, &err);
+    code = run_service(&service, rules, &err);
     if (code)
         fprintf(stderr, "perfolio-agent: %s\n", err.message);
     return code ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -199,8 +199,8 @@ static enum err_code describe_refusal(const struct http_client_response *respons
                    reason_of(response, arena));
 }
 
-static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal *terminal,
-                           struct arena *arena, struct input *input, struct err *err)
+static enum err_code fetch_url(const char *url, int stall_timeout_s, struct terminal *terminal,
+                               struct arena *arena, struct input *input, struct err *err)
 {
     struct http_client_settings settings = {
         .user_agent = CLI_USER_AGENT,
@@ -282,7 +282,7 @@ static enum err_code open_url(const char *url, int seconds, struct terminal *ter
         return code;
     if (seconds)
         terminal_note(terminal, "measuring for %d s: %s", seconds, input->name);
-    code = fetch(url, seconds_of(url) + SPARE_SECONDS, terminal, arena, input, err);
+    code = fetch_url(url, seconds_of(url) + SPARE_SECONDS, terminal, arena, input, err);
     return code ? code : input_measure(input, err);
 }
 

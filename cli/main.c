@@ -65,7 +65,7 @@ static void flush_at_exit(void)
         end_without_reader();
 }
 
-static int report(struct cli *cli, enum err_code code, const struct err *err)
+static int report_result(struct cli *cli, enum err_code code, const struct err *err)
 {
     terminal_progress_end(&cli->terminal);
     if (!code)
@@ -85,13 +85,13 @@ static int run_command(struct cli *cli, const struct command *command, int argc,
     enum err_code code = needs_account ? account_load(cli->arena, &cli->account, &err) : ERR_NONE;
     if (code) {
         cli->is_usage_error = true;
-        return report(cli, code, &err);
+        return report_result(cli, code, &err);
     }
     if (cli->account.is_readable_by_others)
         terminal_warn(&cli->terminal, "other users can read the token in %s: chmod 600 it",
                       cli->account.config_file);
     code = command->run(cli, argc, argv, &err);
-    const int status = report(cli, code, &err);
+    const int status = report_result(cli, code, &err);
     return cli->command_status ? cli->command_status : status;
 }
 

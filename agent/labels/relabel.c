@@ -67,7 +67,7 @@ static struct span group_of(const struct match *match, struct span name)
     return match->groups[number];
 }
 
-static void expand(struct span template, const struct match *match, struct buf *text)
+static void expand_template(struct span template, const struct match *match, struct buf *text)
 {
     struct span rest = template, before, name;
     while (span_split(rest, '$', &before, &rest)) {
@@ -94,8 +94,8 @@ static void replace(const struct relabel_rule *rule, struct span value, struct l
     buf_init(&replacement, TEXT_MAX_BYTES);
     if (!match.count)
         return;
-    expand(rule->target, &match, &target);
-    expand(rule->replacement, &match, &replacement);
+    expand_template(rule->target, &match, &target);
+    expand_template(rule->replacement, &match, &replacement);
     if (label_set_is_name(buf_span(&target)) && !buf_failed(&replacement))
         label_set_put(labels, buf_span(&target), buf_span(&replacement));
 }
@@ -157,7 +157,7 @@ static void map_labels(const struct relabel_rule *rule, struct label_set *labels
         const struct match match = match_of(rule, copy[i].name);
         if (!match.count)
             continue;
-        expand(rule->replacement, &match, &name);
+        expand_template(rule->replacement, &match, &name);
         label_set_put(labels, buf_span(&name), copy[i].value);
     }
 }

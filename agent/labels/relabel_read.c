@@ -25,7 +25,7 @@ struct reader {
     bool has_separator, has_regex, has_target, has_replacement, has_modulus;
 };
 
-static enum err_code refuse(struct reader *reader, const char *problem)
+static enum err_code refuse_rules(struct reader *reader, const char *problem)
 {
     return err_set(reader->err, ERR_INVALID, "line %u: %s", reader->line, problem);
 }
@@ -58,7 +58,7 @@ static enum err_code read_escape(struct reader *reader, uint8_t letter, struct b
     static const char letters[] = "\\\"/ntr0", bytes[] = "\\\"/\n\t\r";
     const char *at = letter ? strchr(letters, letter) : NULL;
     if (!at || letter == '0')
-        return refuse(reader, "this escape in double quotes is not read; use single quotes");
+        return refuse_rules(reader, "this escape in double quotes is not read; use single quotes");
     buf_append_byte(text, (uint8_t)bytes[at - letters]);
     return ERR_NONE;
 }
@@ -86,7 +86,7 @@ static enum err_code read_quoted(struct reader *reader, struct span *rest, struc
     if (code)
         return code;
     if (i >= rest->size)
-        return refuse(reader, "a quote is not closed in its line");
+        return refuse_rules(reader, "a quote is not closed in its line");
     *rest = span_of(rest->data + i + 1, rest->size - i - 1);
     *ret_text = span_of(arena_strndup(reader->arena, text.data, text.size), text.size);
     return ERR_NONE;
@@ -103,10 +103,10 @@ static enum err_code read_scalar(struct reader *reader, struct span text, struct
         const enum err_code code = read_quoted(reader, &text, ret_text);
         return code || span_trim(text).size == 0
                    ? code
-                   : refuse(reader, "something follows the closing quote");
+                   : refuse_rules(reader, "something follows the closing quote");
     }
     if (strchr("|>&*!{}[],%@`", text.data[0]))
-        return refuse(reader, "this kind of YAML is not read here; put the text into quotes");
+        return refuse_rules(reader, "this kind of YAML is not read here; put the text into quotes");
     *ret_text = span_of(arena_strndup(reader->arena, text.data, text.size), text.size);
     return ERR_NONE;
 }
@@ -121,9 +121,9 @@ static enum err_code add_source(struct reader *reader, struct span text)
     if (code)
         return code;
     if (rule->source_count == RELABEL_SOURCES_MAX)
-        return refuse(reader, "there are more than 32 source_labels");
+        return refuse_rules(reader, "there are more than 32 source_labels");
     if (!label_set_is_name(name))
-        return refuse(reader, "this is no name of a label");
+        return refuse_rules(reader, "this is no name of a label");
     rule->sources[rule->source_count++] = name;
     return ERR_NONE;
 }
@@ -133,7 +133,7 @@ static enum err_code read_flow_list(struct reader *reader, struct span text)
 {
     struct span rest, one;
     if (!span_ends_with(text, "]"))
-        return refuse(reader, "a list in brackets ends in its line");
+        return refuse_rules(reader, "a list in brackets ends in its line");
     rest = span_of(text.data + 1, text.size - 2);
     enum err_code code = ERR_NONE;
     while (!code && span_trim(rest).size) {
@@ -157,7 +157,7 @@ static enum err_code read_action(struct reader *reader, struct span text)
             return ERR_NONE;
         }
     }
-    return refuse(reader, "there is no such action");
+    return refuse_rules(reader, "there is no such action");
 }
 
 static void destroy_regex(void *regex)
@@ -181,7 +181,7 @@ static enum err_code set_key(struct reader *reader, struct span key, struct span
     if (span_equal_text(key, "source_labels")) {
         reader->is_in_sources = value.size == 0;
         if (value.size && value.data[0] != '[')
-            return refuse(reader, "source_labels is a list: [one, two]");
+            return refuse_rules(reader, "source_labels is a list: [one, two]");
         return value.size ? read_flow_list(reader, value) : ERR_NONE;
     }
     struct span text;
@@ -198,7 +198,7 @@ static enum err_code set_key(struct reader *reader, struct span key, struct span
     if (span_equal_text(key, "modulus")) {
         reader->has_modulus = true;
         return span_parse_u64(text, &rule->modulus) ? ERR_NONE
-                                                    : refuse(reader, "modulus is a number");
+                                                    : refuse_rules(reader, "modulus is a number");
     }
     if (span_equal_text(key, "separator"))
         rule->separator = text, reader->has_separator = true;
@@ -207,7 +207,7 @@ static enum err_code set_key(struct reader *reader, struct span key, struct span
     else if (span_equal_text(key, "replacement"))
         rule->replacement = text, reader->has_replacement = true;
     else
-        return refuse(reader, "there is no such key in a rule");
+        return refuse_rules(reader, "there is no such key in a rule");
     return ERR_NONE;
 }
 
@@ -220,13 +220,13 @@ static enum err_code read_pair(struct reader *reader, struct span text, struct s
         const enum err_code code = read_quoted(reader, &rest, ret_key);
         rest = span_trim(rest);
         if (code || rest.size == 0 || rest.data[0] != ':')
-            return code ? code : refuse(reader, "a key is followed by a colon");
+            return code ? code : refuse_rules(reader, "a key is followed by a colon");
         *ret_value = span_trim(span_of(rest.data + 1, rest.size - 1));
         return ERR_NONE;
     }
     const uint8_t *colon = memchr(text.data, ':', text.size);
     if (!colon || (colon + 1 < text.data + text.size && colon[1] != ' '))
-        return refuse(reader, "this is no \"key: value\"");
+        return refuse_rules(reader, "this is no \"key: value\"");
     *ret_key = span_trim(span_of(text.data, (size_t)(colon - text.data)));
     *ret_value = span_trim(span_of(colon + 1, (size_t)(text.data + text.size - (colon + 1))));
     return ERR_NONE;
@@ -254,10 +254,10 @@ static enum err_code check_target(struct reader *reader)
 {
     const struct relabel_rule *rule = reader->rule;
     if (rule->target.size == 0)
-        return refuse(reader, "this action needs a target_label");
+        return refuse_rules(reader, "this action needs a target_label");
     const bool is_right =
         rule->action == RELABEL_REPLACE ? is_target(rule->target) : label_set_is_name(rule->target);
-    return is_right ? ERR_NONE : refuse(reader, "target_label is no name of a label");
+    return is_right ? ERR_NONE : refuse_rules(reader, "target_label is no name of a label");
 }
 
 static enum err_code check_rule(struct reader *reader)
@@ -268,28 +268,28 @@ static enum err_code check_rule(struct reader *reader)
     case RELABEL_DROPEQUAL:
         if (reader->has_regex || reader->has_modulus || reader->has_separator ||
             reader->has_replacement)
-            return refuse(reader, "this action has source_labels and target_label alone");
+            return refuse_rules(reader, "this action has source_labels and target_label alone");
         return check_target(reader);
     case RELABEL_HASHMOD:
         if (rule->modulus == 0)
-            return refuse(reader, "hashmod needs a modulus above 0");
+            return refuse_rules(reader, "hashmod needs a modulus above 0");
         return check_target(reader);
     case RELABEL_LOWERCASE:
     case RELABEL_UPPERCASE:
         if (reader->has_replacement)
-            return refuse(reader, "this action has no replacement");
+            return refuse_rules(reader, "this action has no replacement");
         return check_target(reader);
     case RELABEL_REPLACE:
         return check_target(reader);
     case RELABEL_LABELMAP:
         return is_target(rule->replacement)
                    ? ERR_NONE
-                   : refuse(reader, "the replacement of labelmap is no name of a label");
+                   : refuse_rules(reader, "the replacement of labelmap is no name of a label");
     case RELABEL_LABELDROP:
     case RELABEL_LABELKEEP:
         if (rule->source_count || reader->has_target || reader->has_modulus ||
             reader->has_separator || reader->has_replacement)
-            return refuse(reader, "this action has a regex alone");
+            return refuse_rules(reader, "this action has a regex alone");
         return ERR_NONE;
     case RELABEL_KEEP:
     case RELABEL_DROP:
@@ -318,7 +318,7 @@ static enum err_code begin_rule(struct reader *reader)
     if (code)
         return code;
     if (reader->count++ == RELABEL_RULES_MAX)
-        return refuse(reader, "there are too many rules");
+        return refuse_rules(reader, "there are too many rules");
     reader->rule = arena_new(reader->arena, struct relabel_rule, 1);
     reader->rule->separator = SPAN_LITERAL(";");
     reader->rule->replacement = SPAN_LITERAL("$1");
@@ -338,11 +338,11 @@ static enum err_code read_head(struct reader *reader, struct span text)
     if (code)
         return code;
     if (!span_equal_text(key, "relabel_configs") || reader->has_head)
-        return refuse(reader, "only one relabel_configs is read here");
+        return refuse_rules(reader, "only one relabel_configs is read here");
     reader->has_head = true;
     return value.size == 0 || span_equal_text(value, "[]")
                ? ERR_NONE
-               : refuse(reader, "the rules are a list, each beginning with \"- \"");
+               : refuse_rules(reader, "the rules are a list, each beginning with \"- \"");
 }
 
 static enum err_code read_key(struct reader *reader, struct span text, int indent)
@@ -353,7 +353,7 @@ static enum err_code read_key(struct reader *reader, struct span text, int inden
     if (reader->key_indent == NO_LIST)
         reader->key_indent = indent;
     if (indent != reader->key_indent)
-        return refuse(reader, "the keys of a rule begin in one column");
+        return refuse_rules(reader, "the keys of a rule begin in one column");
     const enum err_code code = read_pair(reader, text, &key, &value);
     return code ? code : set_key(reader, key, value);
 }
@@ -373,7 +373,7 @@ static enum err_code read_line(struct reader *reader, struct span text, int inde
     if (reader->list_indent == NO_LIST)
         reader->list_indent = indent;
     if (indent != reader->list_indent)
-        return refuse(reader, "the rules begin in one column");
+        return refuse_rules(reader, "the rules begin in one column");
     const enum err_code code = begin_rule(reader);
     size_t skipped = 1;
     while (skipped < text.size && text.data[skipped] == ' ')
@@ -394,7 +394,7 @@ static enum err_code read_lines(struct reader *reader, struct span text)
         const struct span shown =
             span_trim(without_comment(span_of(line.data + indent, line.size - indent)));
         if (indent < line.size && line.data[indent] == '\t')
-            code = refuse(reader, "YAML is indented by blanks, not by tabulators");
+            code = refuse_rules(reader, "YAML is indented by blanks, not by tabulators");
         else if (shown.size && !span_equal_text(shown, "---"))
             code = read_line(reader, shown, (int)indent);
     }

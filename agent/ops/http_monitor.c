@@ -201,7 +201,8 @@ static void send_all(const struct http_monitor *monitor, int fd, int64_t until_n
     }
 }
 
-static void respond(struct buf *output, const char *status, const char *header, struct span body)
+static void append_response(struct buf *output, const char *status, const char *header,
+                            struct span body)
 {
     buf_printf(output,
                "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
@@ -216,24 +217,24 @@ static void make_response(struct http_monitor *monitor, struct span head, struct
     pthread_mutex_lock(&monitor->mutex);
     const bool is_healthy = clock_monotonic_ns() - monitor->published_ns < HEALTHY_NS;
     if (kind == HTTP_MONITOR_RESPONSE_METRICS)
-        respond(output, "200 OK", "", buf_span(&monitor->metrics));
+        append_response(output, "200 OK", "", buf_span(&monitor->metrics));
     pthread_mutex_unlock(&monitor->mutex);
     if (kind == HTTP_MONITOR_RESPONSE_HEALTH && is_healthy)
-        respond(output, "200 OK", "", SPAN_LITERAL("ok\n"));
+        append_response(output, "200 OK", "", SPAN_LITERAL("ok\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_HEALTH)
-        respond(output, "503 Service Unavailable", "",
-                SPAN_LITERAL("the agent makes no progress\n"));
+        append_response(output, "503 Service Unavailable", "",
+                        SPAN_LITERAL("the agent makes no progress\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_NOT_FOUND)
-        respond(output, "404 Not Found", "",
-                SPAN_LITERAL("only /metrics and /healthz are served\n"));
+        append_response(output, "404 Not Found", "",
+                        SPAN_LITERAL("only /metrics and /healthz are served\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_OTHER_METHOD)
-        respond(output, "405 Method Not Allowed", "Allow: GET\r\n",
-                SPAN_LITERAL("only GET is allowed\n"));
+        append_response(output, "405 Method Not Allowed", "Allow: GET\r\n",
+                        SPAN_LITERAL("only GET is allowed\n"));
     else if (kind == HTTP_MONITOR_RESPONSE_BAD_REQUEST)
-        respond(output, "400 Bad Request", "", SPAN_LITERAL("not an HTTP/1.1 request\n"));
+        append_response(output, "400 Bad Request", "", SPAN_LITERAL("not an HTTP/1.1 request\n"));
 }
 
-static void serve(struct http_monitor *monitor, int fd)
+static void serve_connection(struct http_monitor *monitor, int fd)
 {
     const int64_t until_ns = clock_monotonic_ns() + REQUEST_MS * CLOCK_NS_PER_MS;
     buf_auto head, output;
@@ -256,7 +257,7 @@ static void *run_thread(void *context)
             continue;
         fd_auto fd = accept4(monitor->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            serve(monitor, fd);
+            serve_connection(monitor, fd);
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
             clock_sleep_ms(100); /* no descriptors are left; the loop would otherwise spin */
     }

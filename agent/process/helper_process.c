@@ -197,7 +197,7 @@ static bool is_refused(const struct helper_process_call *call)
     return false;
 }
 
-static void refuse(const struct helper_process_call *call)
+static void refuse_call(const struct helper_process_call *call)
 {
     const uint64_t owner = find_responsible(call);
     helper.refusals[helper.next_refusal++ % REFUSED_MAX] = (struct refusal){
@@ -308,7 +308,7 @@ static int64_t call_helper(const struct helper_process_call *call, int *ret_fd)
     if (!wait_for_result(&result, ret_fd, &is_blocked)) {
         abandon_helper();
         if (is_blocked)
-            refuse(call);
+            refuse_call(call);
         return -1;
     }
     if (call->data)

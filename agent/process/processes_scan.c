@@ -163,7 +163,7 @@ void processes_scan_process(struct processes *processes, struct process *process
 
 /* Scans a known process again and postpones the next such scan, *next_ns, because a process with
  * very many mappings takes long, and there may be many such processes. */
-static void rescan(struct processes *processes, struct process *process, int64_t *next_ns)
+static void rescan_process(struct processes *processes, struct process *process, int64_t *next_ns)
 {
     const int64_t begin_ns = clock_monotonic_ns();
     processes_scan_process(processes, process);
@@ -175,7 +175,7 @@ void processes_scan_soon(struct processes *processes, struct process *process, i
 {
     process->is_scan_due = true;
     if (now_ns >= process->scan_ns && now_ns >= processes->next_scan_ns)
-        rescan(processes, process, &processes->next_scan_ns);
+        rescan_process(processes, process, &processes->next_scan_ns);
 }
 
 void processes_make_target(struct processes *processes, uint32_t process_id)
@@ -263,7 +263,7 @@ void processes_scan_waiting(struct processes *processes, int64_t now_ns)
         struct process *process = find_waiting(processes, processes->swept_bucket, now_ns);
         if (!process)
             continue;
-        rescan(processes, process, &processes->next_sweep_ns);
+        rescan_process(processes, process, &processes->next_sweep_ns);
         has_time = clock_monotonic_ns() < until_ns;
     }
 }

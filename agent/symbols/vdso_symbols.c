@@ -27,7 +27,7 @@ static bool find_symbols(const char *image, struct symbols *ret_symbols)
     return false;
 }
 
-static bool has(const Elf64_Sym *symbol, uint64_t offset)
+static bool symbol_has(const Elf64_Sym *symbol, uint64_t offset)
 {
     return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
            offset >= symbol->st_value && offset - symbol->st_value < symbol->st_size;
@@ -42,7 +42,8 @@ struct span vdso_symbols_find(uint64_t offset)
         return name;
     for (uint64_t i = 0; i < symbols.count; i++) {
         const Elf64_Sym *symbol = &symbols.first[i];
-        if (has(symbol, offset) && (!name.size || ELF64_ST_BIND(symbol->st_info) == STB_GLOBAL))
+        if (symbol_has(symbol, offset) &&
+            (!name.size || ELF64_ST_BIND(symbol->st_info) == STB_GLOBAL))
             name = span_text(symbols.texts + symbol->st_name);
     }
     return name;

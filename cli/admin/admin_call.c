@@ -16,7 +16,8 @@ static const char *take_argument(struct admin *admin)
     return *admin->arguments.texts++;
 }
 
-static enum err_code usage(struct admin *admin, const struct admin_call *call, struct err *err)
+static enum err_code refuse_usage(struct admin *admin, const struct admin_call *call,
+                                  struct err *err)
 {
     return cli_usage(admin->cli, err, "usage: perfolio admin %s%s%s %s", call->noun,
                      call->verb ? " " : "", call->verb ? call->verb : "",
@@ -223,7 +224,7 @@ enum err_code admin_call(struct admin *admin, struct err *err)
     const char *path = fill_path(admin, call);
     bool has_body = strcmp(call->method, "POST") == 0 || strcmp(call->method, "PATCH") == 0;
     if (!path || !fill_body(admin, call, body))
-        return usage(admin, call, err);
+        return refuse_usage(admin, call, err);
     if ((call->uses & NEEDS_YES) && !admin->is_confirmed)
         return cli_usage(admin->cli, err, "this cannot be undone: add --yes to confirm");
     enum err_code code = cli_connect(admin->cli, NULL, &client, err);

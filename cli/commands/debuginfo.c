@@ -163,7 +163,7 @@ static const struct option_table options = {
 
 /* ---- verbs ---- */
 
-static enum err_code build(struct debuginfo *debuginfo, struct err *err)
+static enum err_code build_table(struct debuginfo *debuginfo, struct err *err)
 {
     struct cli *cli = debuginfo->cli;
     struct save save;
@@ -290,7 +290,7 @@ static enum err_code run_debuginfo(struct cli *cli, int argc, char **argv, struc
     cli_parse(&debuginfo_command, argc, argv, &debuginfo);
     enum err_code code;
     if (is_verb(&debuginfo, "build"))
-        code = build(&debuginfo, err);
+        code = build_table(&debuginfo, err);
     else if (is_verb(&debuginfo, "check"))
         code = handle_each(&debuginfo, check_file, err);
     else if (is_verb(&debuginfo, "upstreams"))

@@ -78,7 +78,7 @@ static enum err_code prompt_token(struct cli *cli, const char *url, const char *
     return ERR_NONE;
 }
 
-static enum err_code gather(struct login *login, struct account *account, struct err *err)
+static enum err_code gather_account(struct login *login, struct account *account, struct err *err)
 {
     struct cli *cli = login->cli;
     enum err_code code = ERR_NONE;
@@ -141,7 +141,7 @@ static enum err_code run_login(struct cli *cli, int argc, char **argv, struct er
     json_auto_t *session = NULL;
     client_auto client = NULL;
     cli_parse(&login_command, argc, argv, &login);
-    enum err_code code = gather(&login, &account, err);
+    enum err_code code = gather_account(&login, &account, err);
     if (code)
         return code;
     cli->account = account;

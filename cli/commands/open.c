@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Redirects the browser's output to standard error, which does not contain results. */
-static int start(const char *program, const char *url)
+static int start_browser(const char *program, const char *url)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid;
@@ -34,9 +34,9 @@ static int start(const char *program, const char *url)
 enum err_code open_url(const char *url, struct err *err)
 {
     const char *browser = getenv("BROWSER");
-    int result = start("xdg-open", url);
+    int result = start_browser("xdg-open", url);
     if (result == ENOENT && browser && browser[0])
-        result = start(browser, url);
+        result = start_browser(browser, url);
     if (result == ENOENT)
         return err_set(err, ERR_NOT_FOUND,
                        "neither xdg-open nor $BROWSER opens a browser; the link is %s", url);

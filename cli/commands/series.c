@@ -60,8 +60,8 @@ static enum err_code look_at_otlp(struct span bytes, struct content *content, st
                : err_set(err, ERR_INVALID, "the batch contains no profile");
 }
 
-static enum err_code expand(struct input *input, struct content *content, struct buf *expanded,
-                            struct span *ret_bytes, struct err *err)
+static enum err_code expand_content(struct input *input, struct content *content,
+                                    struct buf *expanded, struct span *ret_bytes, struct err *err)
 {
     enum err_code code = input_map(input, ret_bytes, err);
     if (code)
@@ -104,7 +104,7 @@ static enum err_code detect_content(struct cli *cli, struct input *input,
     if (!code || settings->format == SERIES_FORMAT_PROFILE)
         return code;
     content->is_otlp = true;
-    code = expand(input, content, &expanded, &bytes, &otlp_err);
+    code = expand_content(input, content, &expanded, &bytes, &otlp_err);
     if (!code)
         code = look_at_otlp(bytes, content, &otlp_err);
     if (!code)
