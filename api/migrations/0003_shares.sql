@@ -79,7 +79,7 @@ REVOKE ALL ON FUNCTION share_find(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION share_find(text) TO perfolio_server, perfolio_jobs;
 
 -- Abuse that viewers reported to the operator.
-CREATE TABLE share_report (
+CREATE TABLE abuse_report (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant_id  bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     share_id   text NOT NULL REFERENCES share (id) ON DELETE CASCADE,
@@ -88,30 +88,30 @@ CREATE TABLE share_report (
     created_at timestamptz NOT NULL DEFAULT now(),
     closed_at  timestamptz
 );
-CREATE INDEX share_report_open ON share_report (id) WHERE closed_at IS NULL;
-CREATE INDEX share_report_closed ON share_report (closed_at) WHERE closed_at IS NOT NULL;
-CREATE INDEX share_report_of_share ON share_report (share_id);
-CREATE INDEX share_report_of_tenant ON share_report (tenant_id);
-SELECT protect_tenant_rows('share_report');
-GRANT SELECT ON share_report TO perfolio_server;
-GRANT SELECT, UPDATE, DELETE ON share_report TO perfolio_jobs;
+CREATE INDEX abuse_report_open ON abuse_report (id) WHERE closed_at IS NULL;
+CREATE INDEX abuse_report_closed ON abuse_report (closed_at) WHERE closed_at IS NOT NULL;
+CREATE INDEX abuse_report_of_share ON abuse_report (share_id);
+CREATE INDEX abuse_report_of_tenant ON abuse_report (tenant_id);
+SELECT protect_tenant_rows('abuse_report');
+GRANT SELECT ON abuse_report TO perfolio_server;
+GRANT SELECT, UPDATE, DELETE ON abuse_report TO perfolio_jobs;
 
 -- Adds a report of abuse and returns its id. NULL: the share, or the whole server, has as many open
 -- reports as it may have. A function, because a request sees the reports of one team only.
-CREATE FUNCTION share_report_add(of_tenant bigint, of_share text, its_reason text,
+CREATE FUNCTION abuse_report_add(of_tenant bigint, of_share text, its_reason text,
                                  from_address text, max_of_share bigint, max_of_all bigint)
     RETURNS bigint
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$
-    INSERT INTO share_report (tenant_id, share_id, reason, address)
+    INSERT INTO abuse_report (tenant_id, share_id, reason, address)
     SELECT of_tenant, of_share, its_reason, from_address
-    WHERE (SELECT count(*) FROM share_report WHERE share_id = of_share AND closed_at IS NULL)
+    WHERE (SELECT count(*) FROM abuse_report WHERE share_id = of_share AND closed_at IS NULL)
             < max_of_share
-      AND (SELECT count(*) FROM (SELECT FROM share_report WHERE closed_at IS NULL
+      AND (SELECT count(*) FROM (SELECT FROM abuse_report WHERE closed_at IS NULL
             LIMIT max_of_all) AS open_ones) < max_of_all
     RETURNING id
 $$;
-REVOKE ALL ON FUNCTION share_report_add(bigint, text, text, text, bigint, bigint) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION share_report_add(bigint, text, text, text, bigint, bigint)
+REVOKE ALL ON FUNCTION abuse_report_add(bigint, text, text, text, bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION abuse_report_add(bigint, text, text, text, bigint, bigint)
     TO perfolio_server;
 
 -- ---- comments ----

@@ -56,7 +56,7 @@ enum err_code share_admin_report(struct request *request, struct response *respo
     if (code)
         return code;
     code = pg_query_values(connection, share.tenant_id,
-                           "SELECT share_report_add($1::bigint, $2::text, $3::text, $4::text,"
+                           "SELECT abuse_report_add($1::bigint, $2::text, $3::text, $4::text,"
                            " $5::bigint, $6::bigint)",
                            request->arena, &result, err, PG_I64(share.tenant_id), PG_TEXT(share.id),
                            PG_TEXT(reason), PG_TEXT(request->address), PG_I64(MAX_OPEN_OF_SHARE),
@@ -119,7 +119,7 @@ enum err_code share_admin_list_reports(struct request *request, struct response 
         connection, PG_NO_TENANT,
         "SELECT r.id, r.share_id, r.tenant_id, r.reason, r.address,"
         " (extract(epoch FROM r.created_at) * 1000)::bigint, s.title, s.visibility"
-        " FROM share_report r JOIN share s ON s.id = r.share_id"
+        " FROM abuse_report r JOIN share s ON s.id = r.share_id"
         " WHERE r.closed_at IS NULL AND r.id > $1::bigint ORDER BY r.id LIMIT $2::bigint",
         request->arena, &result, err, PG_I64(after), PG_I64(limit));
     if (code)
@@ -152,7 +152,7 @@ enum err_code share_admin_close_report(struct request *request, struct response 
     if (code)
         return code;
     code = pg_query_values(connection, PG_NO_TENANT,
-                           "UPDATE share_report SET closed_at = now()"
+                           "UPDATE abuse_report SET closed_at = now()"
                            " WHERE id = $1::bigint AND closed_at IS NULL",
                            request->arena, &result, err, PG_I64((int64_t)id));
     if (code)
@@ -193,7 +193,7 @@ static enum err_code take_down(struct request *request, const struct share *shar
     if (code)
         return code;
     code = pg_query_values(connection, share->tenant_id,
-                           "UPDATE share_report SET closed_at = now()"
+                           "UPDATE abuse_report SET closed_at = now()"
                            " WHERE share_id = $1::text AND closed_at IS NULL",
                            request->arena, &result, err, PG_TEXT(share->id));
     if (code)

@@ -317,7 +317,7 @@ static enum err_code forget_reports(struct job *job, struct err *err)
 {
     enum err_code code =
         pg_query_values(job->connection, PG_NO_TENANT,
-                        "DELETE FROM share_report WHERE id IN (SELECT id FROM share_report"
+                        "DELETE FROM abuse_report WHERE id IN (SELECT id FROM abuse_report"
                         " WHERE closed_at < now() - $1::bigint * interval '1 day'"
                         " LIMIT $2::bigint)",
                         job->arena, NULL, err, PG_I64(CLOSED_REPORT_DAYS), PG_I64(DELETE_BATCH));

@@ -232,7 +232,7 @@ class World:
     def new_report(self):
         with self.server.cursor() as cursor:
             cursor.execute(
-                "INSERT INTO share_report (tenant_id, share_id, reason, address) "
+                "INSERT INTO abuse_report (tenant_id, share_id, reason, address) "
                 "VALUES (%s, %s, 'matrix', '::1') RETURNING id",
                 [self.home.id, self.share("public")],
             )

@@ -47,7 +47,7 @@ def tenants(server):
         tenant.add_user("viewer", password=None)  # creates a login code
         with server.cursor() as cursor:
             cursor.execute(
-                "INSERT INTO share_report (tenant_id, share_id, reason, address) "
+                "INSERT INTO abuse_report (tenant_id, share_id, reason, address) "
                 "VALUES (%s, %s, 'x', '::1')",
                 [tenant.id, share],
             )

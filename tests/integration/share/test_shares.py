@@ -681,7 +681,7 @@ def test_open_reports_of_a_share_are_limited_and_closed_ones_forgotten(start_ser
     admin, anonymous = server.api(), server.anonymous()
     made = share(admin)["id"]
     server.rows(
-        "INSERT INTO share_report (tenant_id, share_id, reason, address)"
+        "INSERT INTO abuse_report (tenant_id, share_id, reason, address)"
         " SELECT tenant_id, id, 'spam', '127.0.0.9' FROM share, generate_series(1, 20)"
         " WHERE id = %s RETURNING id",
         [made],
@@ -691,8 +691,8 @@ def test_open_reports_of_a_share_are_limited_and_closed_ones_forgotten(start_ser
     first = admin.get("/api/v1/admin/reports").json()["reports"][0]["id"]
     assert admin.post(f"/api/v1/admin/reports/{first}/close").status == 204
     assert anonymous.post(path, json={"reason": "more spam"}).status == 201
-    server.rows("UPDATE share_report SET closed_at = now() - interval '31 days' RETURNING id")
-    wait_for(lambda: server.rows("SELECT id FROM share_report") == [])
+    server.rows("UPDATE abuse_report SET closed_at = now() - interval '31 days' RETURNING id")
+    wait_for(lambda: server.rows("SELECT id FROM abuse_report") == [])
 
 
 def test_a_team_keeps_ten_thousand_tombstones(start_server):
