@@ -308,49 +308,66 @@ function Selections(props: SelectionsProps) {
   );
 }
 
-function Page({ session }: { session: Session }) {
-  const { view, update, explore, change } = useExplore();
-  const { selection, baseline, by, profile } = explore;
-  const [nowMs, setNow] = useState(() => Date.now());
-  const [isSharing, setSharing] = useState(false);
+/** What is known about both selections, and what follows for the page. */
+function useBoth({ selection, baseline, by }: ExploreState, view: ViewState, nowMs: number) {
   const rules = stackRulesOf(view);
   const after = useSelection(selection, by, rules, nowMs)!;
   const before = useSelection(baseline, by, rules, nowMs);
-  const names = useLabelNames(after.window);
-  const refresh = () => setNow(Date.now());
-  const changeAfter = (patch: Partial<Selection>, how?: "push" | "replace") =>
-    change({ selection: { ...selection, ...patch }, profile: "" }, how);
-  const changeBefore = (patch: Partial<Selection>) =>
-    change({ baseline: { ...baseline!, ...patch } });
-  const first = firstType(after.types.value ?? []);
-  useEffect(() => {
-    if (!selection.query && first && after.types.isCurrent)
-      changeAfter({ query: joinQuery(first.type, "") }, "replace");
-  }, [selection.query, first, after.types.isCurrent]);
-
-  const compare = () =>
-    change(baseline ? { baseline: null } : { ...halves(selection, nowMs), profile: "" });
-  const swap = () => baseline && change({ selection: baseline, baseline: selection });
-  const copyLink = () =>
-    void copyText(
-      location.origin +
-        location.pathname +
-        formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }),
-      "Link",
-    );
-  const step = (direction: Direction) => stepProfile(explore, nowMs, change, direction);
-  const source = sourceOf(explore, nowMs);
   const isEmpty = [after, before].some(
     (known) => known?.range.isCurrent && known.range.value!.series.length === 0,
   );
-  const isWrong = after.queryError !== "" || (before?.queryError ?? "") !== "";
   // A window between two snapshots has values, but no type: none of its profiles begins there.
   const { range } = after;
   const mayHaveValues =
     selection.query !== "" &&
     (range.isCurrent ? range.value!.series.length > 0 : range.problem === null);
-  const hasNothing =
-    after.types.isCurrent && after.types.value!.length === 0 && !mayHaveValues && !baseline;
+  return {
+    after,
+    before,
+    of: describeStackRules(rules),
+    isEmpty,
+    isWrong: after.queryError !== "" || (before?.queryError ?? "") !== "",
+    hasNothing:
+      after.types.isCurrent && after.types.value!.length === 0 && !mayHaveValues && !baseline,
+  };
+}
+
+/** The actions of buttons and keys. */
+function actionsOf(explore: ExploreState, view: ViewState, change: Change, nowMs: number) {
+  const { selection, baseline } = explore;
+  return {
+    changeAfter: (patch: Partial<Selection>, how?: "push" | "replace") =>
+      change({ selection: { ...selection, ...patch }, profile: "" }, how),
+    changeBefore: (patch: Partial<Selection>) => change({ baseline: { ...baseline!, ...patch } }),
+    compare: () =>
+      change(baseline ? { baseline: null } : { ...halves(selection, nowMs), profile: "" }),
+    swap: () => baseline && change({ selection: baseline, baseline: selection }),
+    copyLink: () =>
+      void copyText(
+        location.origin +
+          location.pathname +
+          formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }),
+        "Link",
+      ),
+    step: (direction: Direction) => stepProfile(explore, nowMs, change, direction),
+  };
+}
+
+function Page({ session }: { session: Session }) {
+  const { view, update, explore, change } = useExplore();
+  const { selection, baseline, by, profile } = explore;
+  const [nowMs, setNow] = useState(() => Date.now());
+  const [isSharing, setSharing] = useState(false);
+  const { after, before, of, isEmpty, isWrong, hasNothing } = useBoth(explore, view, nowMs);
+  const names = useLabelNames(after.window);
+  const actions = actionsOf(explore, view, change, nowMs);
+  const { changeAfter, changeBefore, compare, swap, copyLink, step } = actions;
+  const first = firstType(after.types.value ?? []);
+  useEffect(() => {
+    if (!selection.query && first && after.types.isCurrent)
+      changeAfter({ query: joinQuery(first.type, "") }, "replace");
+  }, [selection.query, first, after.types.isCurrent]);
+  const source = sourceOf(explore, nowMs);
 
   return (
     <Shell session={session} isViewer>
@@ -369,10 +386,10 @@ function Page({ session }: { session: Session }) {
         <Selections
           {...{ selection, baseline, before, after }}
           hasLines={by.length > 0}
-          of={describeStackRules(rules)}
+          of={of}
           onChange={changeAfter}
           onChangeBefore={changeBefore}
-          onRefresh={refresh}
+          onRefresh={() => setNow(Date.now())}
         />
         {!baseline && !hasNothing && <SingleProfiles {...{ explore, nowMs, change }} />}
       </header>

@@ -216,17 +216,67 @@ function useParts(props: ViewerProps, state: ViewState) {
   return { palette, shownPanes, tree, hover, overlays, filters, search, rows, colours, place };
 }
 
+/** What the toolbar offers for the tree: types, groupings and views. */
+function choicesOf(
+  props: ViewerProps,
+  state: ViewState,
+  flame: Flame | null,
+  regroup: (patch: { group: string }) => void,
+) {
+  const { update, comments, loadLabels } = props;
+  const { group, groupChoices, nextGroup } = groupChoice(props, state);
+  return {
+    type: typeChoice(flame, props, state, update),
+    seen: viewChoice(state, update),
+    group,
+    groupChoices,
+    onNextGroup: () => groupChoices.length > 0 && regroup({ group: nextGroup }),
+    offered: views.filter(
+      (view) => (view !== "comments" || comments) && (view !== "labels" || loadLabels),
+    ),
+  };
+}
+
+/** The text of a place in the source, as a link if the team has rules for it. */
+const placedIn =
+  ({ sources }: ViewerProps, flame: Flame | null): PaneContext["placed"] =>
+  (frame, text) => {
+    if (!sources || !flame || frame < 0) return text;
+    return <sourcePlace.Component at={sources} text={text} flame={flame} frame={frame} />;
+  };
+
+/** Whether the tree has nothing to draw, and the node that the foot describes. */
+function factsOf(
+  flame: Flame | null,
+  state: ViewState,
+  hovered: number,
+  cursor: number,
+  shownPanes: readonly PaneKind[],
+) {
+  const isShareless = isWithoutShares(flame, state);
+  const isEmpty = flame !== null && (flame.nodeCount <= 1 || flame.width[0] === 0 || isShareless);
+  const pointed = flame && hovered >= 0 && hovered < flame.nodeCount ? hovered : cursor;
+  return {
+    isShareless,
+    isEmpty,
+    /** -1 if no pane shows a tree. */
+    pointed: hasTree(shownPanes) ? pointed : -1,
+  };
+}
+
+/** The frames to which comments are pinned. */
+const usePinned = (flame: Flame | null, pins: ViewerProps["pins"]) =>
+  useMemo(() => new Set(flame && pins && findByPathHashes(flame, pins).values()), [flame, pins]);
+
 export function useViewer(props: ViewerProps, state: ViewState) {
-  const { update, comments, isDiff, isFile } = props;
+  const { update, isDiff, isFile } = props;
   const parts = useParts(props, state);
-  const { shownPanes, tree, hover, overlays, filters, search, colours, place } = parts;
+  const { palette, rows, shownPanes, tree, hover, overlays, filters, search, colours, place } =
+    parts;
   const { shown, isCurrent, problem } = tree;
   const { flame, source } = shown;
   const [commenting, setCommenting] = useState(0);
-  const pinned = useMemo(
-    () => new Set(flame && props.pins && findByPathHashes(flame, props.pins).values()),
-    [flame, props.pins],
-  );
+  const pinned = usePinned(flame, props.pins);
 
   useEffect(listenForLongPresses, []);
   useEffect(() => {
@@ -236,13 +286,8 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const regroup = useRegrouped(flame, isCurrent, state, place, update);
   const isRootLost = useRoot(problem, state, update);
 
-  const type = typeChoice(flame, props, state, update);
-  const { group, groupChoices, nextGroup } = groupChoice(props, state);
-  const hasGroups = groupChoices.length > 0;
-  const seen = viewChoice(state, update);
-  const offered = views.filter(
-    (view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels),
-  );
+  const choices = choicesOf(props, state, flame, regroup);
+  const { onNextGroup, ...offers } = choices;
   const seek: PaneContext["seek"] = useRef(null);
   const onComment = () => setCommenting(commenting + 1);
   const actionParts = { flame, place, overlays, search, seek, shownPanes, onComment };
@@ -250,71 +295,33 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const { mark, openMenu } = actions;
   useViewerKeys({
     flame: problem ? null : flame,
-    state,
-    update,
-    place,
-    filters,
-    seen,
-    type,
-    offered,
-    isDiff,
+    ...{ state, update, place, filters, isDiff },
+    seen: offers.seen,
+    type: offers.type,
+    offered: offers.offered,
     ...actions,
     hasCursor: hasTree(shownPanes),
-    onNextGroup: () => hasGroups && regroup({ group: nextGroup }),
+    onNextGroup,
     onSave: () => !isFile && overlays.setExporting(true),
     onSheet: () => overlays.setSheet(true),
     extraKeys: props.extraKeys,
   });
 
-  const placed = (frame: number, text: string) => {
-    if (!props.sources || !flame || frame < 0) return text;
-    return <sourcePlace.Component at={props.sources} text={text} flame={flame} frame={frame} />;
-  };
   const context =
     flame && source && colours
       ? contextOf(props, state, {
-          flame,
-          source,
-          shown,
-          colours,
-          palette: parts.palette,
-          rows: parts.rows,
-          place,
-          filters,
-          search,
-          hover,
-          mark,
-          openMenu,
-          placed,
-          seek,
-          pinned,
-          commenting,
-          groups: groupChoices.map(({ value }) => value),
+          ...{ flame, source, shown, colours, palette, rows, place, filters, search, hover },
+          ...{ mark, openMenu, seek, pinned, commenting },
+          placed: placedIn(props, flame),
+          groups: offers.groupChoices.map(({ value }) => value),
         })
       : null;
-  const isShareless = isWithoutShares(flame, state);
-  const isEmpty = flame !== null && (flame.nodeCount <= 1 || flame.width[0] === 0 || isShareless);
-  const pointed =
-    flame && hover.node >= 0 && hover.node < flame.nodeCount ? hover.node : place.cursor;
+  const facts = factsOf(flame, state, hover.node, place.cursor, shownPanes);
   return {
-    tree,
-    search,
-    filters,
-    place,
-    type,
-    seen,
-    overlays,
-    context,
-    regroup,
-    group,
-    groupChoices,
-    offered,
+    ...{ tree, search, filters, place, overlays, context, regroup, isRootLost },
+    ...offers,
     ...actions,
-    isEmpty,
-    isShareless,
-    isRootLost,
-    canSave: context !== null && isCurrent && !problem && !isEmpty,
-    /** The node that the foot describes; -1 if no pane shows a tree. */
-    pointed: hasTree(shownPanes) ? pointed : -1,
+    ...facts,
+    canSave: context !== null && isCurrent && !problem && !facts.isEmpty,
   };
 }
