@@ -4,7 +4,7 @@ Without git, or in a shallow clone that does not contain FIRST, nothing is check
 import subprocess
 import sys
 
-FIRST = "bcf9bef"
+FIRST = "925fb3a"
 SUBJECT_MAX = 72
 
 
