@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -42,6 +43,8 @@ struct kind_rule {
 static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_SIGN_IN_ADDRESS] = {SUBSCRIBER_BYTES, 20, 1, 3600, 7200,
                                "Too many failed sign-ins from your address"},
+    /* Delays nobody: the failures decide the order of those that wait (rate_limiter_enter). */
+    [LIMIT_SIGN_IN_SITE] = {SITE_BYTES, INT_MAX, 0, 0, 3600, "Too many failed sign-ins"},
     [LIMIT_SIGN_IN_PAIR] = {0, 5, 1, 3600, 86400,
                             "Too many failed sign-ins for this account from your address"},
     [LIMIT_SIGN_IN_DEVICE] = {0, 10, 1, 3600, 86400,
@@ -96,7 +99,7 @@ struct slot_rule {
 };
 
 static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
-    [SLOT_PASSWORD] = {.slots = 2, .waiters = 3, .wait_s = 5},
+    [SLOT_PASSWORD] = {.slots = 2, .waiters = RATE_LIMITER_WAITERS, .wait_s = 20},
     [SLOT_PASSWORD_SHARE] = {.slots = 1, .waiters = 1, .wait_s = 5},
     [SLOT_PASSWORD_DEVICE] = {.slots = 1, .waiters = 2, .wait_s = 5},
 };
@@ -114,7 +117,9 @@ enum { MAX_SLOTS = 2 };
 /* A request that waits for a slot, on the stack of its thread. */
 struct slot_waiter {
     uint64_t source;
+    bool has_failed; /* its site has failed to sign in before */
     bool has_slot;
+    bool is_refused; /* another request has replaced it */
     struct slot_waiter *next;
 };
 
@@ -455,14 +460,14 @@ enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum
 
 /* ---- slots ---- */
 
-/* Sources are compared as keyed hashes, addresses by their subscriber. */
+/* Sources are compared as keyed hashes, addresses by their site. */
 static uint64_t hash_source(const struct rate_limiter *rate_limiter, enum limit_slot kind,
                             struct span source)
 {
     uint8_t prefix[16], hash[DIGEST_BYTES];
     uint64_t number;
     if (kind != SLOT_PASSWORD_DEVICE)
-        source = network_of(source, SUBSCRIBER_BYTES, prefix);
+        source = network_of(source, SITE_BYTES, prefix);
     digest_hmac_sha256(span_of(rate_limiter->secret, sizeof(rate_limiter->secret)), source, hash);
     memcpy(&number, hash, sizeof(number));
     return number;
@@ -477,17 +482,25 @@ static bool has_slot(const struct slot_pool *pool, uint64_t source)
     return false;
 }
 
-/* Gives free slots to the requests that have waited longest and whose source has none. */
+/* The request that gets the next slot: the one that has waited longest, of those whose site has not
+ * failed before, or else of all. A source has only one slot. */
+static struct slot_waiter **find_next_waiter(struct slot_pool *pool)
+{
+    struct slot_waiter **next = NULL;
+    for (struct slot_waiter **at = &pool->waiters; *at; at = &(*at)->next) {
+        const bool is_better = !next || ((*next)->has_failed && !(*at)->has_failed);
+        if (is_better && !has_slot(pool, (*at)->source))
+            next = at;
+    }
+    return next;
+}
+
 static void give_slots(struct slot_pool *pool, const struct slot_rule *rule)
 {
-    struct slot_waiter **at = &pool->waiters;
     bool has_given = false;
-    while (*at && pool->used < rule->slots) {
+    struct slot_waiter **at;
+    while (pool->used < rule->slots && (at = find_next_waiter(pool))) {
         struct slot_waiter *waiter = *at;
-        if (has_slot(pool, waiter->source)) {
-            at = &waiter->next;
-            continue;
-        }
         *at = waiter->next;
         waiter->has_slot = has_given = true;
         pool->sources[pool->used++] = waiter->source;
@@ -496,19 +509,40 @@ static void give_slots(struct slot_pool *pool, const struct slot_rule *rule)
         pthread_cond_broadcast(&pool->left);
 }
 
+/* Removes the last request of a site that has failed before, and refuses it. False: there is none.
+ */
+static bool replace_waiter(struct slot_pool *pool)
+{
+    struct slot_waiter **last = NULL;
+    for (struct slot_waiter **at = &pool->waiters; *at; at = &(*at)->next) {
+        if ((*at)->has_failed)
+            last = at;
+    }
+    if (!last)
+        return false;
+    struct slot_waiter *waiter = *last;
+    *last = waiter->next;
+    waiter->is_refused = true;
+    pthread_cond_broadcast(&pool->left);
+    return true;
+}
+
 /* Appends it to the list. False: too many requests wait, or one of the same source does. */
 static bool add_waiter(struct slot_pool *pool, const struct slot_rule *rule,
                        struct slot_waiter *waiter)
 {
-    struct slot_waiter **end = &pool->waiters;
     int count = 0;
-    for (; *end; end = &(*end)->next) {
-        if ((*end)->source == waiter->source)
+    for (const struct slot_waiter *at = pool->waiters; at; at = at->next) {
+        if (at->source == waiter->source)
             return false;
         count++;
     }
-    if (count >= rule->waiters && (pool->used >= rule->slots || has_slot(pool, waiter->source)))
+    const bool must_wait = pool->used >= rule->slots || has_slot(pool, waiter->source);
+    if (count >= rule->waiters && must_wait && (waiter->has_failed || !replace_waiter(pool)))
         return false;
+    struct slot_waiter **end = &pool->waiters;
+    while (*end)
+        end = &(*end)->next;
     *end = waiter;
     return true;
 }
@@ -531,18 +565,31 @@ static bool wait_for_slot(struct slot_pool *pool, const struct slot_rule *rule,
         return false;
     give_slots(pool, rule);
     int result = 0;
-    while (!waiter->has_slot && result != ETIMEDOUT)
+    while (!waiter->has_slot && !waiter->is_refused && result != ETIMEDOUT)
         result = pthread_cond_timedwait(&pool->left, &pool->mutex, &deadline);
-    if (!waiter->has_slot)
+    if (!waiter->has_slot && !waiter->is_refused)
         remove_waiter(pool, waiter);
     return waiter->has_slot;
+}
+
+/* The request's own attempt is counted already. */
+static bool has_failed_before(struct rate_limiter *rate_limiter, struct span address)
+{
+    struct lookup lookup = lookup_of(rate_limiter, LIMIT_SIGN_IN_SITE, address);
+    pthread_mutex_lock(lookup.lock);
+    const struct entry *entry = find_entry(&lookup);
+    const bool has_failed = entry && entry->amount > 1;
+    pthread_mutex_unlock(lookup.lock);
+    return has_failed;
 }
 
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot kind,
                                  struct span source, struct err *err)
 {
     struct slot_pool *pool = &rate_limiter->slot_pools[kind];
-    struct slot_waiter waiter = {.source = hash_source(rate_limiter, kind, source)};
+    struct slot_waiter waiter = {.source = hash_source(rate_limiter, kind, source),
+                                 .has_failed = kind != SLOT_PASSWORD_DEVICE &&
+                                               has_failed_before(rate_limiter, source)};
     pthread_mutex_lock(&pool->mutex);
     const bool is_entered = wait_for_slot(pool, &slot_rules[kind], &waiter);
     pthread_mutex_unlock(&pool->mutex);

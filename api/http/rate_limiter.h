@@ -20,11 +20,15 @@
 /* "2001:db8:1:2::/64" with its NUL, or a client's address (request.h). */
 enum { RATE_LIMITER_SUBSCRIBER_BYTES = 64 };
 
+/* The most requests that wait for a slot of SLOT_PASSWORD; each holds a thread. */
+enum { RATE_LIMITER_WAITERS = 24 };
+
 struct rate_limiter;
 
 enum limit_kind {
     /* Failures, with doubling back-off. */
     LIMIT_SIGN_IN_ADDRESS, /* wrong passwords for any account from an address */
+    LIMIT_SIGN_IN_SITE,    /* the same from a site, for shares, too; see rate_limiter_enter */
     LIMIT_SIGN_IN_PAIR,    /* wrong passwords for one e-mail, known or not, from an address */
     LIMIT_SIGN_IN_DEVICE,  /* wrong passwords from a browser; key: the id in its device cookie */
     LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
@@ -114,11 +118,13 @@ enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum
 void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minute);
 
 /*
- * Takes one of the slots of a kind, after a short wait if none is free; rate_limiter_leave with the
- * same source returns it. A source has one slot at a time, and one request that waits for a slot,
- * so that one client cannot keep all slots. Waiting requests get slots in the order of their
- * arrival. source: the client's address, for SLOT_PASSWORD_DEVICE the account's e-mail. Errors:
- * ERR_BUSY.
+ * Takes one of the slots of a kind, after a wait if none is free; rate_limiter_leave with the same
+ * source returns it. A source has one slot at a time, and one request that waits for a slot, so
+ * that one client cannot keep all slots. Waiting requests get slots in the order of their arrival,
+ * but first those from sites that have not failed to sign in within an hour (LIMIT_SIGN_IN_SITE):
+ * however many addresses guess passwords, a person whose address has not waits for one hash or two.
+ * If the list is full, such a request replaces another one. source: the client's address, whose
+ * site counts; for SLOT_PASSWORD_DEVICE the account's e-mail. Errors: ERR_BUSY.
  */
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,
                                  struct span source, struct err *err) MUST_USE;

@@ -54,6 +54,9 @@ enum route_flags {
     /* Is allowed below the disk's reserve although its method is unsafe: it changes no rows, or the
      * handler refuses (disk_check) what neither frees space nor takes access away. */
     ROUTE_NEEDS_NO_SPACE = 1 << 15,
+    /* Computes the hash of a password, for which it may wait (rate_limiter_enter). Runs on threads
+     * of its own, so that other requests do not wait behind attempts to guess passwords. */
+    ROUTE_PASSWORD = 1 << 16,
 };
 
 struct route {

@@ -27,10 +27,10 @@ enum { BODY_BYTES = 64 << 10 };
 /* clang-format off: a table */
 static const struct route identity_rows[] = {
     ROUTE(GET, "/api/v1/session", PUBLIC, 0, ROUTE_SIGN_IN, 0, session_get),
-    ROUTE(POST, "/api/v1/session", PUBLIC, 0, ROUTE_NO_CSRF | ROUTE_SIGN_IN, BODY_BYTES,
-          session_post),
+    ROUTE(POST, "/api/v1/session", PUBLIC, 0, ROUTE_NO_CSRF | ROUTE_SIGN_IN | ROUTE_PASSWORD,
+          BODY_BYTES, session_post),
     ROUTE(DELETE, "/api/v1/session", PUBLIC, 0, ROUTE_SECURITY, 0, session_delete),
-    ROUTE(POST, "/api/v1/password", SIGNED_IN, 0, ROUTE_SECURITY, BODY_BYTES,
+    ROUTE(POST, "/api/v1/password", SIGNED_IN, 0, ROUTE_SECURITY | ROUTE_PASSWORD, BODY_BYTES,
           session_post_password),
     ROUTE(GET, "/api/v1/failed-sign-ins", SIGNED_IN, 0, 0, 0, failed_sign_ins_get),
     ROUTE(GET, "/api/v1/tokens", SIGNED_IN, 0, 0, 0, token_list),
@@ -43,7 +43,7 @@ static const struct route identity_rows[] = {
     ROUTE(POST, "/api/v1/invitations", SCOPES, SCOPE_ADMIN, 0, BODY_BYTES, invitation_post),
     ROUTE(POST, "/api/v1/invitations/look", PUBLIC, 0, ROUTE_NO_CSRF | ROUTE_NEEDS_NO_SPACE,
           BODY_BYTES, invitation_look),
-    ROUTE(POST, "/api/v1/invitations/accept", PUBLIC, 0, ROUTE_NO_CSRF, BODY_BYTES,
+    ROUTE(POST, "/api/v1/invitations/accept", PUBLIC, 0, ROUTE_NO_CSRF | ROUTE_PASSWORD, BODY_BYTES,
           invitation_accept),
     ROUTE(DELETE, "/api/v1/invitations/{id}", SCOPES, SCOPE_ADMIN, ROUTE_SECURITY, 0,
           invitation_delete),

@@ -27,6 +27,13 @@ static struct span pair_of(const struct password_attempt *attempt, char text[PAI
     return span_text(text);
 }
 
+static void forgive_address(struct rate_limiter *rate_limiter,
+                            const struct password_attempt *attempt)
+{
+    rate_limiter_forgive(rate_limiter, kinds_of[attempt->subject].address, attempt->address);
+    rate_limiter_forgive(rate_limiter, LIMIT_SIGN_IN_SITE, attempt->address);
+}
+
 /* Counts the failure before the result is known: parallel attempts cannot all pass the check. */
 static enum err_code begin_attempt(struct rate_limiter *rate_limiter,
                                    const struct password_attempt *attempt, struct span pair,
@@ -46,14 +53,15 @@ static enum err_code begin_attempt(struct rate_limiter *rate_limiter,
     code = rate_limiter_attempt(rate_limiter, kinds->address, attempt->address, err);
     if (code)
         return code;
+    rate_limiter_fail(rate_limiter, LIMIT_SIGN_IN_SITE, attempt->address);
     code = rate_limiter_attempt(rate_limiter, kinds->pair, pair, err);
     if (code) {
-        rate_limiter_forgive(rate_limiter, kinds->address, attempt->address);
+        forgive_address(rate_limiter, attempt);
         return code;
     }
     code = rate_limiter_take(rate_limiter, kinds->all, attempt->key, PER_MINUTE, BURST, err);
     if (code) {
-        rate_limiter_forgive(rate_limiter, kinds->address, attempt->address);
+        forgive_address(rate_limiter, attempt);
         rate_limiter_forgive(rate_limiter, kinds->pair, pair);
     }
     return code;
@@ -67,7 +75,7 @@ static void forgive_attempt(struct rate_limiter *rate_limiter,
     enum limit_kind own = attempt->device.size ? LIMIT_SIGN_IN_DEVICE : kinds->pair;
     struct span own_key = attempt->device.size ? attempt->device : pair;
     if (!attempt->device.size) {
-        rate_limiter_forgive(rate_limiter, kinds->address, attempt->address);
+        forgive_address(rate_limiter, attempt);
         rate_limiter_give_back(rate_limiter, kinds->all, attempt->key);
     }
     if (has_matched)

@@ -171,6 +171,7 @@ struct http_server {
     struct worker_pool *workers;
     struct worker_pool *agent_workers;    /* threads for routes with ROUTE_AGENT */
     struct worker_pool *download_workers; /* threads for routes with ROUTE_DOWNLOAD */
+    struct worker_pool *password_workers; /* threads for routes with ROUTE_PASSWORD */
     struct worker_pool *probes;           /* threads for routes with ROUTE_PROBE */
     struct access_log *access_log;        /* NULL: none */
     SSL_CTX *tls;                         /* NULL without TLS listeners */

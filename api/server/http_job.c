@@ -244,7 +244,7 @@ static struct concurrency_limit *limit_of(const struct http_job *job)
 /* Whether the request is handled by the threads that the clients share (http_job_pool). */
 static bool needs_worker(const struct request *request)
 {
-    return !(request->route->flags & (ROUTE_PROBE | ROUTE_AGENT | ROUTE_DOWNLOAD));
+    return !(request->route->flags & (ROUTE_PROBE | ROUTE_AGENT | ROUTE_DOWNLOAD | ROUTE_PASSWORD));
 }
 
 /* A client occupies at most half of the workers, independently of the kind of its requests. The
@@ -568,14 +568,15 @@ static void run_on_worker(struct worker_job *work)
         send_response(job);
 }
 
-/* Agents wait for a flush, possibly of a slow bucket, downloads for a bucket or a disk, and other
- * readers for processors: none of them waits for the others. */
+/* Agents wait for a flush, possibly of a slow bucket, downloads for a bucket or a disk, attempts to
+ * sign in for each other, and other readers for processors: none of them waits for the others. */
 struct worker_pool *http_job_pool(const struct http_server *http, const struct request *request)
 {
     const unsigned flags = request->route->flags;
     return flags & ROUTE_PROBE      ? http->probes
            : flags & ROUTE_AGENT    ? http->agent_workers
            : flags & ROUTE_DOWNLOAD ? http->download_workers
+           : flags & ROUTE_PASSWORD ? http->password_workers
                                     : http->workers;
 }
 

@@ -41,14 +41,15 @@ static double read_queue(void *context)
 {
     struct http_server *http = context;
     return worker_queue_depth(http->workers) + worker_queue_depth(http->agent_workers) +
-           worker_queue_depth(http->download_workers);
+           worker_queue_depth(http->download_workers) + worker_queue_depth(http->password_workers);
 }
 
 static double read_running(void *context)
 {
     struct http_server *http = context;
     return worker_running_count(http->workers) + worker_running_count(http->agent_workers) +
-           worker_running_count(http->download_workers);
+           worker_running_count(http->download_workers) +
+           worker_running_count(http->password_workers);
 }
 
 static double read_buffered(void *context)
@@ -64,7 +65,7 @@ static double read_request_bytes(void *context)
 {
     struct http_server *http = context;
     return (double)(worker_bytes(http->workers) + worker_bytes(http->agent_workers) +
-                    worker_bytes(http->download_workers));
+                    worker_bytes(http->download_workers) + worker_bytes(http->password_workers));
 }
 
 static double read_response_bytes(void *context)

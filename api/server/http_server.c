@@ -28,6 +28,7 @@ enum {
     HEAPS_MIN = 2,
     END_MS = 2000, /* for h2o to notice that its sockets are shut down */
     PROBE_WORKERS = 2,
+    PASSWORD_THREADS = 34, /* all slots and waiting requests (rate_limiter.c), and some more */
     PROBE_QUEUE = 32,
     MIN_CONNECTIONS_PER_ADDRESS = 16, /* by default */
 };
@@ -384,6 +385,8 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
                                              options->max_queued_bytes);
     http->download_workers = worker_pool_create(HTTP_DOWNLOAD_THREADS, options->max_queued_requests,
                                                 options->max_queued_bytes);
+    http->password_workers = worker_pool_create(PASSWORD_THREADS, options->max_queued_requests,
+                                                options->max_queued_bytes);
     http->probes = worker_pool_create(PROBE_WORKERS, PROBE_QUEUE, options->max_queued_bytes);
     http->is_started = true;
     sem_init(&http->has_started, 0, 0);
@@ -482,6 +485,7 @@ static void for_each_pool(const struct http_server *http, void (*action)(struct 
     action(http->workers);
     action(http->agent_workers);
     action(http->download_workers);
+    action(http->password_workers);
     action(http->probes);
 }
 

@@ -94,6 +94,7 @@ static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
                                              {ROUTE_STORES, "stores"},
                                              {ROUTE_NO_IDENTITY, "no_identity"},
                                              {ROUTE_DOWNLOAD, "download"},
+                                             {ROUTE_PASSWORD, "password"},
                                              {ROUTE_SECURITY, "security"},
                                              {ROUTE_NEEDS_NO_SPACE, "needs_no_space"},
                                              {0, NULL}};

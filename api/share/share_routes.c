@@ -550,7 +550,7 @@ static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares/{id}/raw", ACCESS_PUBLIC, 0, DOWNLOAD_FLAGS, 0, download_share},
     {HTTP_GET, "/p/{id}/raw", ACCESS_PUBLIC, 0, DOWNLOAD_FLAGS, 0, download_share},
     {HTTP_POST, "/api/v1/shares/{id}/unlock", ACCESS_PUBLIC, 0,
-     ROUTE_LIMIT_404 | ROUTE_NO_CSRF | ROUTE_NEEDS_NO_SPACE, 4096, unlock_share},
+     ROUTE_LIMIT_404 | ROUTE_NO_CSRF | ROUTE_NEEDS_NO_SPACE | ROUTE_PASSWORD, 4096, unlock_share},
     {HTTP_POST, "/api/v1/shares/{id}/reports", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,
      16384, share_admin_report},
     {HTTP_GET, "/api/v1/admin/reports", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0,

@@ -300,14 +300,20 @@ static void *enter_and_leave(void *context)
     return NULL;
 }
 
+static void start_visit(struct visit *visit, struct rate_limiter *rate_limiter, const char *source,
+                        atomic_int *order)
+{
+    *visit =
+        (struct visit){.rate_limiter = rate_limiter, .source = span_text(source), .order = order};
+    assert_int_equal(pthread_create(&visit->thread, NULL, enter_and_leave, visit), 0);
+}
+
 /* Returns when the visit waits for a slot or has ended. */
 static void visit_from(struct visit *visit, struct rate_limiter *rate_limiter, const char *source,
                        atomic_int *order)
 {
-    *visit =
-        (struct visit){.rate_limiter = rate_limiter, .source = span_text(source), .order = order};
     const int before = rate_limiter_waiting_count(rate_limiter, SLOT_PASSWORD);
-    assert_int_equal(pthread_create(&visit->thread, NULL, enter_and_leave, visit), 0);
+    start_visit(visit, rate_limiter, source, order);
     while (!visit->number && rate_limiter_waiting_count(rate_limiter, SLOT_PASSWORD) == before)
         clock_sleep_ms(1);
 }
@@ -326,25 +332,67 @@ static void leave(struct rate_limiter *rate_limiter, const char *source)
     rate_limiter_leave(rate_limiter, SLOT_PASSWORD, span_text(source));
 }
 
+static void fail_twice(struct rate_limiter *rate_limiter, const char *address)
+{
+    for (int i = 0; i < 2; i++)
+        rate_limiter_fail(rate_limiter, LIMIT_SIGN_IN_SITE, span_text(address));
+}
+
+/* The requests that wait for a slot of SLOT_PASSWORD. */
+struct waiting {
+    struct visit visits[RATE_LIMITER_WAITERS];
+    char sources[RATE_LIMITER_WAITERS][16];
+    atomic_int order;
+};
+
+/* 192.0.2.201 and 192.0.2.202 get the slots, other addresses fill the list. */
+static void fill_slots(struct rate_limiter *rate_limiter, struct waiting *waiting, bool has_failed)
+{
+    waiting->order = 0;
+    assert_int_equal(enter(rate_limiter, "192.0.2.201"), ERR_NONE);
+    assert_int_equal(enter(rate_limiter, "192.0.2.202"), ERR_NONE);
+    for (int i = 0; i < RATE_LIMITER_WAITERS; i++) {
+        snprintf(waiting->sources[i], sizeof(waiting->sources[i]), "192.0.2.%d", i + 1);
+        if (has_failed)
+            fail_twice(rate_limiter, waiting->sources[i]);
+        visit_from(&waiting->visits[i], rate_limiter, waiting->sources[i], &waiting->order);
+    }
+}
+
 static void slots_limit_concurrent_requests(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
-    struct visit visits[3];
-    atomic_int order = 0;
-    assert_int_equal(enter(rate_limiter, "192.0.2.1"), ERR_NONE);
-    assert_int_equal(enter(rate_limiter, "192.0.2.2"), ERR_NONE);
-    visit_from(&visits[0], rate_limiter, "192.0.2.3", &order);
-    visit_from(&visits[1], rate_limiter, "192.0.2.4", &order);
-    visit_from(&visits[2], rate_limiter, "192.0.2.5", &order);
-    assert_int_equal(enter(rate_limiter, "192.0.2.6"), ERR_BUSY);
-    leave(rate_limiter, "192.0.2.1");
-    leave(rate_limiter, "192.0.2.2");
-    for (int i = 0; i < 3; i++) {
-        pthread_join(visits[i].thread, NULL);
-        assert_true(visits[i].number > 0);
+    struct waiting waiting;
+    fill_slots(rate_limiter, &waiting, false);
+    assert_int_equal(enter(rate_limiter, "192.0.2.100"), ERR_BUSY);
+    leave(rate_limiter, "192.0.2.201");
+    leave(rate_limiter, "192.0.2.202");
+    for (int i = 0; i < RATE_LIMITER_WAITERS; i++) {
+        pthread_join(waiting.visits[i].thread, NULL);
+        assert_true(waiting.visits[i].number > 0);
     }
     assert_int_equal(enter(rate_limiter, "192.0.2.1"), ERR_NONE);
     leave(rate_limiter, "192.0.2.1");
+}
+
+/* However many addresses guess passwords, a request from another address is the next. */
+static void sites_that_failed_wait_behind_others(void **state)
+{
+    struct rate_limiter *rate_limiter = *state;
+    struct waiting waiting;
+    struct visit other;
+    fill_slots(rate_limiter, &waiting, true);
+    fail_twice(rate_limiter, "2001:db8::1");
+    assert_int_equal(enter(rate_limiter, "2001:db8:0:7::9"), ERR_BUSY); /* of the same site */
+    start_visit(&other, rate_limiter, "192.0.2.100", &waiting.order);
+    pthread_join(waiting.visits[RATE_LIMITER_WAITERS - 1].thread, NULL); /* it lost its place */
+    assert_int_equal(waiting.visits[RATE_LIMITER_WAITERS - 1].number, REFUSED);
+    leave(rate_limiter, "192.0.2.201");
+    pthread_join(other.thread, NULL);
+    assert_int_equal(other.number, 1);
+    leave(rate_limiter, "192.0.2.202");
+    for (int i = 0; i < RATE_LIMITER_WAITERS - 1; i++)
+        pthread_join(waiting.visits[i].thread, NULL);
 }
 
 static void a_source_has_one_slot_and_one_waiting_request(void **state)
@@ -383,6 +431,7 @@ int main(void)
         TEST(a_full_table_forgets_the_oldest_and_stays_usable),
         TEST(addresses_of_a_site_do_not_make_it_forgotten),
         TEST(slots_limit_concurrent_requests),
+        TEST(sites_that_failed_wait_behind_others),
         TEST(a_source_has_one_slot_and_one_waiting_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
