@@ -451,12 +451,13 @@ def test_a_repeated_merge_with_the_same_key_creates_one_share(admin):
     )
 
 
-def test_idempotency_keys_are_deleted_after_a_day(start_server):
-    server = start_server("--jobs-interval", "1s")
-    first = share(server.api(), headers=key("yesterday"))
+def test_idempotency_keys_are_deleted_after_a_day(shared_server):
+    server = shared_server("--jobs-interval", "1s")
+    client = Tenant(server).api("share")
+    first = share(client, headers=key("yesterday"))
     query_one(server, "UPDATE idempotency SET created_at = now() - interval '25 hours'")
     wait_for(lambda: query_one(server, "SELECT count(*) FROM idempotency")[0] == 0)
-    assert share(server.api(), headers=key("yesterday"))["id"] != first["id"]
+    assert share(client, headers=key("yesterday"))["id"] != first["id"]
 
 
 # ---- anonymous sharing ----
@@ -595,19 +596,19 @@ def test_a_deleted_share_returns_410_at_once_and_its_object_is_removed(server, a
     assert admin.get("/api/v1/tenant").json() != used, "the bytes must be subtracted from the usage"
 
 
-def test_an_expired_share_returns_410_and_its_object_is_removed(start_server):
-    server = start_server("--jobs-interval", "1s")
-    admin = server.api()
-    made = share(admin, expires="1h")
+def test_an_expired_share_returns_410_and_its_object_is_removed(shared_server):
+    server = shared_server("--jobs-interval", "1s")
+    client = Tenant(server).api("share", "read")
+    made = share(client, expires="1h")
     query_one(
         server,
         "UPDATE share SET expires_at = now() - interval '1 second' WHERE id = %s",
         made["id"],
     )
-    problem(admin.get(f"/api/v1/shares/{made['id']}"), 410, "expired")
-    assert admin.get("/api/v1/shares").json()["shares"] == []
+    problem(client.get(f"/api/v1/shares/{made['id']}"), 410, "expired")
+    assert client.get("/api/v1/shares").json()["shares"] == []
     wait_for(lambda: not has_object(server, made["id"]))
-    problem(admin.get(f"/api/v1/shares/{made['id']}/raw"), 410, "expired")
+    problem(client.get(f"/api/v1/shares/{made['id']}/raw"), 410, "expired")
     row = query_one(
         server,
         "SELECT state, raw_bytes + row_bytes, object_key FROM share WHERE id = %s",
@@ -676,10 +677,10 @@ def test_quotas_limit_stored_bytes_and_upload_size(admin, anonymous):
 # ---- reports and takedown ----
 
 
-def test_open_reports_of_a_share_are_limited_and_closed_ones_forgotten(start_server):
-    server = start_server("--jobs-interval=1s")
+def test_open_reports_of_a_share_are_limited_and_closed_ones_forgotten(shared_server):
+    server = shared_server("--jobs-interval", "1s")
     admin, anonymous = server.api(), server.anonymous()
-    made = share(admin)["id"]
+    made = share(Tenant(server).api("share"))["id"]
     server.rows(
         "INSERT INTO abuse_report (tenant_id, share_id, reason, address)"
         " SELECT tenant_id, id, 'spam', '127.0.0.9' FROM share, generate_series(1, 20)"
@@ -695,12 +696,13 @@ def test_open_reports_of_a_share_are_limited_and_closed_ones_forgotten(start_ser
     wait_for(lambda: server.rows("SELECT id FROM abuse_report") == [])
 
 
-def test_a_team_keeps_ten_thousand_tombstones(start_server):
-    server = start_server("--jobs-interval=1s")
-    admin, anonymous = server.api(), server.anonymous()
-    old, new = share(admin)["id"], share(admin)["id"]
-    assert admin.delete(f"/api/v1/shares/{old}").status == 204
-    wait_for(lambda: server.rows("SELECT id FROM share WHERE state = 'gone'") == [(old,)])
+def test_a_team_keeps_ten_thousand_tombstones(shared_server):
+    server = shared_server("--jobs-interval", "1s")
+    tenant, anonymous = Tenant(server), server.anonymous()
+    client = tenant.api("share")
+    old, new = share(client)["id"], share(client)["id"]
+    assert client.delete(f"/api/v1/shares/{old}").status == 204
+    wait_for(lambda: query_one(server, "SELECT state FROM share WHERE id = %s", old) == ("gone",))
     problem(anonymous.get(f"/api/v1/shares/{old}"), 410)
     server.rows(
         "INSERT INTO share (id, tenant_id, state, gone_reason, visibility, delete_token_hash,"
@@ -710,8 +712,9 @@ def test_a_team_keeps_ten_thousand_tombstones(start_server):
         " FROM share, generate_series(1, 9999) AS n WHERE id = %s RETURNING id",
         [old],
     )
-    assert admin.delete(f"/api/v1/shares/{new}").status == 204
-    wait_for(lambda: server.rows("SELECT count(*) FROM share") == [(10000,)])
+    assert client.delete(f"/api/v1/shares/{new}").status == 204
+    count = f"SELECT count(*) FROM share WHERE tenant_id = {tenant.id}"
+    wait_for(lambda: server.rows(count) == [(10000,)])
     problem(anonymous.get(f"/api/v1/shares/{old}"), 404)
     problem(anonymous.get(f"/api/v1/shares/{new}"), 410)
 
