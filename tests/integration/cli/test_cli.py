@@ -564,7 +564,7 @@ def test_diff_of_different_sample_types_is_refused_before_any_upload(cli, before
             refused = cli("diff", *options, *pair)
             assert refused.returncode == 7 and refused.out == "", refused.log
             assert (
-                "the first has samples/count, the second time/milliseconds" in refused.log
+                "the first has samples/count, the second time/nanoseconds" in refused.log
             ), refused.log
     named = cli("diff", "--sample-type", "cpu", before, cpu)
     assert named.returncode == 7 and named.out == ""

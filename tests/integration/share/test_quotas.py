@@ -314,30 +314,6 @@ def test_texts_that_are_not_stored_do_not_count_in_the_bytes_of_a_day(start_serv
         assert anonymous.patch(path, json=edit, headers=headers).status == 200
 
 
-def test_the_migration_charges_the_texts_of_existing_shares(start_server):
-    server = start_server()
-    made = share(server.api(), description="d" * 1000)
-    share(server.anonymous())
-    comments = f"/api/v1/shares/{made['id']}/comments"
-    member = Tenant(server).user("member")
-    assert member.post(comments, json={"text": "é", "view": "sv=2"}).status == 201
-    connection = server.database()
-    connection.autocommit = False
-    cursor = connection.cursor()
-    cursor.execute("ALTER TABLE share DROP COLUMN row_bytes, DROP COLUMN list_summary")
-    cursor.execute("DELETE FROM tenant_usage")
-    cursor.execute("INSERT INTO tenant_usage SELECT 2, 0, raw_bytes FROM share WHERE tenant_id = 2")
-    cursor.execute((ROOT / "api" / "migrations" / "0007_share_rows.sql").read_text())
-    cursor.execute(
-        f"SELECT tenant_id, row_bytes - ({TEXTS}), bytes_stored - row_bytes, raw_bytes FROM share"
-        " JOIN tenant_usage USING (tenant_id) ORDER BY tenant_id"
-    )
-    size = len(samples.FOLDED)
-    assert cursor.fetchall() == [(1, 0, 0, size), (2, 0, size, size)]
-    connection.rollback()
-    connection.close()
-
-
 def test_an_upload_larger_than_the_quota_is_refused_as_too_large(start_server):
     server = start_server("--tenant-max-bytes", "200KiB", "--anonymous-max-bytes", "100KiB")
     body = samples.FOLDED + b"x 1\n" * 60000

@@ -35,12 +35,12 @@ static const char schema[] =
     "CREATE TABLE pg_test (id bigint PRIMARY KEY, tenant_id bigint NOT NULL, name text NOT NULL,"
     " data bytea, flag boolean);"
     "ALTER TABLE pg_test ENABLE ROW LEVEL SECURITY;"
-    "DO $$ BEGIN CREATE ROLE pg_test_role NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END"
+    "DO $$ BEGIN CREATE ROLE test_pg_role NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END"
     " $$;"
-    "CREATE POLICY tenant_rows ON pg_test TO pg_test_role"
+    "CREATE POLICY tenant_rows ON pg_test TO test_pg_role"
     " USING (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint)"
     " WITH CHECK (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint);"
-    "GRANT ALL ON pg_test TO pg_test_role;"
+    "GRANT ALL ON pg_test TO test_pg_role;"
     "INSERT INTO pg_test VALUES (1, 10, 'one', '\\x00ff', true), (2, 20, 'two', NULL, false)";
 
 static const char *database(void)
@@ -64,7 +64,7 @@ static int set_up(void **state)
     }
     pg_give(connection);
     pg_pool_destroy(owner);
-    fixture->pool = pg_pool_create(database(), "pg_test_role", 2);
+    fixture->pool = pg_pool_create(database(), "test_pg_role", 2);
     return 0;
 }
 
@@ -473,11 +473,11 @@ static void a_statement_without_a_reply_in_time_costs_its_connection(void **stat
 static void a_transaction_whose_commit_gets_no_reply_has_failed_by_the_database(void **state)
 {
     struct fixture *fixture = start(state);
-    run_as_owner(fixture, "CREATE OR REPLACE FUNCTION pg_test_wait() RETURNS trigger"
+    run_as_owner(fixture, "CREATE OR REPLACE FUNCTION test_pg_wait() RETURNS trigger"
                           " LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN NULL; END $$;"
-                          "CREATE CONSTRAINT TRIGGER pg_test_wait AFTER INSERT ON pg_test"
+                          "CREATE CONSTRAINT TRIGGER test_pg_wait AFTER INSERT ON pg_test"
                           " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
-                          " EXECUTE FUNCTION pg_test_wait()");
+                          " EXECUTE FUNCTION test_pg_wait()");
     pg_pool_set_deadlines(fixture->pool, 300, NULL);
     struct pg_connection *connection = take(fixture);
     assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
@@ -755,7 +755,7 @@ static void a_distant_database_is_usable(void **state)
     proxy_start(&proxy, "127.0.0.1", conninfo);
     struct pg_watch *watch;
     assert_int_equal(pg_watch_create(conninfo, NULL, &watch, &fixture->err), ERR_NONE);
-    struct pg_pool *pool = pg_pool_create(conninfo, "pg_test_role", 1);
+    struct pg_pool *pool = pg_pool_create(conninfo, "test_pg_role", 1);
     pg_pool_set_deadlines(pool, 60000, watch);
     struct pg_connection *connection;
     if (pg_take(pool, &connection, &fixture->err))
