@@ -333,6 +333,9 @@ struct store_range {
     /* The longest interval of a series, and how many series have one above the step. */
     int64_t longest_interval_ns;
     uint32_t longer_count;
+    /* Hours of series with totals only whose deltas may cover more than the hour, because one
+     * extends beyond it by more than a hundredth of an hour: their rates may be too high. */
+    uint32_t crowded_count;
     struct store_statistics statistics;
 };
 

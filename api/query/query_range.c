@@ -394,6 +394,12 @@ static void append_notes(const struct range_request *range_request,
     }
     if (result->longer_count)
         print_longer(result, &note);
+    if (result->crowded_count)
+        buf_printf(&note,
+                   "%sOnly totals of some hours are stored, and profiles that extend beyond their "
+                   "hour count in it: the rates of %" PRIu32 " hour%s may be too high.",
+                   note.size ? " " : "", result->crowded_count,
+                   result->crowded_count == 1 ? "" : "s");
     if (!note.size)
         return;
     buf_append_text(json, ",\"notes\":[");

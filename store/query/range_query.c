@@ -107,6 +107,7 @@ static enum err_code make_result(struct range *range)
         .intervals_ns = range->intervals_ns,
         .interval_count = range->interval_count,
         .unknown_count = range->unknown_count,
+        .crowded_count = range->crowded_count,
     };
     range_result_make(range->scan, &sums, &range->result);
     return check_text(range);
@@ -155,6 +156,8 @@ static void range_init(struct range *range)
     neighbours_init(&range->neighbours, range->scan);
     range->intervals_ns = arena_new_raw(arena, int64_t, range->series_count);
     range->interval_count = 0;
+    range->crowded_count = 0;
+    range->hour = (struct range_hour){0};
     range->kept_stacks = arena_new(arena, const bool *, block_count);
     range->kept_entries = arena_new(arena, struct flight_entry *, block_count);
     range->kept_count = block_count;

@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
+#define HOUR_NS (3600 * CLOCK_NS_PER_S)
+
 static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without gaps have none");
 
 static size_t memory_of(const struct range *range)
@@ -100,6 +102,23 @@ bool range_is_cut(const struct range *range, const struct scan_task *task)
     return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
 }
 
+/* Counts the hours of a series whose deltas cover more than the hour and extend beyond it. Blocks
+ * that have a part of an hour follow each other. */
+static void note_hour(struct range *range, const struct scan_task *task, __int128 all_ns,
+                      int64_t over_ns)
+{
+    struct range_hour *hour = &range->hour;
+    if (hour->series != task->series || hour->begin_ns != end_of_hour(task) - HOUR_NS)
+        *hour =
+            (struct range_hour){.series = task->series, .begin_ns = end_of_hour(task) - HOUR_NS};
+    hour->all_ns += all_ns;
+    hour->over_ns = over_ns > hour->over_ns ? over_ns : hour->over_ns;
+    if (hour->all_ns <= HOUR_NS || hour->over_ns <= HOUR_NS / 100 || hour->is_counted)
+        return;
+    hour->is_counted = true;
+    range->crowded_count += !range->is_second_pass;
+}
+
 static enum err_code read_whole(struct range *range, struct scan_task *task, uint32_t group)
 {
     struct scan *scan = range->scan;
@@ -122,6 +141,8 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
                    value);
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
+        if (task->are_totals)
+            note_hour(range, task, granule->reach_ns - granule->begin_ns, 0);
     }
     return scan_note_read(scan, task, kept_stacks ? granule->row_count : 0,
                           kept_stacks ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
@@ -156,6 +177,29 @@ static int64_t duration_of(const struct range *range, const struct scan_task *ta
     return profile->duration_ns < left_ns ? profile->duration_ns : left_ns;
 }
 
+/* A delta of an hour with totals only counts in the hour as a whole. The time for which it extends
+ * beyond the hour is covered at the begin of the hour instead, where the last delta of the hour
+ * before was: then one busy core is one core. Example: deltas of 15 minutes from 2:14 on; the one
+ * of 2:59 covers 2:59 to 3:00 and 2:00 to 2:14. */
+static void cover_overhang(struct range *range, const struct scan_task *task,
+                           const struct block_profile *profiles)
+{
+    const int64_t begin_ns = end_of_hour(task) - HOUR_NS;
+    int64_t longest_ns = 0;
+    __int128 all_ns = 0;
+    for (uint32_t i = task->first; i < task->end; i++) {
+        const struct block_profile *profile = &profiles[i - task->first];
+        const int64_t over_ns = profile->duration_ns - duration_of(range, task, profile);
+        all_ns += profile->duration_ns > 0 ? profile->duration_ns : 0;
+        if (over_ns <= 0)
+            continue;
+        spread_cover_span(&range->spread, begin_ns,
+                          begin_ns + (over_ns < HOUR_NS ? over_ns : HOUR_NS), profile->duration_ns);
+        longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
+    }
+    note_hour(range, task, all_ns, longest_ns);
+}
+
 /* Here and below, profiles start at the ordinal task->first. */
 static void cover_profiles(struct range *range, const struct scan_task *task,
                            const struct block_profile *profiles)
@@ -168,6 +212,8 @@ static void cover_profiles(struct range *range, const struct scan_task *task,
         if (duration_ns <= 0)
             neighbours_note(&range->neighbours, profile->time_ns);
     }
+    if (task->are_totals && range->aggregation == STORE_SUM)
+        cover_overhang(range, task, profiles);
 }
 
 /* Divides the sum of an hour of deltas among its profiles, by their durations. A step

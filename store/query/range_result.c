@@ -175,6 +175,7 @@ void range_result_make(struct scan *scan, const struct range_sums *sums,
                                        .other = other,
                                        .other_count = other_count,
                                        .unknown_count = sums->unknown_count,
+                                       .crowded_count = sums->crowded_count,
                                        .statistics = *scan_statistics(scan)};
     describe_intervals(sums, ret_result);
 }

@@ -24,6 +24,7 @@ struct range_sums {
     int64_t *intervals_ns;             /* of series with a known interval; gets sorted */
     uint32_t interval_count;
     uint64_t unknown_count; /* profiles of the window without a duration */
+    uint32_t crowded_count; /* as in struct store_range */
 };
 
 /* The text of a label of a group; empty if the group lacks it. */

@@ -402,9 +402,23 @@ class Oracle:
                     share = value * (done_ns + duration_ns) // all_ns - value * done_ns // all_ns
                     steps.spread(group, time_ns, duration_ns, share)
                     done_ns += duration_ns
+        times_ns = {time_ns for time_ns, _, _ in profiles}
+        overhangs = list(self.overhangs(type_name, labels, times_ns))
         for group in groups:
             for time_ns, duration_ns, _ in profiles:
                 steps.cover(group, time_ns, time_ns + duration_ns)
+            for begin_ns, end_ns in overhangs:
+                steps.cover(group, begin_ns, end_ns)
+
+    def overhangs(self, type_name, labels, times_ns):
+        """Where the time is covered for which deltas with totals only extend beyond their hour: at
+        the begin of the hour."""
+        for name, own, time_ns, _, duration_ns in self.profiles:
+            if name == type_name and own == labels and time_ns in times_ns:
+                hour = time_ns // HOUR * HOUR
+                over_ns = time_ns + duration_ns - hour - HOUR
+                if over_ns > 0 and self.are_sums(name, own, time_ns):
+                    yield hour, hour + min(over_ns, HOUR)
 
     def add_increases(self, type_name, labels, profiles, steps, key_of):
         increases = collections.defaultdict(collections.Counter)

@@ -357,6 +357,46 @@ def test_windows_of_hours_with_totals_only_add_up(shared_server):
     check()
 
 
+@pytest.mark.parametrize(
+    "interval_s, duration_s, offset_s, notes",
+    [
+        (86400, 600, 2 * 3600 + 58 * 60, 0),  # one profile a night, beyond its hour
+        (900, 900, 880, 0),
+        (60, 60, 44, 0),
+        (660, 660, 600, 1),  # does not divide an hour
+    ],
+)
+def test_rates_of_hours_with_totals_only_stay(server, interval_s, duration_s, offset_s, notes):
+    """One busy core is one core before and after the rule: it was five cores of the first case."""
+    client = Tenant(server).api("ingest", "read", "admin")
+    begin, step = begin_of_day(9), 10**9
+    days = 3 if interval_s == 86400 else 1
+    last = days * 86400 if days > 1 else 6 * 3600
+    for at in range(offset_s, last, interval_s):
+        body = make_profile(
+            [CPU[1]],
+            begin + at * step,
+            {("main",): [duration_s * step]},
+            ("cpu", "nanoseconds"),
+            duration_s * step,
+        )
+        assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
+
+    def result():
+        query = {"query": "cpu", "start": begin, "end": begin + days * DAY, "step": "1h"}
+        return client.get("/api/v1/query_range", query={**query, "rate": "true"}).json()
+
+    assert result()["series"][0]["average"] == pytest.approx(1)
+    keep(client, ALL, "1d", totals="300d")
+    totals = result()
+    if notes:
+        assert "may be too high" in totals["notes"][0], totals
+    else:
+        assert totals["series"][0]["average"] == pytest.approx(1) and "notes" not in totals
+        values = [value for _, value in totals["series"][0]["points"] if value]
+        assert values[1:-1] == pytest.approx([1] * len(values[1:-1])), values
+
+
 @pytest.mark.long
 def test_reduced_hours_keep_no_profiles_sample_labels_or_parts(start_server):
     server = start_server("--jobs-interval", "1s")
