@@ -79,6 +79,7 @@ static enum err_code read_all(struct range *range)
     scan_sort_by_series(range->scan);
     enum err_code code = read_pass(range);
     range->unknown_count = range->aggregation == STORE_SUM ? range->spread.unknown_count : 0;
+    range->crowded_count += range->spread.crowded_count;
     if (code || lacks_neighbours(range) ||
         !range_groups_choose(range->groups, compare_groups, range))
         return code;

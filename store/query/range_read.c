@@ -8,8 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#define HOUR_NS (3600 * CLOCK_NS_PER_S)
-
 static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without gaps have none");
 
 static size_t memory_of(const struct range *range)
@@ -108,12 +106,12 @@ static void note_hour(struct range *range, const struct scan_task *task, __int12
                       int64_t over_ns)
 {
     struct range_hour *hour = &range->hour;
-    if (hour->series != task->series || hour->begin_ns != end_of_hour(task) - HOUR_NS)
-        *hour =
-            (struct range_hour){.series = task->series, .begin_ns = end_of_hour(task) - HOUR_NS};
+    if (hour->series != task->series || hour->begin_ns != end_of_hour(task) - SPREAD_HOUR_NS)
+        *hour = (struct range_hour){.series = task->series,
+                                    .begin_ns = end_of_hour(task) - SPREAD_HOUR_NS};
     hour->all_ns += all_ns;
     hour->over_ns = over_ns > hour->over_ns ? over_ns : hour->over_ns;
-    if (hour->all_ns <= HOUR_NS || hour->over_ns <= HOUR_NS / 100 || hour->is_counted)
+    if (hour->all_ns <= SPREAD_HOUR_NS || hour->over_ns <= SPREAD_HOUR_NS / 100 || hour->is_counted)
         return;
     hour->is_counted = true;
     range->crowded_count += !range->is_second_pass;
@@ -184,7 +182,7 @@ static int64_t duration_of(const struct range *range, const struct scan_task *ta
 static void cover_overhang(struct range *range, const struct scan_task *task,
                            const struct block_profile *profiles)
 {
-    const int64_t begin_ns = end_of_hour(task) - HOUR_NS;
+    const int64_t begin_ns = end_of_hour(task) - SPREAD_HOUR_NS;
     int64_t longest_ns = 0;
     __int128 all_ns = 0;
     for (uint32_t i = task->first; i < task->end; i++) {
@@ -194,7 +192,8 @@ static void cover_overhang(struct range *range, const struct scan_task *task,
         if (over_ns <= 0)
             continue;
         spread_cover_span(&range->spread, begin_ns,
-                          begin_ns + (over_ns < HOUR_NS ? over_ns : HOUR_NS), profile->duration_ns);
+                          begin_ns + (over_ns < SPREAD_HOUR_NS ? over_ns : SPREAD_HOUR_NS),
+                          profile->duration_ns);
         longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
     }
     note_hour(range, task, all_ns, longest_ns);
@@ -209,8 +208,11 @@ static void cover_profiles(struct range *range, const struct scan_task *task,
         const int64_t duration_ns = duration_of(range, task, profile);
         spread_cover(&range->spread, profile->time_ns, duration_ns);
         interleaving_add(&range->interleaving, profile->duration_ns);
-        if (duration_ns <= 0)
-            neighbours_note(&range->neighbours, profile->time_ns);
+        if (duration_ns > 0)
+            continue;
+        neighbours_note(&range->neighbours, profile->time_ns);
+        if (task->are_totals)
+            spread_note_hour(&range->spread, end_of_hour(task) - SPREAD_HOUR_NS);
     }
     if (task->are_totals && range->aggregation == STORE_SUM)
         cover_overhang(range, task, profiles);

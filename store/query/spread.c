@@ -55,6 +55,7 @@ void spread_fini(struct spread *spread)
     mem_free(spread->sums);
     mem_free(spread->unknown);
     mem_free(spread->times_ns);
+    mem_free(spread->hours_ns);
     coverage_fini(&spread->covered);
     *spread = (struct spread){0};
 }
@@ -64,7 +65,8 @@ size_t spread_memory(const struct spread *spread)
     return spread->sum_capacity * (sizeof(*spread->sums) + 2 * sizeof(struct map_u64_slot)) +
            (spread->first_numbers ? spread_count_steps(&spread->steps) * sizeof(uint32_t) : 0) +
            spread->unknown_capacity * sizeof(*spread->unknown) +
-           spread->time_capacity * sizeof(*spread->times_ns) + coverage_memory(&spread->covered);
+           spread->time_capacity * sizeof(*spread->times_ns) +
+           spread->hour_capacity * sizeof(*spread->hours_ns) + coverage_memory(&spread->covered);
 }
 
 void spread_begin_series(struct spread *spread)
@@ -77,7 +79,7 @@ void spread_begin_series(struct spread *spread)
     spread->last_from_ns = spread->last_to_ns = 0;
     spread->shortest_ns = INT64_MAX;
     spread->interval_ns = 0;
-    spread->unknown_sums = spread->time_count = 0;
+    spread->unknown_sums = spread->time_count = spread->hour_count = 0;
     coverage_clear(&spread->covered);
 }
 
@@ -259,6 +261,14 @@ void spread_cover_span(struct spread *spread, int64_t begin_ns, int64_t end_ns, 
     coverage_add(&spread->covered, begin_ns, end_ns);
 }
 
+void spread_note_hour(struct spread *spread, int64_t begin_ns)
+{
+    if (spread->hour_count && spread->hours_ns[spread->hour_count - 1] == begin_ns)
+        return;
+    vec_reserve(spread->hours_ns, spread->hour_capacity, spread->hour_count + 1);
+    spread->hours_ns[spread->hour_count++] = begin_ns;
+}
+
 static int compare_times(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -318,16 +328,64 @@ static void cover_values(struct spread *spread)
     }
 }
 
+/* The hour with totals only that contains the time; NULL: it is in none. */
+static const int64_t *find_hour(const struct spread *spread, int64_t time_ns)
+{
+    const int64_t rest_ns = time_ns % SPREAD_HOUR_NS;
+    const int64_t hour_ns = time_ns - rest_ns - (rest_ns < 0 ? SPREAD_HOUR_NS : 0);
+    return spread->hour_count ? bsearch(&hour_ns, spread->hours_ns, spread->hour_count,
+                                        sizeof(*spread->hours_ns), compare_times)
+                              : NULL;
+}
+
+/* What the deltas of one hour with totals only cover. */
+struct hour_cover {
+    int64_t hour_ns;
+    int64_t all_ns;
+    bool extends; /* a delta extends beyond it by more than a hundredth of an hour */
+    bool is_counted;
+};
+
+/* Covers the time of a delta that counts in an hour as a whole: the part beyond the hour is covered
+ * at the begin of the hour, where the last delta of the hour before was (spread_note_hour). */
+static void cover_in_hour(struct spread *spread, int64_t begin_ns, int64_t end_ns, int64_t hour_ns,
+                          struct hour_cover *cover)
+{
+    const int64_t left_ns = hour_ns + SPREAD_HOUR_NS - begin_ns, length_ns = end_ns - begin_ns;
+    const int64_t over_ns = length_ns > left_ns ? length_ns - left_ns : 0;
+    const int64_t moved_ns = over_ns < SPREAD_HOUR_NS ? over_ns : SPREAD_HOUR_NS;
+    coverage_add(&spread->covered, begin_ns, end_ns - over_ns);
+    if (moved_ns)
+        coverage_add(&spread->covered, hour_ns, hour_ns + moved_ns);
+    if (cover->hour_ns != hour_ns)
+        *cover = (struct hour_cover){.hour_ns = hour_ns};
+    cover->all_ns += length_ns < 2 * SPREAD_HOUR_NS ? length_ns : 2 * SPREAD_HOUR_NS;
+    cover->extends |= over_ns > SPREAD_HOUR_NS / 100;
+    if (cover->all_ns > SPREAD_HOUR_NS && cover->extends && !cover->is_counted) {
+        cover->is_counted = true;
+        spread->crowded_count++;
+    }
+}
+
 static void cover_unknown(struct spread *spread)
 {
     int64_t begin_ns, end_ns;
+    struct hour_cover cover = {.hour_ns = INT64_MIN};
+    if (spread->hour_count)
+        qsort(spread->hours_ns, spread->hour_count, sizeof(*spread->hours_ns), compare_times);
     spread->time_count = cadence_order(spread->times_ns, spread->time_count);
     spread->interval_ns = find_interval(spread);
     if (spread->interval_ns && spread->interval_ns < spread->shortest_ns)
         spread->shortest_ns = spread->interval_ns;
     for (uint32_t i = 0; i < spread->time_count; i++) {
         find_cover(spread, i, &begin_ns, &end_ns);
-        if (begin_ns < spread->steps.end_ns && end_ns > spread->steps.start_ns)
+        const int64_t *hour_ns =
+            spread->time_count > 1 ? find_hour(spread, spread->times_ns[i]) : NULL;
+        if (begin_ns >= spread->steps.end_ns || end_ns <= spread->steps.start_ns)
+            continue;
+        if (hour_ns)
+            cover_in_hour(spread, begin_ns, end_ns, *hour_ns, &cover);
+        else
             coverage_add(&spread->covered, begin_ns, end_ns);
     }
     cover_values(spread);

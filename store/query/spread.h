@@ -33,6 +33,9 @@ enum { SPREAD_SLACK_PART = 256 };
 /* How long a snapshot holds when its series has no other one around it: a minute. */
 #define SPREAD_LONE_NS INT64_C(60000000000)
 
+/* Totals are kept by the hour. */
+#define SPREAD_HOUR_NS INT64_C(3600000000000)
+
 /*
  * Sums have a fraction, so that a few samples of ten seconds are spread evenly over steps of one.
  */
@@ -69,11 +72,16 @@ struct spread {
     struct coverage covered; /* closed by spread_end_series */
     int64_t *times_ns;       /* distinct begins of profiles without a duration, ascending */
     uint32_t time_count;
+    int64_t *hours_ns; /* spread_note_hour */
+    uint32_t hour_count;
     int64_t interval_ns; /* the median of their distances; 0: fewer than two */
     /* The whole query: */
     int64_t longest_ns;     /* of all durations that extend into the window */
     uint64_t unknown_count; /* profiles of the window without a duration */
-    uint64_t add_count;     /* additions to sums: proportional to the work */
+    /* Hours of spread_note_hour whose deltas may cover more than the hour, one of them beyond
+     * it. */
+    uint32_t crowded_count;
+    uint64_t add_count; /* additions to sums: proportional to the work */
     /* Called each 262,144 additions: one value may be in thousands of steps. After false the
      * rest is dropped (is_stopped). NULL: never. */
     bool (*goes_on)(void *context);
@@ -92,6 +100,7 @@ struct spread {
     uint32_t unknown_sums;
     uint32_t unknown_capacity;
     uint32_t time_capacity;
+    uint32_t hour_capacity;
 };
 
 /* Fewer than 2^32 steps, each of at least 1 ns. */
@@ -123,6 +132,9 @@ void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns);
  * longest duration: it bounds the gaps around the span that count as covered, since a series that
  * is added in spans only has no known shorter duration. */
 void spread_cover_span(struct spread *spread, int64_t begin_ns, int64_t end_ns, int64_t longest_ns);
+/* Records that deltas without a duration in the hour from begin_ns on count in it as a whole: the
+ * time for which the last one extends beyond the hour is covered at the begin of the hour. */
+void spread_note_hour(struct spread *spread, int64_t begin_ns);
 /* Ends the series: spreads the values of unknown durations and closes the coverage. */
 void spread_end_series(struct spread *spread);
 

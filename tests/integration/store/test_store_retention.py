@@ -397,6 +397,38 @@ def test_rates_of_hours_with_totals_only_stay(server, interval_s, duration_s, of
         assert values[1:-1] == pytest.approx([1] * len(values[1:-1])), values
 
 
+@pytest.mark.parametrize(
+    "interval_s, offset_s", [(3600, 3540), (1800, 1740), (600, 540), (660, 600)]
+)
+def test_rates_of_totals_without_durations_stay(server, interval_s, offset_s):
+    """The first hour of a window had 60 times the rate, and the first hour after those with totals
+    only had none."""
+    client = Tenant(server).api("ingest", "read", "admin")
+    begin = (time.time_ns() // HOUR - 8) * HOUR
+    for at in range(offset_s, 7 * 3600, interval_s):
+        query = [("label", "pod=a"), ("time", str(begin + at * 10**9))]
+        body = f"main {interval_s // 2}".encode()
+        assert client.post("/api/v1/profiles", body=body, query=query).status == 200
+
+    def result(first, last):
+        query = {"start": begin + first * HOUR, "end": begin + last * HOUR, "step": "1h"}
+        return client.get(
+            "/api/v1/query_range",
+            query={**query, "query": "process_cpu:samples", "rate": "true"},
+        ).json()
+
+    keep(client, ALL, "3h30m", totals="300d")  # hours 0 to 3 have totals only
+    for first, last in ((0, 4), (1, 4), (2, 4), (0, 6), (3, 6)):
+        found = result(first, last)
+        is_noted = "may be too high" in found["notes"][0]
+        if is_noted:
+            assert interval_s == 660, found  # it does not divide an hour
+            continue
+        assert found["series"][0]["average"] == pytest.approx(0.5), (first, last, found)
+        for _, value in found["series"][0]["points"]:
+            assert value == pytest.approx(0.5), (first, last, found)
+
+
 @pytest.mark.long
 def test_reduced_hours_keep_no_profiles_sample_labels_or_parts(start_server):
     server = start_server("--jobs-interval", "1s")
