@@ -490,7 +490,8 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
         return err_set(err, ERR_UNAUTHENTICATED, "the certificate of %s is not trusted: %s", origin,
                        detail);
     case CURLE_GOT_NOTHING:
-        return err_set(err, ERR_NETWORK, "%s closed the connection without a response%s", origin,
+        return err_set(err, ERR_NETWORK,
+                       "cannot talk to %s: it closed the connection without a response%s", origin,
                        strncasecmp(transfer->request->url, "http://", 7) == 0
                            ? " (if it expects TLS, use https)"
                            : "");
