@@ -572,8 +572,7 @@ static bool wait_for_slot(struct slot_pool *pool, const struct slot_rule *rule,
     return waiter->has_slot;
 }
 
-/* The request's own attempt is counted already. */
-static bool has_failed_before(struct rate_limiter *rate_limiter, struct span address)
+bool rate_limiter_has_failed(struct rate_limiter *rate_limiter, struct span address)
 {
     struct lookup lookup = lookup_of(rate_limiter, LIMIT_SIGN_IN_SITE, address);
     pthread_mutex_lock(lookup.lock);
@@ -589,7 +588,7 @@ enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_s
     struct slot_pool *pool = &rate_limiter->slot_pools[kind];
     struct slot_waiter waiter = {.source = hash_source(rate_limiter, kind, source),
                                  .has_failed = kind != SLOT_PASSWORD_DEVICE &&
-                                               has_failed_before(rate_limiter, source)};
+                                               rate_limiter_has_failed(rate_limiter, source)};
     pthread_mutex_lock(&pool->mutex);
     const bool is_entered = wait_for_slot(pool, &slot_rules[kind], &waiter);
     pthread_mutex_unlock(&pool->mutex);

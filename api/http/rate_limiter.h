@@ -15,6 +15,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* "2001:db8:1:2::/64" with its NUL, or a client's address (request.h). */
@@ -128,6 +129,9 @@ void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minut
  */
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,
                                  struct span source, struct err *err) MUST_USE;
+/* Whether the address's site has failed to sign in within an hour, apart from the attempt that was
+ * counted last. */
+bool rate_limiter_has_failed(struct rate_limiter *rate_limiter, struct span address);
 void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot slot,
                         struct span source);
 /* The number of requests that wait for a slot now. For tests. */

@@ -22,7 +22,7 @@ enum err_code password_check(struct span password, struct err *err)
     return ERR_NONE;
 }
 
-/* One computation; scrypt takes a fifth of a second, so unknown clients get it at low priority. */
+/* One computation. */
 struct hashing {
     struct span password;
     const char *stored; /* for verifying; NULL: compute a hash */
@@ -42,6 +42,19 @@ static void run_scrypt(void *context)
         hashing->code = digest_password_hash(hashing->password, hashing->text, hashing->err);
 }
 
+/* scrypt takes a fifth of a second, so those who may be guessing get it at low priority. Others do
+ * not: beside busy threads of normal priority a hash would take a minute. */
+static void hash_for(struct rate_limiter *rate_limiter, enum limit_slot slot, struct span source,
+                     struct hashing *hashing)
+{
+    const bool is_new_of_share = slot == SLOT_PASSWORD_SHARE && !hashing->stored;
+    if (slot != SLOT_PASSWORD_DEVICE &&
+        (is_new_of_share || rate_limiter_has_failed(rate_limiter, source)))
+        low_priority_call(LOW_PRIORITY_NICE, run_scrypt, hashing);
+    else
+        run_scrypt(hashing);
+}
+
 enum err_code password_hash(struct rate_limiter *rate_limiter, enum limit_slot slot,
                             struct span address, struct span password,
                             char ret_text[DIGEST_PASSWORD_BYTES], struct err *err)
@@ -54,7 +67,7 @@ enum err_code password_hash(struct rate_limiter *rate_limiter, enum limit_slot s
     if (code)
         return code;
     struct hashing hashing = {.password = password, .text = ret_text, .err = err};
-    low_priority_call(LOW_PRIORITY_NICE, run_scrypt, &hashing);
+    hash_for(rate_limiter, slot, address, &hashing);
     rate_limiter_leave(rate_limiter, slot, address);
     return hashing.code;
 }
@@ -73,10 +86,7 @@ enum err_code password_verify(struct rate_limiter *rate_limiter, enum limit_slot
         return code;
     struct hashing hashing = {
         .password = password, .stored = has_hash ? stored : NOBODYS_HASH, .err = err};
-    if (slot == SLOT_PASSWORD_DEVICE)
-        run_scrypt(&hashing);
-    else
-        low_priority_call(LOW_PRIORITY_NICE, run_scrypt, &hashing);
+    hash_for(rate_limiter, slot, source, &hashing);
     rate_limiter_leave(rate_limiter, slot, source);
     if (hashing.code)
         return hashing.code;

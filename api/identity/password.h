@@ -3,13 +3,13 @@
  *
  * One hash takes 16 MiB and a fifth of a CPU second. Every hash, of a right, wrong or new password,
  * counts for the client's address (setting passwords-per-minute). At most two hashes for accounts
- * are computed at once, for different sites and at low priority, and RATE_LIMITER_WAITERS requests
- * wait for their end, those from sites that have not failed before in front; further ones are
- * refused (503). So a client with many addresses cannot keep others from signing in. The routes
- * with ROUTE_PASSWORD have threads of their own, so such requests do not occupy workers. Passwords
- * of shares, which anyone can create, have one slot of their own, for which one request waits.
- * Another hash, at normal priority, may be computed for a browser with a device cookie; it counts
- * for the account instead of the address. Threads: any.
+ * are computed at once, for different sites, and at low priority if the site has failed before;
+ * RATE_LIMITER_WAITERS requests wait for their end, those from sites that have not failed before in
+ * front; further ones are refused (503). So a client with many addresses cannot keep others from
+ * signing in. The routes with ROUTE_PASSWORD have threads of their own, so such requests do not
+ * occupy workers. Passwords of shares, which anyone can create, have one slot of their own, for
+ * which one request waits. Another hash may be computed for a browser with a device cookie; it
+ * counts for the account instead of the address. Threads: any.
  */
 #ifndef API_IDENTITY_PASSWORD_H
 #define API_IDENTITY_PASSWORD_H
