@@ -273,7 +273,7 @@ static void build_node(struct arena *arena, const struct option_table *table, vo
         .table = table,
         .values = values,
         .parts = parts,
-        .argp = {.options = options,
+        .argp = {.options = row_count ? options : NULL, /* argp leaks memory for an empty array */
                  .parser = parser,
                  .args_doc = table->arguments,
                  .doc = table->text,
