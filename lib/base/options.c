@@ -266,7 +266,8 @@ static void build_node(struct arena *arena, const struct option_table *table, vo
         options[i] = make_option(&table->rows[i], i);
     for (size_t i = 0; i < part_count; i++) {
         const struct option_part *part = &table->parts[i];
-        build_node(arena, part->table, (uint8_t *)values + part->offset, parser, &parts[i]);
+        void *part_values = values ? (uint8_t *)values + part->offset : NULL; /* for help only */
+        build_node(arena, part->table, part_values, parser, &parts[i]);
         children[i] = (struct argp_child){&parts[i].argp, 0, part->heading, part->group};
     }
     *ret_node = (struct node){
