@@ -398,7 +398,7 @@ class Server:
             try:  # the database may have restarted since the last statement
                 with self.sessions[key].cursor() as probe:
                     probe.execute("SELECT 1")
-            except (psycopg2.OperationalError, psycopg2.InterfaceError):
+            except psycopg2.Error:  # of several classes when the server closes the connection
                 del self.sessions[key]
         if key not in self.sessions:
             self.sessions[key] = self.database(role)
