@@ -77,7 +77,7 @@ extern const struct command *const cli_commands[];
 struct cli_texts {
     const char **texts;
     size_t count;
-    size_t capacity; /* of cli_texts_add */
+    size_t capacity; /* allocated entries; only cli_texts_add uses it */
 };
 /* Allocates in the process's arena. */
 void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text);

@@ -51,7 +51,8 @@ struct kernel_program {
     struct cpu_sampler *samplers;
     uint32_t sampler_count;
     uint32_t sampler_capacity;
-    struct bpf_link *links[KERNEL_PROGRAM_LINKS_MAX]; /* of the programs without a CPU */
+    /* The links of the programs that are not attached per CPU. */
+    struct bpf_link *links[KERNEL_PROGRAM_LINKS_MAX];
     uint32_t link_count;
     int targets_fd;
     int processes_fd;

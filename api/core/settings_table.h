@@ -25,7 +25,7 @@ enum setting_kind {
 struct setting {
     const char *name; /* "data-dir" */
     enum setting_kind kind;
-    size_t offset; /* of the member of struct settings */
+    size_t offset; /* where struct settings has the value */
     int64_t low;   /* the range of a number, in the unit of the member */
     int64_t high;
     const char *initial; /* the default, as a text */

@@ -16,7 +16,7 @@ struct request;
 
 enum {
     BUILD_ID_BYTES = 257,           /* a build id in hexadecimal, with NUL */
-    BUILD_ID_FILE_CHARACTERS = 255, /* of a binary's name */
+    BUILD_ID_FILE_CHARACTERS = 255, /* the longest name of a binary that is kept */
 };
 
 /* A binary as a profile names it. */

@@ -43,7 +43,7 @@ struct kind_rule {
 static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_SIGN_IN_ADDRESS] = {SUBSCRIBER_BYTES, 20, 1, 3600, 7200,
                                "Too many failed sign-ins from your address"},
-    /* Delays nobody: the failures decide the order of those that wait (rate_limiter_enter). */
+    /* No back-off: rate_limiter_enter uses the count to order the requests that wait. */
     [LIMIT_SIGN_IN_SITE] = {SITE_BYTES, INT_MAX, 0, 0, 3600, "Too many failed sign-ins"},
     [LIMIT_SIGN_IN_PAIR] = {0, 5, 1, 3600, 86400,
                             "Too many failed sign-ins for this account from your address"},

@@ -296,7 +296,7 @@ static bool needs_space(const struct request *request)
            !(route->flags & (ROUTE_SECURITY | ROUTE_SIGN_IN | ROUTE_NEEDS_NO_SPACE));
 }
 
-/* What an identified request needs before its handler runs: rights, disk space, and slots. */
+/* Checks rights and disk space, and takes the slots, before the handler of a request runs. */
 static enum err_code admit(struct http_job *job, struct err *err)
 {
     struct request *request = &job->request;

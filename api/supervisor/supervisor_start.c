@@ -17,6 +17,6 @@ enum err_code supervisor_start_self(const struct supervisor *supervisor,
 {
     struct child_process_options options = *base;
     options.environment = (const char *const *)supervisor->environment;
-    options.death_signal = SIGKILL; /* what is acknowledged is durable, so nothing is lost */
+    options.death_signal = SIGKILL; /* safe: acknowledged data are durable */
     return child_process_start(&options, ret_pid, err);
 }

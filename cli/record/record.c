@@ -22,7 +22,7 @@ enum { POLL_MS = 100, SHOW_S = 1 };
 
 struct record {
     struct record_options options;
-    char target_name[16];  /* of the first target; empty: unknown */
+    char target_name[16];  /* name of the first target; empty: unknown */
     struct live_top *live; /* NULL: no --top */
     int64_t shown_ns;
     struct child_process launch;

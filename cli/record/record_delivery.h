@@ -17,7 +17,7 @@ struct record_options;
 struct record_delivery {
     const struct record_options *options;
     struct mapped_files *files; /* NULL: the profile is not symbolized */
-    const char *target_name;    /* of the first process; empty: unknown */
+    const char *target_name;    /* name of the first process; empty: unknown */
 };
 
 /* Writes and shares the profile as the options say. Errors: those of the first failed step. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What completes a value. */
+/* The source of the completions of an option's value. */
 enum value_source { SOURCE_NONE, SOURCE_FILES, SOURCE_FOLDERS, SOURCE_WORDS };
 
 static const char *const switch_words[] = {"yes", "no", NULL};
