@@ -31,15 +31,6 @@ struct row_sum {
     uint32_t ordinal;
 };
 
-/* An hour of a series with totals only; zeroed: none. */
-struct range_hour {
-    uint32_t series; /* of the task */
-    int64_t begin_ns;
-    __int128 all_ns; /* sum of the durations of its deltas */
-    int64_t over_ns; /* the longest time for which one extends beyond the hour */
-    bool is_counted;
-};
-
 struct range {
     struct scan *scan;
     const struct store_range_query *query;
@@ -64,7 +55,8 @@ struct range {
     int64_t *intervals_ns;  /* of series with a known interval; see note_series_interval */
     uint32_t interval_count;
     uint32_t crowded_count;  /* as in struct store_range */
-    struct range_hour hour;  /* the last one */
+    struct spread_hour hour; /* the last one with totals only, of hour_series */
+    uint32_t hour_series;    /* of the task */
     enum err_code stop_code; /* why spread has stopped */
     uint64_t checked_at;     /* spread.add_count at the last check of the limits */
     struct neighbours neighbours;

@@ -158,7 +158,7 @@ static void range_init(struct range *range)
     range->intervals_ns = arena_new_raw(arena, int64_t, range->series_count);
     range->interval_count = 0;
     range->crowded_count = 0;
-    range->hour = (struct range_hour){0};
+    range->hour = (struct spread_hour){0};
     range->kept_stacks = arena_new(arena, const bool *, block_count);
     range->kept_entries = arena_new(arena, struct flight_entry *, block_count);
     range->kept_count = block_count;

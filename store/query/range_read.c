@@ -100,21 +100,15 @@ bool range_is_cut(const struct range *range, const struct scan_task *task)
     return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
 }
 
-/* Counts the hours of a series whose deltas cover more than the hour and extend beyond it. Blocks
- * that have a part of an hour follow each other. */
+/* Counts the crowded hours of a series. Blocks that have a part of an hour follow each other. */
 static void note_hour(struct range *range, const struct scan_task *task, __int128 all_ns,
                       int64_t over_ns)
 {
-    struct range_hour *hour = &range->hour;
-    if (hour->series != task->series || hour->begin_ns != end_of_hour(task) - SPREAD_HOUR_NS)
-        *hour = (struct range_hour){.series = task->series,
-                                    .begin_ns = end_of_hour(task) - SPREAD_HOUR_NS};
-    hour->all_ns += all_ns;
-    hour->over_ns = over_ns > hour->over_ns ? over_ns : hour->over_ns;
-    if (hour->all_ns <= SPREAD_HOUR_NS || hour->over_ns <= SPREAD_HOUR_NS / 100 || hour->is_counted)
-        return;
-    hour->is_counted = true;
-    range->crowded_count += !range->is_second_pass;
+    if (range->hour_series != task->series)
+        range->hour = (struct spread_hour){0};
+    range->hour_series = task->series;
+    if (spread_hour_add(&range->hour, end_of_hour(task) - SPREAD_HOUR_NS, all_ns, over_ns))
+        range->crowded_count += !range->is_second_pass;
 }
 
 static enum err_code read_whole(struct range *range, struct scan_task *task, uint32_t group)
@@ -175,25 +169,16 @@ static int64_t duration_of(const struct range *range, const struct scan_task *ta
     return profile->duration_ns < left_ns ? profile->duration_ns : left_ns;
 }
 
-/* A delta of an hour with totals only counts in the hour as a whole. The time for which it extends
- * beyond the hour is covered at the begin of the hour instead, where the last delta of the hour
- * before was: then one busy core is one core. Example: deltas of 15 minutes from 2:14 on; the one
- * of 2:59 covers 2:59 to 3:00 and 2:00 to 2:14. */
-static void cover_overhang(struct range *range, const struct scan_task *task,
-                           const struct block_profile *profiles)
+static void cover_overhangs(struct range *range, const struct scan_task *task,
+                            const struct block_profile *profiles)
 {
-    const int64_t begin_ns = end_of_hour(task) - SPREAD_HOUR_NS;
     int64_t longest_ns = 0;
     __int128 all_ns = 0;
     for (uint32_t i = task->first; i < task->end; i++) {
         const struct block_profile *profile = &profiles[i - task->first];
         const int64_t over_ns = profile->duration_ns - duration_of(range, task, profile);
+        spread_cover_overhang(&range->spread, end_of_hour(task) - SPREAD_HOUR_NS, over_ns);
         all_ns += profile->duration_ns > 0 ? profile->duration_ns : 0;
-        if (over_ns <= 0)
-            continue;
-        spread_cover_span(&range->spread, begin_ns,
-                          begin_ns + (over_ns < SPREAD_HOUR_NS ? over_ns : SPREAD_HOUR_NS),
-                          profile->duration_ns);
         longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
     }
     note_hour(range, task, all_ns, longest_ns);
@@ -215,7 +200,7 @@ static void cover_profiles(struct range *range, const struct scan_task *task,
             spread_note_hour(&range->spread, end_of_hour(task) - SPREAD_HOUR_NS);
     }
     if (task->are_totals && range->aggregation == STORE_SUM)
-        cover_overhang(range, task, profiles);
+        cover_overhangs(range, task, profiles);
 }
 
 /* Divides the sum of an hour of deltas among its profiles, by their durations. A step

@@ -269,6 +269,25 @@ void spread_note_hour(struct spread *spread, int64_t begin_ns)
     spread->hours_ns[spread->hour_count++] = begin_ns;
 }
 
+void spread_cover_overhang(struct spread *spread, int64_t hour_ns, int64_t over_ns)
+{
+    if (over_ns > 0)
+        coverage_add(&spread->covered, hour_ns,
+                     hour_ns + (over_ns < SPREAD_HOUR_NS ? over_ns : SPREAD_HOUR_NS));
+}
+
+bool spread_hour_add(struct spread_hour *hour, int64_t begin_ns, __int128 all_ns, int64_t over_ns)
+{
+    if (hour->begin_ns != begin_ns)
+        *hour = (struct spread_hour){.begin_ns = begin_ns};
+    hour->all_ns += all_ns;
+    hour->over_ns = over_ns > hour->over_ns ? over_ns : hour->over_ns;
+    if (hour->all_ns <= SPREAD_HOUR_NS || hour->over_ns <= SPREAD_HOUR_NS / 100 || hour->is_counted)
+        return false;
+    hour->is_counted = true;
+    return true;
+}
+
 static int compare_times(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -338,39 +357,24 @@ static const int64_t *find_hour(const struct spread *spread, int64_t time_ns)
                               : NULL;
 }
 
-/* What the deltas of one hour with totals only cover. */
-struct hour_cover {
-    int64_t hour_ns;
-    int64_t all_ns;
-    bool extends; /* a delta extends beyond it by more than a hundredth of an hour */
-    bool is_counted;
-};
-
-/* Covers the time of a delta that counts in an hour as a whole: the part beyond the hour is covered
- * at the begin of the hour, where the last delta of the hour before was (spread_note_hour). */
+/* Covers the time of a delta that counts in an hour as a whole. Each delta counts in the sum of the
+ * hour with at most two hours. */
 static void cover_in_hour(struct spread *spread, int64_t begin_ns, int64_t end_ns, int64_t hour_ns,
-                          struct hour_cover *cover)
+                          struct spread_hour *hour)
 {
     const int64_t left_ns = hour_ns + SPREAD_HOUR_NS - begin_ns, length_ns = end_ns - begin_ns;
     const int64_t over_ns = length_ns > left_ns ? length_ns - left_ns : 0;
-    const int64_t moved_ns = over_ns < SPREAD_HOUR_NS ? over_ns : SPREAD_HOUR_NS;
+    const int64_t most_ns = 2 * SPREAD_HOUR_NS;
     coverage_add(&spread->covered, begin_ns, end_ns - over_ns);
-    if (moved_ns)
-        coverage_add(&spread->covered, hour_ns, hour_ns + moved_ns);
-    if (cover->hour_ns != hour_ns)
-        *cover = (struct hour_cover){.hour_ns = hour_ns};
-    cover->all_ns += length_ns < 2 * SPREAD_HOUR_NS ? length_ns : 2 * SPREAD_HOUR_NS;
-    cover->extends |= over_ns > SPREAD_HOUR_NS / 100;
-    if (cover->all_ns > SPREAD_HOUR_NS && cover->extends && !cover->is_counted) {
-        cover->is_counted = true;
-        spread->crowded_count++;
-    }
+    spread_cover_overhang(spread, hour_ns, over_ns);
+    spread->crowded_count +=
+        spread_hour_add(hour, hour_ns, length_ns < most_ns ? length_ns : most_ns, over_ns);
 }
 
 static void cover_unknown(struct spread *spread)
 {
     int64_t begin_ns, end_ns;
-    struct hour_cover cover = {.hour_ns = INT64_MIN};
+    struct spread_hour hour = {0};
     if (spread->hour_count)
         qsort(spread->hours_ns, spread->hour_count, sizeof(*spread->hours_ns), compare_times);
     spread->time_count = cadence_order(spread->times_ns, spread->time_count);
@@ -384,7 +388,7 @@ static void cover_unknown(struct spread *spread)
         if (begin_ns >= spread->steps.end_ns || end_ns <= spread->steps.start_ns)
             continue;
         if (hour_ns)
-            cover_in_hour(spread, begin_ns, end_ns, *hour_ns, &cover);
+            cover_in_hour(spread, begin_ns, end_ns, *hour_ns, &hour);
         else
             coverage_add(&spread->covered, begin_ns, end_ns);
     }

@@ -63,6 +63,16 @@ struct spread_unknown {
     uint32_t group;
 };
 
+/* The deltas of one hour with totals only; zeroed: none. The hour is crowded when they cover more
+ * time than it has and one of them extends beyond it by more than a hundredth of an hour: its rate
+ * may be too high. */
+struct spread_hour {
+    int64_t begin_ns;
+    __int128 all_ns; /* sum of their durations */
+    int64_t over_ns; /* the longest time for which one extends beyond the hour */
+    bool is_counted; /* as crowded */
+};
+
 struct spread {
     struct spread_steps steps;
     bool are_gauges; /* set by the caller before the first series */
@@ -78,9 +88,7 @@ struct spread {
     /* The whole query: */
     int64_t longest_ns;     /* of all durations that extend into the window */
     uint64_t unknown_count; /* profiles of the window without a duration */
-    /* Hours of spread_note_hour whose deltas may cover more than the hour, one of them beyond
-     * it. */
-    uint32_t crowded_count;
+    uint32_t crowded_count; /* hours of spread_note_hour that are crowded */
     uint64_t add_count; /* additions to sums: proportional to the work */
     /* Called each 262,144 additions: one value may be in thousands of steps. After false the
      * rest is dropped (is_stopped). NULL: never. */
@@ -135,6 +143,13 @@ void spread_cover_span(struct spread *spread, int64_t begin_ns, int64_t end_ns, 
 /* Records that deltas without a duration in the hour from begin_ns on count in it as a whole: the
  * time for which the last one extends beyond the hour is covered at the begin of the hour. */
 void spread_note_hour(struct spread *spread, int64_t begin_ns);
+/* Covers, at the begin of an hour, the time for which a delta that counts in the hour as a whole
+ * extends beyond it: the last delta of the hour before was there, so one busy core is one core.
+ * Example: deltas of 15 minutes from 2:14 on; the one of 2:59 covers 2:59 to 3:00 and 2:00 to
+ * 2:14. */
+void spread_cover_overhang(struct spread *spread, int64_t hour_ns, int64_t over_ns);
+/* Adds deltas to an hour, or begins another one; true the first time that it is crowded. */
+bool spread_hour_add(struct spread_hour *hour, int64_t begin_ns, __int128 all_ns, int64_t over_ns);
 /* Ends the series: spreads the values of unknown durations and closes the coverage. */
 void spread_end_series(struct spread *spread);
 
