@@ -59,6 +59,11 @@ class World:
         self.clients = {caller: self.make_client(caller) for caller in EVERYBODY}
         self.cached = {}
         self.connections = {}  # by caller; a new one costs more than a request
+        for client in (self.other.api("ingest"), self.operator):
+            # Of the type that home stores: which error they get depends on it.
+            response = client.post("/api/v1/profiles?label=at=elsewhere", body=PROFILE)
+            assert response.status == 200, response
+        self.store_profile()
 
     def make_client(self, caller):
         if caller == "anonymous":
@@ -173,13 +178,13 @@ class World:
             )
         return upload
 
-    def symbol_table(self):
-        """Uploads a symbol table of build id aa5a for home and returns its bytes."""
-        if "table" not in self.cached:
+    def symbol_table(self, build_id="aa5a"):
+        """Uploads a symbol table of the build id for home and returns its bytes."""
+        if ("table", build_id) not in self.cached:
             folder = pathlib.Path(tempfile.mkdtemp())
             program, table = folder / "program", folder / "table"
             subprocess.run(
-                ["gcc", "-g", "-x", "c", "-Wl,--build-id=0xaa5a", "-o", program, "-"],
+                ["gcc", "-g", "-x", "c", f"-Wl,--build-id=0x{build_id}", "-o", program, "-"],
                 input="int main(void) { return 0; }",
                 text=True,
                 check=True,
@@ -187,25 +192,29 @@ class World:
             subprocess.run(
                 [PERFOLIOD.parent / "perfolio-symbolize", "-q", "-o", table, program], check=True
             )
-            self.cached["table"] = table.read_bytes()
-            self.cached["program"] = program.read_bytes()
+            self.cached["table", build_id] = table.read_bytes()
+            self.cached["program", build_id] = program.read_bytes()
             shutil.rmtree(folder, ignore_errors=True)
         response = self.maker.post(
-            "/api/v1/debuginfo/aa5a/table", body=self.cached["table"], query={"file": MARK}
+            f"/api/v1/debuginfo/{build_id}/table",
+            body=self.cached["table", build_id],
+            query={"file": MARK},
         )
         assert response.status in (200, 201), response
-        return self.cached["table"]
+        return self.cached["table", build_id]
 
-    def debug_files(self):
-        """Uploads home's debug files of build id aa5a and waits until they are processed."""
-        self.symbol_table()
+    def debug_files(self, build_id):
+        """Uploads home's debug files of the build id and waits until they are processed."""
+        self.symbol_table(build_id)
         for kind in ("debuginfo", "executable"):
             response = self.maker.post(
-                f"/api/v1/debuginfo/aa5a/{kind}", body=self.cached["program"], query={"file": MARK}
+                f"/api/v1/debuginfo/{build_id}/{kind}",
+                body=self.cached["program", build_id],
+                query={"file": MARK},
             )
             assert response.status in (200, 202), response
         deadline = time.monotonic() + 60
-        while "waiting" in self.maker.get("/api/v1/debuginfo/aa5a").text:
+        while "waiting" in self.maker.get(f"/api/v1/debuginfo/{build_id}").text:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
@@ -341,7 +350,9 @@ def stored_request(path):
 
 
 def debuginfo_row(method, suffix, make, **options):
-    """A row for a request about build id aa5a, for which home has files."""
+    """A row for a request about build id aa5a, for which home has files.
+
+    Foreign callers upload files of aa5a too, so rows that they must not find use other ids."""
 
     def build_request(world):
         made = make(world)
@@ -360,8 +371,8 @@ def debuginfo_row(method, suffix, make, **options):
 
 def buildid_row(kind):
     def build_request(world):
-        world.debug_files()
-        return f"/buildid/aa5a/{kind}", {}
+        world.debug_files("bb5b")
+        return f"/buildid/bb5b/{kind}", {}
 
     return Row("GET", f"/buildid/{{id}}/{kind}", DEBUGGERS, build_request, foreign=(404,))
 
@@ -965,7 +976,10 @@ ROWS = [
         "/api/v1/debuginfo/{id}",
         DEBUGGERS,
         foreign=(404,),
-        make_request=lambda world: (world.symbol_table(), ("/api/v1/debuginfo/aa5a", {}))[1],
+        make_request=lambda world: (
+            world.symbol_table("cc5c"),
+            ("/api/v1/debuginfo/cc5c", {}),
+        )[1],
     ),
     debuginfo_row("POST", "/table", World.symbol_table, body=lambda table: table),
     debuginfo_row("POST", "/debuginfo", lambda _: None, body=lambda _: unique("x").encode()),
