@@ -89,7 +89,7 @@ struct spread {
     int64_t longest_ns;     /* of all durations that extend into the window */
     uint64_t unknown_count; /* profiles of the window without a duration */
     uint32_t crowded_count; /* hours of spread_note_hour that are crowded */
-    uint64_t add_count; /* additions to sums: proportional to the work */
+    uint64_t add_count;     /* additions to sums: proportional to the work */
     /* Called each 262,144 additions: one value may be in thousands of steps. After false the
      * rest is dropped (is_stopped). NULL: never. */
     bool (*goes_on)(void *context);
