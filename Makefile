@@ -69,8 +69,7 @@ LDLIBS   := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null) -lm
 
 sources   = $(wildcard $(1)/*.c $(1)/*/*.c)
 objects   = $(patsubst %,$(OUT)/%.o,$(basename $(1)))
-LIB_C    := $(call sources,lib/base) $(call sources,lib/profile) $(call sources,lib/io) \
-            $(call sources,lib/symbols)
+LIB_C    := $(foreach folder,$(wildcard lib/*),$(call sources,$(folder)))
 STORE_C  := $(call sources,store)
 API_C    := $(filter-out api/main.c,$(call sources,api))
 CLI_C    := $(filter-out cli/main.c,$(call sources,cli))

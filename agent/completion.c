@@ -1,8 +1,8 @@
 #include "agent/completion.h"
 
 #include "agent/settings.h"
-#include "lib/base/option_completion.h"
-#include "lib/base/options.h"
+#include "lib/input/option_completion.h"
+#include "lib/input/options.h"
 
 #include <stdio.h>
 #include <string.h>

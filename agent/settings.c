@@ -4,12 +4,12 @@
 #include "agent/ops/http_monitor.h"
 #include "agent/upload/spool.h"
 #include "lib/base/arena.h"
-#include "lib/base/config.h"
 #include "lib/base/err.h"
-#include "lib/base/options.h"
 #include "lib/base/span_utf8.h"
-#include "lib/base/suggest.h"
 #include "lib/base/version.h"
+#include "lib/input/config.h"
+#include "lib/input/options.h"
+#include "lib/input/suggest.h"
 
 #include <errno.h>
 #include <stddef.h>

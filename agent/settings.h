@@ -1,7 +1,7 @@
 /*
  * settings: the options of perfolio-agent, from the command line and a file.
  *
- * One table (lib/base/options.h) describes both. The file is INI; keys of its section [agent] have
+ * One table (lib/input/options.h) describes both. The file is INI; keys of its section [agent] have
  * the names of the long options. The command line overrides the file.
  * Threads: one.
  */

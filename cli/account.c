@@ -3,9 +3,9 @@
 #include "cli/link.h"
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/config.h"
 #include "lib/base/err.h"
-#include "lib/base/secret.h"
+#include "lib/input/config.h"
+#include "lib/input/secret.h"
 
 #include <stdlib.h>
 #include <strings.h>

@@ -5,8 +5,8 @@
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
-#include "lib/base/secret.h"
-#include "lib/base/suggest.h"
+#include "lib/input/secret.h"
+#include "lib/input/suggest.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
  *
  * Each subcommand is one file with one struct command. command_list.c lists them in one table, from
  * which help and shell completion are made. A subcommand parses its arguments with a table of
- * options (lib/base/options.h; a usage error ends the process with EXIT_USAGE), prints results on
+ * options (lib/input/options.h; a usage error ends the process with EXIT_USAGE), prints results on
  * standard output and everything else through the terminal, and returns an error code, which main
  * reports once and converts to the exit status. Threads: one.
  */
@@ -13,7 +13,7 @@
 #include "cli/account.h"
 #include "cli/terminal.h"
 #include "lib/base/err_code.h"
-#include "lib/base/options.h"
+#include "lib/input/options.h"
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
  * contains the output, and a test compares the two. */
 #include "cli/cli.h"
 #include "lib/base/err.h"
-#include "lib/base/option_completion.h"
+#include "lib/input/option_completion.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
 #include "cli/link.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/config.h"
 #include "lib/base/err.h"
+#include "lib/input/config.h"
 
 #include <dirent.h>
 #include <stdlib.h>

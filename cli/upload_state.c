@@ -2,9 +2,9 @@
 
 #include "cli/input.h"
 #include "lib/base/arena.h"
-#include "lib/base/config.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
+#include "lib/input/config.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
+#include "lib/regex/regex.h"
 
 #include <inttypes.h>
 #include <locale.h>

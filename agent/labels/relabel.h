@@ -4,8 +4,8 @@
  *
  * Actions: replace (the default), keep, drop, keepequal, dropequal, hashmod, lowercase, uppercase,
  * labelmap, labeldrop, labelkeep. A regex must match the whole text; "." also matches line feeds;
- * $1, ${1} and $$ in target_label and replacement work as in Go. Regexes that lib/base/regex.h does
- * not support, such as named groups, are refused when the rules are read.
+ * $1, ${1} and $$ in target_label and replacement work as in Go. Regexes that lib/regex/regex.h
+ * does not support, such as named groups, are refused when the rules are read.
  *
  * Rules are read from a subset of YAML: a list below relabel_configs, or the list alone; block
  * style, with source_labels in block or flow style; quoted and plain scalars. Anchors, block

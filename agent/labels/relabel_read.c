@@ -3,8 +3,8 @@
 #include "agent/labels/relabel_rule.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
 #include "lib/base/span_utf8.h"
+#include "lib/regex/regex.h"
 
 #include <strings.h>
 

@@ -3,7 +3,7 @@
 #include "agent/process/procfs_file.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
-#include "lib/base/secret.h"
+#include "lib/input/secret.h"
 #include "lib/io/http_url.h"
 
 #include <string.h>

@@ -27,7 +27,7 @@ enum err_code server_config_check_url(const char *url, struct err *err) MUST_USE
 
 /* Appends the value of the Authorization field, with a NUL; nothing without a token file. The file
  * is read on each call, so it may be replaced. Errors: ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_IO,
- * ERR_INVALID (it is empty or not a token: lib/base/secret.h), ERR_TOO_LARGE. */
+ * ERR_INVALID (it is empty or not a token: lib/input/secret.h), ERR_TOO_LARGE. */
 enum err_code server_config_token(const struct server_config *access, struct buf *field,
                                   struct err *err) MUST_USE;
 

@@ -3,9 +3,9 @@
 #include "api/core/os_user.h"
 #include "api/core/settings.h"
 #include "api/core/settings_value.h"
-#include "lib/base/config.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
+#include "lib/input/config.h"
 #include "lib/io/object.h"
 #include "lib/io/object_s3.h"
 

@@ -16,7 +16,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mapped_file.h"
 #include "lib/base/os.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "lib/symbols/symbol_builder.h"

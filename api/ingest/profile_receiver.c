@@ -10,7 +10,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 #include "lib/profile/batch/batch_from_profile.h"
 #include "store/store.h"
 

@@ -5,7 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 #include "lib/io/pg.h"
 
 enum { DAYS_DEFAULT = 30, DAYS_MAX = 1100 };

@@ -8,7 +8,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 #include "lib/io/pg.h"
 #include "store/store.h"
 

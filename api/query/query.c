@@ -12,7 +12,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
 #include "lib/base/parallel.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/report/label_filter.h"
 #include "store/store.h"

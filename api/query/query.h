@@ -2,7 +2,7 @@
  * query: reads a query of the store (store/store.h) from the parameters of a request, and runs it.
  *
  * The window contains the profiles with start <= begin < end. start and end have the forms of
- * lib/base/time_parse.h; the default is the last hour.
+ * lib/input/time_parse.h; the default is the last hour.
  */
 #ifndef API_QUERY_QUERY_H
 #define API_QUERY_QUERY_H

@@ -7,7 +7,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 #include "lib/profile/report/filter.h"
 
 #include <inttypes.h>

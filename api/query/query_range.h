@@ -1,7 +1,7 @@
 /*
  * query_range: values over time: GET /api/v1/query_range.
  *
- * `step` is a duration (lib/base/time_parse.h); the default is a round one that gives at most 250
+ * `step` is a duration (lib/input/time_parse.h); the default is a round one that gives at most 250
  * points. `group_by` names labels; each combination of their values is one series of points. With
  * `focus` and `ignore`, only the stacks that they keep count (lib/profile/report/filter.h). With
  * `rate=true` values are per second of the time that has data, those in nanoseconds as seconds per

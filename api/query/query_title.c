@@ -4,7 +4,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 #include "store/store.h"
 
 #include <string.h>

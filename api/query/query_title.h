@@ -12,7 +12,7 @@ struct arena;
 
 /* type: a profile type's complete name. selector: the query. Times in ns since 1970; the end is
  * exclusive. The result is allocated in arena and is a valid title (share_text_check of
- * lib/base/share_text.h): at most SHARE_TITLE_CHARACTERS, no control characters. */
+ * lib/input/share_text.h): at most SHARE_TITLE_CHARACTERS, no control characters. */
 const char *query_title(struct arena *arena, struct span type, struct span selector,
                         int64_t start_ns, int64_t end_ns);
 

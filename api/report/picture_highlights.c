@@ -3,9 +3,9 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/base/regex.h"
 #include "lib/profile/quantity.h"
 #include "lib/profile/report/flame.h"
+#include "lib/regex/regex.h"
 
 #include <string.h>
 

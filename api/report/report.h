@@ -9,7 +9,7 @@
  * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
  * line, address, binary, or a label), names (full, simple, none: the form of names from symbol
  * tables), limit; and, each of them repeatable, focus, ignore, hide, show (expressions of
- * lib/base/regex.h) and label (key=value of lib/profile/report/label_filter.h). Each error names
+ * lib/regex/regex.h) and label (key=value of lib/profile/report/label_filter.h). Each error names
  * the parameter. Files (pictures, trees, stacks, call graphs) also accept the parameters of a
  * page's address (api/report/viewer_url_state.h); the field Perfolio-Warning states how many rules
  * of the page a file does not show.

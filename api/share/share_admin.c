@@ -13,7 +13,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

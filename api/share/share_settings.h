@@ -16,7 +16,7 @@
 #define API_SHARE_SHARE_SETTINGS_H
 
 #include "api/share/share.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 
 struct json_body;
 

@@ -12,7 +12,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 

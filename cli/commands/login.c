@@ -2,7 +2,7 @@
 #include "cli/client.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
-#include "lib/base/secret.h"
+#include "lib/input/secret.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -7,8 +7,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
-#include "lib/base/suggest.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/suggest.h"
+#include "lib/input/time_parse.h"
 
 #include <inttypes.h>
 #include <time.h>

@@ -5,7 +5,7 @@
  *   cpu:nanoseconds{service_name="api"}@now-2h..now  from start (inclusive) to end (exclusive)
  *   cpu:nanoseconds{service_name="api"}@now-1d       the hour that begins at this time
  *
- * lib/base/time_parse.h defines the times. Texts live in the arena of the process.
+ * lib/input/time_parse.h defines the times. Texts live in the arena of the process.
  */
 #ifndef CLI_COMMANDS_QUERY_TEXT_H
 #define CLI_COMMANDS_QUERY_TEXT_H

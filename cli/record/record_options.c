@@ -2,7 +2,7 @@
 
 #include "cli/cli.h"
 #include "lib/base/err.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 
 #include "agent/agent.h"
 #include "cli/upload.h"
-#include "lib/base/options.h"
+#include "lib/input/options.h"
 
 struct cli;
 

@@ -2,7 +2,7 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
+#include "lib/regex/regex.h"
 
 enum { MARK_WHOLE = 1, MARK_BENEATH = 2 };
 

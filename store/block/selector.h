@@ -7,7 +7,7 @@
  *
  * The syntax is PromQL's: strings in double or single quotes with \\ \" \' \n \t \x0a, or raw in
  * backquotes. A label that a series lacks is empty; queries then look for it in the samples
- * (selector_matches_samples). Regular expressions (lib/base/regex.h) must match the whole value. A
+ * (selector_matches_samples). Regular expressions (lib/regex/regex.h) must match the whole value. A
  * label's name is read as series have it: k8s.pod is k8s_pod. Names that begin with "__" are
  * refused, except `__profile_type__`, the type: "=" matches the types that a leading type would,
  * "!=" all others, and expressions match its whole name as lists of types show it. Several

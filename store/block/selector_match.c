@@ -8,10 +8,10 @@
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
 #include "lib/profile/batch/batch_labels.h"
 #include "lib/profile/batch/batch_type.h"
 #include "lib/profile/report/label_filter.h"
+#include "lib/regex/regex.h"
 #include "store/block/dictionary.h"
 
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
 #include "lib/profile/batch/batch_labels.h"
+#include "lib/regex/regex.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
+#include "lib/regex/regex.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -37,62 +37,66 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = {
     "bpf": "",
     "lib/base": "",
+    "lib/input": "lib/base",
+    "lib/regex": "lib/base",
     "lib/io": "lib/base",
     "lib/symbols": "lib/base",
-    "lib/profile": "lib/base",
+    "lib/profile": "lib/base lib/regex",
     "lib/profile/batch": "lib/base lib/profile",
     "lib/profile/pprof": "lib/base lib/profile",
     "lib/profile/formats": "lib/base lib/profile lib/profile/pprof",
     "lib/profile/otlp": "lib/base lib/profile lib/profile/batch lib/profile/formats",
-    "lib/profile/pyroscope": "lib/base lib/profile lib/profile/batch lib/profile/formats",
-    "lib/profile/report": "lib/base lib/profile",
+    "lib/profile/pyroscope": "lib/base lib/input lib/profile lib/profile/batch lib/profile/formats",
+    "lib/profile/report": "lib/base lib/regex lib/profile",
     "lib/profile/picture": "lib/base lib/profile lib/profile/report",
-    "store/block": "lib/base lib/profile lib/profile/batch lib/profile/report",
+    "store/block": "lib/base lib/regex lib/profile lib/profile/batch lib/profile/report",
     "store/catalogue": "lib/base lib/io store/block",
     "store/query": "lib/base lib/io lib/profile lib/profile/report store/block store/catalogue",
     "store/maintain": "lib/base lib/io store/block store/catalogue store/query",
     "store": "lib/base lib/profile lib/profile/batch store/block store/catalogue store/query "
     "store/maintain",
-    "api/core": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats",
+    "api/core": "lib/base lib/input lib/io lib/profile lib/profile/batch lib/profile/formats",
     "api/http": "lib/base lib/io api/core",
     "api/identity": "lib/base lib/io api/core api/http",
     "api/ops": "lib/base lib/io api/core api/http",
-    "api/upload": "lib/base lib/io api/core api/http api/identity",
-    "api/debuginfo": "lib/base lib/io lib/symbols api/core api/http api/identity api/upload",
-    "api/report": "lib/base lib/profile lib/profile/pprof lib/profile/report lib/profile/picture "
-    "lib/symbols api/core api/http api/debuginfo",
-    "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof "
+    "api/upload": "lib/base lib/input lib/io api/core api/http api/identity",
+    "api/debuginfo": "lib/base lib/input lib/io lib/symbols api/core api/http api/identity "
+    "api/upload",
+    "api/report": "lib/base lib/regex lib/profile lib/profile/pprof lib/profile/report "
+    "lib/profile/picture lib/symbols api/core api/http api/debuginfo",
+    "api/share": "lib/base lib/input lib/io lib/profile lib/profile/formats lib/profile/pprof "
     "lib/profile/report lib/profile/picture lib/symbols api/core api/http api/identity api/upload "
     "api/debuginfo api/report",
-    "api/ingest": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats "
+    "api/ingest": "lib/base lib/input lib/io lib/profile lib/profile/batch lib/profile/formats "
     "lib/profile/otlp lib/profile/pyroscope api/core api/http api/identity api/report",
-    "api/query": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report "
+    "api/query": "lib/base lib/input lib/io lib/profile lib/profile/pprof lib/profile/report "
     "api/core api/http api/identity api/report api/share",
     "api/server": "lib/base lib/io lib/profile/otlp lib/profile/pyroscope api/core api/http "
     "api/identity api/ops api/upload api/debuginfo api/report api/share api/ingest api/query",
     "api/supervisor": "lib/base lib/io api/core api/http api/identity api/ops api/server",
     "debuginfod": "lib/base lib/symbols",
     "agent/process": "bpf lib/base",
-    "agent/upload": "lib/base lib/io lib/symbols lib/profile/formats lib/profile/otlp "
+    "agent/upload": "lib/base lib/input lib/io lib/symbols lib/profile/formats lib/profile/otlp "
     "agent/process",
     "agent/symbols": "lib/base agent/process",
-    "agent/labels": "lib/base lib/io lib/profile/batch lib/profile/formats agent/process "
-    "agent/upload",
+    "agent/labels": "lib/base lib/regex lib/io lib/profile/batch lib/profile/formats "
+    "agent/process agent/upload",
     "agent/interpreter": "bpf lib/base agent/process",
     "agent/kernel": "bpf lib/base agent/process",
     "agent/unwind": "bpf lib/base agent/process agent/interpreter agent/kernel",
     "agent/profile": "bpf lib/base lib/profile lib/profile/batch lib/profile/otlp agent/process "
     "agent/symbols agent/labels agent/interpreter agent/kernel",
-    "agent": "bpf lib/base lib/profile lib/profile/batch agent/process agent/symbols agent/labels "
-    "agent/interpreter agent/kernel agent/unwind agent/profile agent/upload",
-    "agent/ops": "lib/base agent/process agent/symbols agent/interpreter agent/kernel agent/unwind "
-    "agent/upload agent",
-    "cli": "lib/base lib/io lib/symbols lib/profile lib/profile/formats lib/profile/report",
-    "cli/admin": "lib/base cli",
-    "cli/commands": "lib/base lib/io lib/symbols lib/profile lib/profile/batch lib/profile/formats "
-    "lib/profile/otlp lib/profile/pprof lib/profile/report cli",
-    "cli/record": "lib/base lib/symbols lib/profile lib/profile/pprof lib/profile/report cli "
-    "cli/commands",
+    "agent": "bpf lib/base lib/input lib/profile lib/profile/batch agent/process agent/symbols "
+    "agent/labels agent/interpreter agent/kernel agent/unwind agent/profile agent/upload",
+    "agent/ops": "lib/base agent/process agent/symbols agent/interpreter agent/kernel "
+    "agent/unwind agent/upload agent",
+    "cli": "lib/base lib/input lib/io lib/symbols lib/profile lib/profile/formats "
+    "lib/profile/report",
+    "cli/admin": "lib/base lib/input cli",
+    "cli/commands": "lib/base lib/input lib/io lib/symbols lib/profile lib/profile/batch "
+    "lib/profile/formats lib/profile/otlp lib/profile/pprof lib/profile/report cli",
+    "cli/record": "lib/base lib/input lib/symbols lib/profile lib/profile/pprof "
+    "lib/profile/report cli cli/commands",
 }
 
 # Other top folders may include only this header of a folder.
@@ -130,12 +134,12 @@ WRAPPERS = {
     "zstd": r"lib/base/compress\.c",
     "libdeflate": r"lib/base/compress\.c",
     "zlib": r"lib/base/compress\.c",
-    "pcre2": r"lib/base/regex\.c",
+    "pcre2": r"lib/regex/regex\.c",
     "ft2build": r"lib/profile/picture/picture\.c",
     "freetype/": r"lib/profile/picture/picture\.c",
     "png": r"lib/profile/picture/picture\.c",
-    "ini.h": r"api/core/settings\.c|lib/base/config\.c",
-    "argp.h": r"lib/base/options\.c|debuginfod/main\.c",
+    "ini.h": r"api/core/settings\.c|lib/input/config\.c",
+    "argp.h": r"lib/input/options\.c|debuginfod/main\.c",
     "gelf": r"debuginfod/elf_reader\.c",
     "libelf": r"debuginfod/elf_reader\.c",
     "libiberty/": r"debuginfod/demangle\.c",

@@ -10,7 +10,7 @@
  * repetition (api/ingest/batch_id.h), and it becomes the label "session_id" of series of gauges and
  * counters (lib/profile/batch/batch_from_profile.h). All others follow
  * lib/profile/batch/batch_labels.h.
- * - from, until: as in lib/base/time_parse.h, so seconds, or milliseconds, microseconds or
+ * - from, until: as in lib/input/time_parse.h, so seconds, or milliseconds, microseconds or
  * nanoseconds if they have 13, 16 or 19 digits; default: now. until must not precede from. They are
  * the time and the duration of profiles that have none, and show whether a profile's own time is
  * its begin or its end (lib/profile/batch/batch_from_profile.h).

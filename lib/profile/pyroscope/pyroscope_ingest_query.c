@@ -4,7 +4,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 #include "lib/profile/formats/format_list.h"
 
 enum { SAMPLE_RATE_DEFAULT = 100, SAMPLE_RATE_MAX = 1000000000, LABELS_MAX = 256 };

@@ -3,9 +3,9 @@
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
 #include "lib/profile/raw_name.h"
 #include "lib/profile/report/label_filter.h"
+#include "lib/regex/regex.h"
 
 #include <assert.h>
 #include <string.h>

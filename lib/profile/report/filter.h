@@ -36,7 +36,7 @@ enum { FILTER_ACTION_COUNT = FILTER_LABEL + 1 };
 
 struct filter_rule {
     enum filter_action action;
-    /* lib/base/regex.h, or key=value of a label; a rule with an empty pattern has no effect */
+    /* lib/regex/regex.h, or key=value of a label; a rule with an empty pattern has no effect */
     struct span pattern;
 };
 

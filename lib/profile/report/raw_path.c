@@ -5,12 +5,12 @@
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/base/regex.h"
 #include "lib/base/vec.h"
 #include "lib/profile/raw_name.h"
 #include "lib/profile/report/filter.h"
 #include "lib/profile/report/frame_table.h"
 #include "lib/profile/report/path_hash.h"
+#include "lib/regex/regex.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
 #include "lib/profile/report/rule_preset.h"
+#include "lib/regex/regex.h"
 
 #include <string.h>
 

@@ -34,7 +34,7 @@ enum { CHAIN_ACTION_COUNT = CHAIN_ONLY + 1 };
 
 struct chain_rule {
     enum chain_action action;
-    /* An expression (lib/base/regex.h), or the name of a preset for CHAIN_ONLY. Empty: all
+    /* An expression (lib/regex/regex.h), or the name of a preset for CHAIN_ONLY. Empty: all
      * frames. */
     struct span text;
 };

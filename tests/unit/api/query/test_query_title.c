@@ -4,7 +4,7 @@
 
 #include "api/query/query_title.h"
 #include "lib/base/clock.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * regex: regular expressions with the syntax and meaning of the server's (lib/base/regex.h).
+ * regex: regular expressions with the syntax and meaning of the server's (lib/regex/regex.h).
  *
  * Reader refuses what the server refuses and parses an expression into a small tree, which sourceOf
  * translates for the browser's engine: "." excludes only a line feed, \s is ASCII, characters are

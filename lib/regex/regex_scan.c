@@ -1,4 +1,4 @@
-#include "lib/base/regex_scan.h"
+#include "lib/regex/regex_scan.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "lib/base/config.h"
+#include "lib/input/config.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"

@@ -4,8 +4,8 @@
  * A value is completed from its row: FILE and FOLDER by paths, words and switches by their values;
  * other values are typed. Everything is printed on standard output. Threads: any.
  */
-#ifndef LIB_BASE_OPTION_COMPLETION_H
-#define LIB_BASE_OPTION_COMPLETION_H
+#ifndef LIB_INPUT_OPTION_COMPLETION_H
+#define LIB_INPUT_OPTION_COMPLETION_H
 
 struct option_table;
 

@@ -17,8 +17,8 @@
  * order ("15s", "1h30m", "1.5h"): ns, us, ms, s, m or min, h, d (24 h), w (7 d), mon or M (30 d), y
  * (365 d). Digits below a nanosecond are dropped. Only "now-…" may be negative. Threads: any.
  */
-#ifndef LIB_BASE_TIME_PARSE_H
-#define LIB_BASE_TIME_PARSE_H
+#ifndef LIB_INPUT_TIME_PARSE_H
+#define LIB_INPUT_TIME_PARSE_H
 
 #include "lib/base/err_code.h"
 #include "lib/base/span.h"

@@ -1,4 +1,4 @@
-#include "lib/base/secret.h"
+#include "lib/input/secret.h"
 
 #include "lib/base/err.h"
 

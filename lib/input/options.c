@@ -1,4 +1,4 @@
-#include "lib/base/options.h"
+#include "lib/input/options.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"

@@ -20,8 +20,8 @@
  *
  * Threads: parsing uses getopt, which has one state per process; the rest is for any thread.
  */
-#ifndef LIB_BASE_OPTIONS_H
-#define LIB_BASE_OPTIONS_H
+#ifndef LIB_INPUT_OPTIONS_H
+#define LIB_INPUT_OPTIONS_H
 
 #include "lib/base/err_code.h"
 

@@ -1,7 +1,7 @@
-#include "lib/base/suggest.h"
+#include "lib/input/suggest.h"
 
 #include "lib/base/arena.h"
-#include "lib/base/options.h"
+#include "lib/input/options.h"
 
 #include <getopt.h>
 #include <string.h>

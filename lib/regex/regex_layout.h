@@ -11,8 +11,8 @@
  *
  * Private to regex*.c. Threads: an object belongs to one thread.
  */
-#ifndef LIB_BASE_REGEX_LAYOUT_H
-#define LIB_BASE_REGEX_LAYOUT_H
+#ifndef LIB_REGEX_REGEX_LAYOUT_H
+#define LIB_REGEX_REGEX_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>

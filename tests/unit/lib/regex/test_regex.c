@@ -3,7 +3,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/regex.h"
+#include "lib/regex/regex.h"
 
 #include <stdio.h>
 #include <stdlib.h>

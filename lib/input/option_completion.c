@@ -1,6 +1,6 @@
-#include "lib/base/option_completion.h"
+#include "lib/input/option_completion.h"
 
-#include "lib/base/options.h"
+#include "lib/input/options.h"
 
 #include <ctype.h>
 #include <stdio.h>

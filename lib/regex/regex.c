@@ -1,12 +1,12 @@
-#include "lib/base/regex.h"
+#include "lib/regex/regex.h"
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/base/regex_layout.h"
-#include "lib/base/regex_scan.h"
 #include "lib/base/span_utf8.h"
+#include "lib/regex/regex_layout.h"
+#include "lib/regex/regex_scan.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

@@ -1,8 +1,8 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
-#include "lib/base/config.h"
 #include "lib/base/err.h"
+#include "lib/input/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

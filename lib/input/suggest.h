@@ -6,8 +6,8 @@
  * most a third of the typed name's length, but at least 1. A name that begins with the typed one is
  * close as well, and so is one that the typed one begins with. Threads: any.
  */
-#ifndef LIB_BASE_SUGGEST_H
-#define LIB_BASE_SUGGEST_H
+#ifndef LIB_INPUT_SUGGEST_H
+#define LIB_INPUT_SUGGEST_H
 
 #include <stddef.h>
 

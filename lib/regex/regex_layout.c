@@ -1,8 +1,8 @@
-#include "lib/base/regex_layout.h"
+#include "lib/regex/regex_layout.h"
 
 #include "lib/base/mem.h"
-#include "lib/base/regex.h"
-#include "lib/base/regex_scan.h"
+#include "lib/regex/regex.h"
+#include "lib/regex/regex_scan.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
  * Server and clients use the same checks, so that a client can reject a text before it records or
  * uploads a profile. Threads: any.
  */
-#ifndef LIB_BASE_SHARE_TEXT_H
-#define LIB_BASE_SHARE_TEXT_H
+#ifndef LIB_INPUT_SHARE_TEXT_H
+#define LIB_INPUT_SHARE_TEXT_H
 
 #include "lib/base/err_code.h"
 #include "lib/base/span.h"

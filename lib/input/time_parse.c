@@ -1,4 +1,4 @@
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/err.h"

@@ -1,7 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/err.h"
-#include "lib/base/secret.h"
+#include "lib/input/secret.h"
 
 static void assert_refused_token(struct span token, const char *words)
 {

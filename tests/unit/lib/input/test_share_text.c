@@ -1,7 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/err.h"
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * regex_scan: the items of a pattern, one after the other: accepts the subset that regex.h
  * describes. Private to regex*.c. Threads: an object belongs to one thread.
  */
-#ifndef LIB_BASE_REGEX_SCAN_H
-#define LIB_BASE_REGEX_SCAN_H
+#ifndef LIB_REGEX_REGEX_SCAN_H
+#define LIB_REGEX_REGEX_SCAN_H
 
 #include "lib/base/span.h"
 

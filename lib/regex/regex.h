@@ -27,8 +27,8 @@
  *
  * Threads: an object belongs to one thread. Only regex.c includes pcre2.h.
  */
-#ifndef LIB_BASE_REGEX_H
-#define LIB_BASE_REGEX_H
+#ifndef LIB_REGEX_REGEX_H
+#define LIB_REGEX_REGEX_H
 
 #include "lib/base/err_code.h"
 #include "lib/base/span.h"

@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "lib/base/options.h"
+#include "lib/input/options.h"
 
 #include "lib/base/err.h"
 

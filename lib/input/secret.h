@@ -5,8 +5,8 @@
  * request, often without an understandable reason. Messages name the character and its position,
  * never the secret. Threads: any.
  */
-#ifndef LIB_BASE_SECRET_H
-#define LIB_BASE_SECRET_H
+#ifndef LIB_INPUT_SECRET_H
+#define LIB_INPUT_SECRET_H
 
 #include "lib/base/err_code.h"
 #include "lib/base/span.h"

@@ -2,7 +2,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/time_parse.h"
+#include "lib/input/time_parse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

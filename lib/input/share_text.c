@@ -1,4 +1,4 @@
-#include "lib/base/share_text.h"
+#include "lib/input/share_text.h"
 
 #include "lib/base/err.h"
 #include "lib/base/span_utf8.h"

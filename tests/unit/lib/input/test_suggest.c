@@ -1,9 +1,9 @@
 #include "tests/unit/test.h"
 
-#include "lib/base/suggest.h"
+#include "lib/input/suggest.h"
 
 #include "lib/base/arena.h"
-#include "lib/base/options.h"
+#include "lib/input/options.h"
 
 #include <string.h>
 

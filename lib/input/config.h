@@ -7,8 +7,8 @@
  * Directories: https://specifications.freedesktop.org/basedir-spec/latest/ Threads: an object
  * belongs to one thread. When two processes save the same file, the last one wins.
  */
-#ifndef LIB_BASE_CONFIG_H
-#define LIB_BASE_CONFIG_H
+#ifndef LIB_INPUT_CONFIG_H
+#define LIB_INPUT_CONFIG_H
 
 #include "lib/base/err_code.h"
 
