@@ -427,5 +427,7 @@ test("values over time are formatted in readable units", () => {
   assert.equal(formatMetric(1.5, "count/s"), "1.5/s");
   assert.equal(formatMetric(14 / 3600, "count/s"), "0.00389/s");
   assert.equal(formatMetric(0, "count/s"), "0/s");
+  assert.equal(formatMetric(0.00125, "events/s"), "0.00125 events/s");
+  assert.equal(formatMetric(1.5, "events/s"), "1.5 events/s");
   assert.equal(formatMetric(3e9, "nanoseconds"), "3 s");
 });

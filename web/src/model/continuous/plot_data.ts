@@ -4,7 +4,7 @@
  * continues, null if its line is interrupted there.
  */
 import { contrast, oklch } from "../colours/colour.ts";
-import { formatValue } from "../text/units.ts";
+import { decimalsOf, formatValue, isScaled } from "../text/units.ts";
 
 export type Points = readonly (readonly [ms: number, value: number])[];
 export type Values = (number | null | undefined)[];
@@ -101,8 +101,12 @@ export function sameSeries<Type extends { labels: Record<string, string>; other_
 /** "1.25 cores", "3.2 MiB/s", "0.0039/s": the units of /api/v1/query_range. */
 export function formatMetric(value: number, unit: string): string {
   if (unit === "cores" || unit === "seconds/s") return `${Number(value.toPrecision(3))} ${unit}`;
-  if (unit === "count/s" && Math.abs(value) < 1) return `${Number(value.toPrecision(3))}/s`;
-  if (unit.endsWith("/s")) return `${formatValue(value, unit.slice(0, -2))}/s`;
+  if (unit.endsWith("/s")) {
+    const counted = unit.slice(0, -2);
+    if (Math.abs(value) < 1 && !isScaled(counted) && !decimalsOf(counted))
+      return `${Number(value.toPrecision(3))}${counted === "count" ? "" : ` ${counted}`}/s`;
+    return `${formatValue(value, counted)}/s`;
+  }
   return formatValue(value, unit);
 }
 

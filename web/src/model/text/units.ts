@@ -61,6 +61,9 @@ function baseOf(unit: string): { scale: number; table: Unit[] } | null {
   return null;
 }
 
+/** True when values of the unit are shown in larger and smaller units, such as KiB or ms. */
+export const isScaled = (unit: string): boolean => baseOf(unit) !== null;
+
 /** At most `most` digits after the point, at least `least`, with commas between thousands. */
 function digitsOf(value: number, most: number, least: number): string {
   const text = value.toFixed(most);
