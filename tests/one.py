@@ -3,6 +3,7 @@
 
   T=tests/integration/FOLDER/test_x.py[::test_y]
   T=tests/unit/FOLDER/test_x[.c][::function]     function may contain the wildcards * and ?
+  T=web/test/x.test.ts[::WORDS]                  tests of a module of the pages
   T=WORDS                                        browser tests whose names contain these words
 
 A T that selects no test is an error: the message lists the names that are most like it.
@@ -21,6 +22,7 @@ MOST_SIMILAR = 5
 FUNCTION = re.compile(r"^static void (\w+)\(void \*\*\w+\)", re.M)
 WORD = re.compile(r"[^\W_]{3,}")
 PYTHON_TEST = re.compile(r"^\s*(?:async )?def (test_\w+)", re.M)
+WEB_TEST = re.compile(r"""^test\(\s*(["`])(.+?)\1""", re.M | re.S)
 BROWSER_TEST = re.compile(r"""\.test\(\s*(["`])(.+?)\1""", re.S)
 
 
@@ -80,6 +82,24 @@ def unit_command(wanted, root=ROOT):
     return f"build/{BUILD}/{path.removesuffix('.c')}", name
 
 
+def web_command(wanted, root=ROOT):
+    """The command, which starts in the folder of the tests that web/build.mjs has built."""
+    path, _, words = wanted.partition("::")
+    if not (root / path).is_file():
+        no_test("test file of the pages", path, files_below("web/test", "*.test.ts", root))
+    names = [name for _, name in WEB_TEST.findall((root / path).read_text())]
+    if words and not any(words in name for name in names):
+        no_test(f"test in {path}", words, names)
+    pattern = [f"--test-name-pattern={re.escape(words)}"] if words else []
+    return ["node", *pattern, "--test", f"{pathlib.Path(path).stem}.mjs"]
+
+
+def run_web(wanted):
+    command = web_command(wanted)
+    subprocess.run(["node", "build.mjs", "--tests"], cwd=ROOT / "web", check=True)
+    return subprocess.run(command, cwd=ROOT / "build" / "web-tests", check=False).returncode
+
+
 def browser_names(root=ROOT):
     sources = sorted((root / "tests" / "browser").glob("*.mjs"))
     return [name for path in sources for _, name in BROWSER_TEST.findall(path.read_text())]
@@ -112,6 +132,8 @@ def main():
         if pattern:
             os.environ["TEST_FILTER"] = pattern
         sys.exit(subprocess.run([program], cwd=ROOT, check=False).returncode)
+    if wanted.startswith("web/"):
+        sys.exit(run_web(wanted))
     if wanted.startswith("tests/"):
         no_test("folder of one-test", wanted, ["tests/unit/", "tests/integration/"])
     sys.exit(run_browser(wanted))
