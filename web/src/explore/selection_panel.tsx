@@ -7,7 +7,7 @@ import { MissingLine } from "./query_details.tsx";
 import { Metrics } from "./metrics.tsx";
 import { QueryBar } from "./query_bar.tsx";
 import { TimeRange } from "./time_range.tsx";
-import { typeLabel } from "./type_names.ts";
+import { typeLabels } from "./type_names.ts";
 import type { Known } from "./use_selection.ts";
 
 interface SelectionPanelProps {
@@ -31,7 +31,9 @@ function chosenType({ types, range }: Known, type: string): string {
 }
 
 function typeChoices({ types }: Known, type: string) {
-  const choices = (types.value ?? []).map((one) => ({ value: one.type, label: typeLabel(one) }));
+  const known = types.value ?? [];
+  const labels = typeLabels(known);
+  const choices = known.map(({ type: value }, i) => ({ value, label: labels[i] }));
   if (!choices.some(({ value }) => value === type))
     choices.unshift({ value: type, label: type || "Profile type" });
   return choices;

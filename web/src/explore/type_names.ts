@@ -20,12 +20,27 @@ const names: Record<string, string> = {
 };
 
 /** The readable name first, then the part that distinguishes it from other types. */
-export function typeLabel({ name, sample_type, sample_unit }: ProfileType): string {
+function typeLabel({ name, sample_type, sample_unit }: ProfileType): string {
   const word = names[sample_type] ?? sample_type;
   return (
     `${word} · ${name}` +
     (sample_unit && sample_unit !== "count" && !names[sample_type] ? ` (${sample_unit})` : "")
   );
+}
+
+/** The parts of the full name that the label leaves out: "bytes, period space:bytes, delta". */
+function typeDetails({ type, sample_unit }: ProfileType): string {
+  const [period = "", periodUnit = "", delta = ""] = type.split(":").slice(3);
+  const periodText = period ? `period ${period}:${periodUnit}` : "no period";
+  return [sample_unit, periodText, delta].filter(Boolean).join(", ");
+}
+
+/** The labels of the types in a menu. Equal ones are completed by the rest of the full name. */
+export function typeLabels(types: readonly ProfileType[]): string[] {
+  const labels = types.map(typeLabel);
+  const isUnique = (label: string) => labels.indexOf(label) === labels.lastIndexOf(label);
+  const complete = (label: string, i: number) => `${label}, ${typeDetails(types[i])}`;
+  return labels.map((label, i) => (isUnique(label) ? label : complete(label, i)));
 }
 
 /** The readable name for the full name of a type. */
