@@ -1,8 +1,6 @@
 #include "agent/symbols/jit_symbols.h"
 
-#include "agent/process/proc_text.h"
-#include "agent/process/process_file.h"
-#include "agent/process/procfs_file.h"
+#include "agent/symbols/jit_file_trust.h"
 #include "agent/symbols/perf_map.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -11,11 +9,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
-    STAT_MAX_BYTES = 4096,
     /* After a read that took t, no file is read for 9 t, and none of the same owner for 19 t. So
      * all reads together take a tenth of the time and those of one owner a twentieth, which leaves
      * time for files of other owners. */
@@ -23,10 +18,6 @@ enum {
     OWNER_PAUSE_TIMES = 19,
 };
 #define READ_PAUSE_NS CLOCK_NS_PER_S
-/* /proc counts start times in hundredths of a second, and file systems round modification times. */
-#define START_DOUBT_NS CLOCK_NS_PER_S
-#define NOBODY UINT32_MAX
-
 #define NEVER_NS (INT64_MIN / 2)
 
 struct jit_owner {
@@ -42,13 +33,7 @@ struct jit_symbols {
     uint32_t references;
     struct jit_budget *budget;
     struct jit_owner *owner;
-    uint32_t process_id;
-    uint64_t start_ticks; /* start of the process since boot; 0: it had ended already */
-    uint32_t shown_id;
-    uint64_t own_number; /* the process's number in its own PID namespace, as in the file's name */
-    uint32_t user_id;    /* NOBODY: not known, or real and effective user differ */
-    int64_t started_ns;  /* wall clock; INT64_MAX: not known */
-    bool has_our_files;  /* its /tmp is ours, so its files can be read after its end */
+    struct jit_file_owner process; /* whose files are read */
     bool is_refused;
     int64_t read_ns;
     uint64_t used_bytes; /* memory, counted in the budget */
@@ -56,81 +41,6 @@ struct jit_symbols {
     struct jitdump *jitdump;
     struct perf_map *perf_map;
 };
-
-/* ---- identity of the process ---- */
-
-/* Reads the users and the own number of the process, if it still runs. A program that acts for
- * another user (setuid) must not choose which file is read: no file is trusted then. */
-static void read_status(struct jit_symbols *names)
-{
-    uint32_t real, effective;
-    buf_auto text = {0};
-    if (!process_file_read_status(names->process_id, &text))
-        return;
-    const bool is_one = proc_text_users(buf_span(&text), &real, &effective) && real == effective;
-    names->user_id = is_one ? real : NOBODY;
-    (void)proc_text_own_number(buf_span(&text), &names->own_number);
-}
-
-/* Computes the start by the wall clock, and keeps the earliest result: after the clock was set
- * forward, files of the process would otherwise seem to be older than the process. */
-static void note_start(struct jit_symbols *names)
-{
-    if (!names->start_ticks)
-        return;
-    const int64_t tick_ns = CLOCK_NS_PER_S / sysconf(_SC_CLK_TCK);
-    const int64_t age_ns = clock_boot_ns() - (int64_t)names->start_ticks * tick_ns;
-    const int64_t started_ns = clock_wall_ns() - age_ns;
-    if (started_ns < names->started_ns)
-        names->started_ns = started_ns;
-}
-
-static bool is_in_our_mounts(uint32_t process_id)
-{
-    char path[64], theirs[64], ours[64];
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns/mnt", process_id);
-    const ssize_t bytes = readlink(path, theirs, sizeof(theirs));
-    return bytes > 0 && bytes == readlink("/proc/self/ns/mnt", ours, sizeof(ours)) &&
-           memcmp(theirs, ours, (size_t)bytes) == 0;
-}
-
-/* Whether the process has our root folder and our mounts: it is not in a container or chroot. */
-static bool sees_our_files(uint32_t process_id)
-{
-    char path[64];
-    struct stat theirs, ours;
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root/", process_id);
-    return stat(path, &theirs) == 0 && stat("/", &ours) == 0 && theirs.st_dev == ours.st_dev &&
-           theirs.st_ino == ours.st_ino && is_in_our_mounts(process_id);
-}
-
-/* The start time of the process since boot; 0: it has ended. */
-static uint64_t read_start_ticks(uint32_t process_id)
-{
-    char path[64];
-    struct err ignored;
-    struct proc_status status;
-    buf_auto text;
-    buf_init(&text, STAT_MAX_BYTES);
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", process_id);
-    return !procfs_file_read(path, &text, &ignored) && proc_text_stat(buf_span(&text), &status)
-               ? status.start_ticks
-               : 0;
-}
-
-/* Whether another process has the number by now. */
-static bool is_number_reused(const struct jit_symbols *names)
-{
-    const uint64_t start_ticks = read_start_ticks(names->process_id);
-    return start_ticks && start_ticks != names->start_ticks;
-}
-
-static void note_user(struct jit_symbols *names)
-{
-    read_status(names);
-    note_start(names);
-    names->has_our_files |= sees_our_files(names->shown_id);
-}
 
 /* ---- life ---- */
 
@@ -174,16 +84,10 @@ struct jit_symbols *jit_symbols_create(struct jit_budget *budget, uint32_t proce
     *names = (struct jit_symbols){.references = 1,
                                   .budget = budget,
                                   .owner = take_owner(budget, owner),
-                                  .process_id = process_id,
-                                  .start_ticks = read_start_ticks(process_id),
-                                  .shown_id = process_id,
-                                  .own_number = process_id,
-                                  .user_id = NOBODY,
-                                  .started_ns = INT64_MAX,
                                   .read_ns = NEVER_NS,
                                   .jitdump = jitdump_create(),
                                   .perf_map = perf_map_create()};
-    note_user(names); /* now, because it may end before anything is read */
+    jit_file_owner_init(&names->process, process_id); /* now: it may end before anything is read */
     return names;
 }
 
@@ -207,29 +111,6 @@ void jit_symbols_release(struct jit_symbols *names)
 
 /* ---- reading ---- */
 
-/* Whether the file was written before the process began. Process numbers are reused, in containers
- * from 1 on, and /tmp may outlive its processes. */
-static bool is_of_an_earlier_process(const struct jit_symbols *names, const struct stat *status)
-{
-    const int64_t written_ns =
-        (int64_t)status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
-    return names->started_ns != INT64_MAX && written_ns < names->started_ns - START_DOUBT_NS;
-}
-
-static int open_file(const struct jit_symbols *names, const char *path, uint64_t *ret_bytes)
-{
-    struct stat status;
-    int fd = process_file_open_written(names->shown_id, names->user_id, span_text(path));
-    if (fd < 0 && names->has_our_files)
-        fd = process_file_open_written(0, names->user_id, span_text(path));
-    if (fd >= 0 && (fstat(fd, &status) || is_of_an_earlier_process(names, &status))) {
-        os_close(fd);
-        return -1;
-    }
-    *ret_bytes = fd < 0 ? 0 : (uint64_t)status.st_size;
-    return fd;
-}
-
 static uint64_t remaining(uint64_t bytes, uint64_t taken)
 {
     return bytes > taken ? bytes - taken : 0;
@@ -251,7 +132,7 @@ static bool read_jitdump(struct jit_symbols *names)
     uint64_t bytes;
     if (!names->jitdump_path)
         return true;
-    fd_auto fd = open_file(names, names->jitdump_path, &bytes);
+    fd_auto fd = jit_file_open(&names->process, names->jitdump_path, &bytes);
     return fd < 0 || jitdump_read(names->jitdump, fd, bytes,
                                   space_beside(names, perf_map_bytes(names->perf_map)));
 }
@@ -260,8 +141,8 @@ static bool read_perf_map(struct jit_symbols *names)
 {
     char path[64];
     uint64_t bytes;
-    snprintf(path, sizeof(path), "/tmp/perf-%" PRIu64 ".map", names->own_number);
-    fd_auto fd = open_file(names, path, &bytes);
+    snprintf(path, sizeof(path), "/tmp/perf-%" PRIu64 ".map", names->process.own_number);
+    fd_auto fd = jit_file_open(&names->process, path, &bytes);
     return fd < 0 || perf_map_read(names->perf_map, fd, bytes,
                                    space_beside(names, jitdump_bytes(names->jitdump)));
 }
@@ -280,10 +161,8 @@ static void read_files(struct jit_symbols *names)
     struct jit_budget *budget = names->budget;
     struct jit_owner *owner = names->owner;
     const int64_t began_ns = clock_monotonic_ns();
-    if (!is_number_reused(names)) {
-        note_user(names);
+    if (jit_file_owner_refresh(&names->process))
         read_both(names);
-    }
     names->read_ns = owner->read_ns = clock_monotonic_ns();
     budget->next_ns = names->read_ns + PAUSE_TIMES * (names->read_ns - began_ns);
     owner->next_ns = names->read_ns + OWNER_PAUSE_TIMES * (names->read_ns - began_ns);
@@ -306,7 +185,7 @@ bool jit_symbols_is_due(const struct jit_symbols *names, int64_t now_ns)
 
 void jit_symbols_read(struct jit_symbols *names, const struct jit_source *source)
 {
-    names->shown_id = source->shown_id;
+    names->process.shown_id = source->shown_id;
     if (source->jitdump.size && !names->jitdump_path)
         names->jitdump_path = copy_text(source->jitdump);
     read_files(names);

@@ -3,10 +3,8 @@
  * its compiler writes while it runs or when it ends.
  *
  * The files are read when an address is not known, at most once a second, and once more when a
- * window is taken, because a compiler may write a name after the code has run. A file is read only
- * if it belongs to the user of the process, is no link, and was written after the start of the
- * process, by the wall clock; an older file belongs to an earlier process of the same number. Files
- * of a later process are not read either.
+ * window is taken, because a compiler may write a name after the code has run. jit_file_trust.h
+ * decides which files are read.
  *
  * Limits: the memory of all processes together is bounded and, except when a window is taken, so is
  * the time for reading. One process may use half of the memory that is left; the processes of one
