@@ -25,27 +25,12 @@
 #include <unistd.h>
 
 enum {
-    FIRST_RESTART_MS = 100,
-    LAST_RESTART_MS = 10000,
-    CALM_S = 60, /* after a server ran this long, the shortest pause is used again */
     CERTIFICATE_CHECK_S = 3600,
     STOP_GRACE_MS = 10000, /* beyond shutdown-timeout: for the last round of background work */
     SAME_STOP_MS = 1000,
     DATABASE_LOG_MAX_BYTES = 16 << 20,
     EXTRA_CONNECTIONS = 16, /* background work, the watch, backup, psql, and those for superusers */
 };
-
-static int64_t after_ms(int64_t duration_ms)
-{
-    return clock_monotonic_ns() + duration_ms * CLOCK_NS_PER_MS;
-}
-
-static void log_failure(const char *message, const struct err *err)
-{
-    char text[ERR_MESSAGE_BYTES + 16];
-    log_event(LOG_ERROR, message, "code=%s error=%s", err_code_name(err->code),
-              log_quote(err->message, text, sizeof(text)));
-}
 
 static void make_absolute(char **path)
 {
@@ -56,43 +41,13 @@ static void make_absolute(char **path)
     settings_value_set_text(path, absolute);
 }
 
-static enum err_code start_server(struct supervisor *supervisor, int ready_fd, struct err *err)
-{
-    char ready[16], fds[16 * SERVER_MAX_LISTENERS] = "";
-    int kept[CHILD_PROCESS_MAX_KEPT_FDS + SERVER_MAX_LISTENERS], kept_count = 0;
-    size_t used = 0;
-    for (int i = 0; i < supervisor->listener_count; i++) {
-        kept[kept_count++] = supervisor->listeners[i];
-        used += (size_t)snprintf(fds + used, sizeof(fds) - used, "%s%d", i ? "," : "",
-                                 supervisor->listeners[i]);
-    }
-    kept[kept_count++] = supervisor->folder.lock_fd;
-    if (ready_fd >= 0)
-        kept[kept_count++] = ready_fd;
-    kept_count = supervisor_add_folder_fd(supervisor, kept, kept_count);
-    snprintf(ready, sizeof(ready), "%d", ready_fd);
-    const char *const arguments[] = {"perfoliod", "serve-child", supervisor->postgres.socket_dir,
-                                     ready,       fds,           NULL};
-    enum err_code code =
-        supervisor_start_self(supervisor,
-                              &(struct child_process_options){.arguments = arguments,
-                                                              .account = &supervisor->folder.server,
-                                                              .stdin_fd = -1,
-                                                              .stdout_fd = -1,
-                                                              .kept_fds = kept,
-                                                              .kept_fd_count = kept_count},
-                              &supervisor->server_pid, err);
-    supervisor->server_start_ns = clock_monotonic_ns();
-    return code;
-}
-
 /* Waits for the first start, so that the printed addresses work. */
 static enum err_code start_first_server(struct supervisor *supervisor, struct err *err)
 {
     int ready[2];
     if (pipe2(ready, O_CLOEXEC) != 0)
         return err_set_errno(err, ERR_IO, "cannot make a pipe");
-    enum err_code code = start_server(supervisor, ready[1], err);
+    enum err_code code = supervisor_start_server(supervisor, ready[1], err);
     close(ready[1]);
     struct pollfd wait = {.fd = ready[0], .events = POLLIN};
     while (!code && poll(&wait, 1, 100) <= 0)
@@ -182,13 +137,6 @@ static enum err_code prepare_folders(struct supervisor *supervisor, struct err *
     return data_folder_make(folder, "tls", &folder->ours, 0755, err);
 }
 
-static void release_reserve_to_start(const struct data_folder *folder)
-{
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof(path), "%s/objects", folder->path);
-    disk_release_reserve_to_start(path);
-}
-
 /* Children read settings from here, with paths that they can use. */
 static void prepare_environment(struct supervisor *supervisor)
 {
@@ -221,7 +169,7 @@ static enum err_code prepare_start(struct supervisor *supervisor, struct err *er
     code = data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
     if (code)
         return code;
-    release_reserve_to_start(&supervisor->folder);
+    supervisor_release_reserve(&supervisor->folder);
     code = supervisor_open_listeners(supervisor, err);
     if (code)
         return code;
@@ -269,7 +217,7 @@ static void print_local_ca(const char *folder)
     struct err err;
     snprintf(path, sizeof(path), "%s/tls", folder);
     if (tls_files_fingerprint(path, fingerprint, &err))
-        log_failure("cannot read the local CA's fingerprint", &err);
+        supervisor_log_failure("cannot read the local CA's fingerprint", &err);
     else
         printf("  Trust           %s/ca.crt, SHA-256 fingerprint\n                  %s\n", path,
                fingerprint);
@@ -297,62 +245,13 @@ static void print_banner(const struct supervisor *supervisor)
 
 /* ---- running ---- */
 
-static void server_ended(struct supervisor *supervisor)
-{
-    bool was_calm = clock_monotonic_ns() - supervisor->server_start_ns > CALM_S * CLOCK_NS_PER_S;
-    supervisor->server_pid = 0;
-    if (was_calm || supervisor->restart_ms == 0)
-        supervisor->restart_ms = FIRST_RESTART_MS;
-    supervisor->restart_at_ns = after_ms(supervisor->restart_ms);
-    log_event(LOG_ERROR, "the server has ended and will be restarted", "in_ms=%lld",
-              (long long)supervisor->restart_ms);
-    supervisor->restart_ms *= 2;
-    if (supervisor->restart_ms > LAST_RESTART_MS)
-        supervisor->restart_ms = LAST_RESTART_MS;
-}
-
-static bool has_ended(pid_t pid)
-{
-    struct err err;
-    bool is_success;
-    return pid > 0 && child_process_wait_ms(pid, 0, &is_success, &err) != ERR_TIMEOUT;
-}
-
-static void notice_ends(struct supervisor *supervisor)
-{
-    if (has_ended(supervisor->server_pid))
-        server_ended(supervisor);
-    if (has_ended(supervisor->postgres.pid)) {
-        supervisor->postgres.pid = 0;
-        log_event(LOG_ERROR, "the database has ended and is being restarted", "path=%s",
-                  supervisor->postgres.path);
-    }
-    if (has_ended(supervisor->vacuum_pid))
-        supervisor->vacuum_pid = 0;
-}
-
-static void restart_what_ended(struct supervisor *supervisor)
-{
-    struct err err;
-    if (supervisor->has_cluster && supervisor->postgres.pid == 0) {
-        release_reserve_to_start(&supervisor->folder);
-        if (postgres_start(&supervisor->postgres, &err))
-            log_failure("the database does not start", &err);
-    }
-    if (supervisor->server_pid == 0 && clock_monotonic_ns() >= supervisor->restart_at_ns &&
-        start_server(supervisor, -1, &err)) {
-        log_failure("the server does not start", &err);
-        server_ended(supervisor);
-    }
-}
-
 static void reload_server(struct supervisor *supervisor)
 {
     struct err err;
     bool is_new;
     if (supervisor_refresh_certificates(supervisor, &is_new, &err) ||
         supervisor_prepare_access_log(supervisor, &err))
-        log_failure("reload failed, the old settings stay in use", &err);
+        supervisor_log_failure("reload failed, the old settings stay in use", &err);
     else if (supervisor->server_pid > 0)
         kill(supervisor->server_pid, SIGHUP);
 }
@@ -363,16 +262,16 @@ static void check_certificates(struct supervisor *supervisor)
     bool is_new = false;
     if (clock_monotonic_ns() < supervisor->next_certificate_check_ns)
         return;
-    supervisor->next_certificate_check_ns = after_ms(CERTIFICATE_CHECK_S * 1000);
+    supervisor->next_certificate_check_ns = supervisor_after_ms(CERTIFICATE_CHECK_S * 1000);
     if (supervisor_refresh_certificates(supervisor, &is_new, &err))
-        log_failure("cannot renew the certificate", &err);
+        supervisor_log_failure("cannot renew the certificate", &err);
     else if (is_new && supervisor->server_pid > 0)
         kill(supervisor->server_pid, SIGHUP);
 }
 
 static void run_until_stopped(struct supervisor *supervisor, const sigset_t *signals)
 {
-    supervisor->next_certificate_check_ns = after_ms(CERTIFICATE_CHECK_S * 1000);
+    supervisor->next_certificate_check_ns = supervisor_after_ms(CERTIFICATE_CHECK_S * 1000);
     for (;;) {
         bool is_whole = supervisor->server_pid > 0 &&
                         (!supervisor->has_cluster || supervisor->postgres.pid > 0);
@@ -383,8 +282,7 @@ static void run_until_stopped(struct supervisor *supervisor, const sigset_t *sig
             return;
         if (number == SIGHUP)
             reload_server(supervisor);
-        notice_ends(supervisor);
-        restart_what_ended(supervisor);
+        supervisor_restart_ended(supervisor);
         check_certificates(supervisor);
         bound_database_log(supervisor);
         supervisor_vacuum_full_disk(supervisor);
@@ -415,14 +313,15 @@ static void stop_server(struct supervisor *supervisor)
 {
     struct err err;
     bool is_success;
-    int64_t deadline_ns = after_ms(supervisor->settings->shutdown_timeout_s * 1000 + STOP_GRACE_MS);
+    int64_t deadline_ns =
+        supervisor_after_ms(supervisor->settings->shutdown_timeout_s * 1000 + STOP_GRACE_MS);
     if (supervisor->server_pid <= 0)
         return;
     /* The server closes its copies: new clients are refused at once instead of waiting for a server
      * that has ended. */
     close_listeners(supervisor);
     kill(supervisor->server_pid, SIGTERM);
-    const int64_t same_stop_ns = after_ms(SAME_STOP_MS);
+    const int64_t same_stop_ns = supervisor_after_ms(SAME_STOP_MS);
     while (child_process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT) {
         if (clock_monotonic_ns() < same_stop_ns)
             forget_stops();

@@ -11,6 +11,7 @@
 #include "api/ops/data_folder.h"
 #include "api/ops/postgres.h"
 #include "api/server/server_run.h"
+#include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/err_code.h"
 
@@ -65,11 +66,27 @@ enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err)
  * 90 s. */
 void supervisor_vacuum_full_disk(struct supervisor *supervisor);
 
+/* Restarts PostgreSQL and the server if they have ended: PostgreSQL at once, the server after a
+ * pause that grows from 0.1 to 10 s while it keeps ending. */
+void supervisor_restart_ended(struct supervisor *supervisor);
+
+/* The monotonic clock in so many milliseconds. */
+static inline int64_t supervisor_after_ms(int64_t duration_ms)
+{
+    return clock_monotonic_ns() + duration_ms * CLOCK_NS_PER_MS;
+}
+
 /* supervisor_start.c, for all files that start a child: */
 /* Starts this executable again with the children's environment; it dies with the supervisor. */
 enum err_code supervisor_start_self(const struct supervisor *supervisor,
                                     const struct child_process_options *base, pid_t *ret_pid,
                                     struct err *err) MUST_USE;
+/* Starts the server. It reports to ready_fd that it serves; -1: it does not. */
+enum err_code supervisor_start_server(struct supervisor *supervisor, int ready_fd,
+                                      struct err *err) MUST_USE;
+/* Frees the reserve of a full disk, so that what is started can write. */
+void supervisor_release_reserve(const struct data_folder *folder);
+void supervisor_log_failure(const char *message, const struct err *err);
 /* Appends the descriptor through which a child reaches D, if it needs one; returns the new count.
  */
 int supervisor_add_folder_fd(const struct supervisor *supervisor, int *fds, int count);
