@@ -1,6 +1,7 @@
 #include "cli/account.h"
 
 #include "cli/link.h"
+#include "cli/token_destination.h"
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
@@ -33,19 +34,6 @@ enum err_code account_clean_url(const char *url, struct arena *arena, const char
     }
     *ret_url = arena_strndup(arena, url, length);
     return ERR_NONE;
-}
-
-bool account_is_confidential(const char *url)
-{
-    static const char *const local[] = {"http://localhost", "http://127.0.0.1", "http://[::1]"};
-    if (strncasecmp(url, "https://", 8) == 0)
-        return true;
-    for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++) {
-        size_t length = strlen(local[i]);
-        if (strncasecmp(url, local[i], length) == 0 && strchr(":/", url[length])) /* or the end */
-            return true;
-    }
-    return false;
 }
 
 /* Removes a line break at the end, which files usually have. */
@@ -82,7 +70,7 @@ enum err_code account_load(struct arena *arena, struct account *ret_account, str
     const char *stored_ca = config_get(config, "server", "ca_file");
     account.is_readable_by_others = stored_token && !config_is_private(config);
     bool is_stored_server =
-        stored_url && (!account.url || link_is_same_server(account.url, stored_url));
+        stored_url && (!account.url || token_destination_is_same(account.url, stored_url));
     if (!account.url && stored_url)
         account.url = arena_strdup(arena, stored_url);
     if (!account.token && stored_token && is_stored_server)

@@ -4,7 +4,8 @@
  * PERFOLIO_URL, PERFOLIO_TOKEN and PERFOLIO_CA_FILE take precedence over the settings that
  * `perfolio login` stores in $XDG_CONFIG_HOME/perfolio/config.ini ([server] url, token, ca_file). A
  * stored token and CA file belong to the stored server; they are not used if PERFOLIO_URL names
- * another server. client_create (cli/client.h) sends the token only to the server of the account.
+ * another server. client_create (cli/client.h) asks token_destination.h to which server the token
+ * may be sent.
  */
 #ifndef CLI_ACCOUNT_H
 #define CLI_ACCOUNT_H
@@ -35,8 +36,5 @@ enum err_code account_save(const struct account *account, struct err *err) MUST_
  * information. Errors: ERR_INVALID. */
 enum err_code account_clean_url(const char *url, struct arena *arena, const char **ret_url,
                                 struct err *err) MUST_USE;
-
-/* Whether a secret may be sent to that server: by https, or by http to this machine. */
-bool account_is_confidential(const char *url);
 
 #endif

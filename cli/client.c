@@ -4,6 +4,7 @@
 #include "cli/advice.h"
 #include "cli/link.h"
 #include "cli/terminal.h"
+#include "cli/token_destination.h"
 #include "cli/version.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -47,13 +48,13 @@ static int retries_from_environment(void)
 enum err_code client_create(const struct account *account, const char *base,
                             struct terminal *terminal, struct client **ret_client, struct err *err)
 {
-    bool is_own = account->url && (!base || link_is_same_server(base, account->url));
+    bool is_own = account->url && (!base || token_destination_is_same(base, account->url));
     if (!base && !account->url)
         return err_set(err, ERR_INVALID,
                        "no server is set: run `perfolio login https://host` or set PERFOLIO_URL");
     const char *token = is_own ? account->token : NULL;
     base = is_own ? account->url : base;
-    if (token && !account_is_confidential(base))
+    if (token && !token_destination_is_confidential(base))
         return err_set(err, ERR_INVALID, "the token cannot be sent unencrypted to %s: use https",
                        base);
     struct http_client_settings settings = {

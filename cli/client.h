@@ -41,8 +41,9 @@ struct client_request {
 
 /*
  * Creates a client for the server base, or for the account's server if base is NULL. The client
- * sends the token only if base is the account's server (link_is_same_server). Errors: ERR_INVALID
- * (no server is set, or the token would be sent unencrypted), ERR_NOT_FOUND, ERR_IO (CA file).
+ * sends the token only if base is the account's server (token_destination_is_same). Errors:
+ * ERR_INVALID (no server is set, or the token would be sent unencrypted), ERR_NOT_FOUND, ERR_IO (CA
+ * file).
  */
 enum err_code client_create(const struct account *account, const char *base,
                             struct terminal *terminal, struct client **ret_client,

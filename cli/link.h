@@ -28,8 +28,5 @@ struct link {
 bool link_parse(const char *text, struct arena *arena, struct link *ret_link);
 /* Whether text starts with http:// or https://. */
 bool link_is_url(const char *text);
-/* Whether scheme, host, port and path prefix are equal. localhost, 127.0.0.1 and [::1] are one
- * host, because a server may use one of them in its links and the user another one. */
-bool link_is_same_server(const char *base, const char *other_base);
 
 #endif

@@ -1,7 +1,7 @@
 #include "cli/source.h"
 
 #include "cli/cli.h"
-#include "cli/target.h"
+#include "cli/linked_object.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -16,14 +16,14 @@ bool source_is_link(const char *text, struct cli *cli, struct link *ret_link)
 static enum err_code download(struct cli *cli, const char *text, const char *password,
                               struct input *input, struct err *err)
 {
-    target_auto target = {0};
-    enum err_code code = target_open(cli, text, &target, err);
+    linked_object_auto target = {0};
+    enum err_code code = linked_object_open(cli, text, &target, err);
     if (code)
         return code;
     target.password = password;
     const char *path = arena_printf(cli->arena, "/api/v1/shares/%s/raw", target.link.a);
-    return target_download(&target, path, target.link.a, INPUT_MAX_BYTES, input->fd, &cli->terminal,
-                           err);
+    return linked_object_download(&target, path, target.link.a, INPUT_MAX_BYTES, input->fd,
+                                  &cli->terminal, err);
 }
 
 enum err_code source_open(struct cli *cli, const char *text, int seconds, const char *password,

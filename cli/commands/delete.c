@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
+#include "cli/linked_object.h"
 #include "cli/stored_share.h"
-#include "cli/target.h"
+#include "cli/token_destination.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -41,13 +42,13 @@ static const struct option_table options = {
 };
 
 /* The token that the user gave, on the command line or in the link; no other one is then used. */
-static const char *given_token(const struct delete *delete, const struct target *target)
+static const char *given_token(const struct delete *delete, const struct linked_object *target)
 {
     return delete->token ? delete->token : target->link.delete_token;
 }
 
 /* The delete token that push stored; NULL: use the account's token. */
-static const char *stored_token(const struct delete *delete, const struct target *target)
+static const char *stored_token(const struct delete *delete, const struct linked_object *target)
 {
     struct stored_share stored;
     struct link stored_link;
@@ -56,7 +57,7 @@ static const char *stored_token(const struct delete *delete, const struct target
     /* Sent only to the server that issued it. */
     if (stored_share_find(target->link.a, arena, &stored, &ignored) || !stored.delete_token[0] ||
         !link_parse(stored.url, arena, &stored_link) || !stored_link.base ||
-        !link_is_same_server(stored_link.base, client_base(target->client)))
+        !token_destination_is_same(stored_link.base, client_base(target->client)))
         return NULL;
     return stored.delete_token;
 }
@@ -65,8 +66,8 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
 {
     const struct delete *delete = context;
     struct cli *cli = delete->cli;
-    target_auto target = {0};
-    enum err_code code = target_open(cli, text, &target, err);
+    linked_object_auto target = {0};
+    enum err_code code = linked_object_open(cli, text, &target, err);
     if (code)
         return code;
     const char *given = given_token(delete, &target);
@@ -74,7 +75,7 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
     if (!token && !client_has_token(target.client))
         return err_set(err, ERR_UNAUTHENTICATED,
                        "%s was not pushed from here: give its delete token with --token", text);
-    if (token && !account_is_confidential(client_base(target.client)))
+    if (token && !token_destination_is_confidential(client_base(target.client)))
         return cli_usage(cli, err, "a delete token cannot be sent unencrypted: use https");
     http_client_response_auto response;
     http_client_response_init(&response);

@@ -3,11 +3,12 @@
 #include "cli/arguments.h"
 #include "cli/commands/open.h"
 #include "cli/commands/query_text.h"
+#include "cli/linked_object.h"
 #include "cli/markdown.h"
 #include "cli/report.h"
 #include "cli/settings_options.h"
 #include "cli/source.h"
-#include "cli/target.h"
+#include "cli/token_destination.h"
 #include "cli/value.h"
 #include "cli/view_options.h"
 #include "lib/base/arena.h"
@@ -378,7 +379,7 @@ static enum err_code choose_base(struct diff *diff, const struct side sides[2],
         const char *side_base = sides[i].is_link ? sides[i].link.base : NULL;
         if (!side_base)
             continue;
-        if (base && !link_is_same_server(base, side_base))
+        if (base && !token_destination_is_same(base, side_base))
             return cli_usage(diff->cli, err, "the two links are on different servers: try --local");
         base = side_base;
     }

@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 #include "cli/commands/query_text.h"
+#include "cli/linked_object.h"
 #include "cli/save.h"
-#include "cli/target.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -120,7 +120,7 @@ static enum err_code save_table(const struct exporting *export, struct client *c
 {
     struct cli *cli = export->cli;
     bool is_empty = false;
-    const struct target target = {.client = client, .ret_is_empty = &is_empty};
+    const struct linked_object target = {.client = client, .ret_is_empty = &is_empty};
     struct save save;
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
@@ -130,8 +130,8 @@ static enum err_code save_table(const struct exporting *export, struct client *c
     code = save_open(export->output, export->is_forced, cli->arena, &save, err);
     if (code)
         return code;
-    code = target_download(&target, (const char *)path.data, export->output, MAX_RESPONSE_BYTES,
-                           save.fd, &cli->terminal, err);
+    code = linked_object_download(&target, (const char *)path.data, export->output,
+                                  MAX_RESPONSE_BYTES, save.fd, &cli->terminal, err);
     if (!code && !is_empty)
         code = check_begin(save.fd, err);
     if (code)

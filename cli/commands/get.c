@@ -1,6 +1,6 @@
 #include "cli/arguments.h"
+#include "cli/linked_object.h"
 #include "cli/save.h"
-#include "cli/target.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -75,14 +75,14 @@ static const char *safe_name(const char *name, struct arena *arena)
 }
 
 /* Chooses the name that the page offers: the uploaded one, or the id with an extension. */
-static enum err_code choose_name(struct get *get, struct target *target, const char **ret_name,
-                                 struct err *err)
+static enum err_code choose_name(struct get *get, struct linked_object *target,
+                                 const char **ret_name, struct err *err)
 {
     struct arena *arena = get->cli->arena;
     json_auto_t *share = NULL;
     struct client_request request;
     client_request_init(&request, "GET", arena_printf(arena, "/api/v1/shares/%s", target->link.a));
-    target_add_password(target, &request);
+    linked_object_add_password(target, &request);
     enum err_code code = client_send_json(target->client, &request, &share, err);
     if (code)
         return code;
@@ -93,7 +93,7 @@ static enum err_code choose_name(struct get *get, struct target *target, const c
     return ERR_NONE;
 }
 
-static enum err_code save_share(struct get *get, struct target *target, struct err *err)
+static enum err_code save_share(struct get *get, struct linked_object *target, struct err *err)
 {
     struct cli *cli = get->cli;
     const char *name = get->output, *id = target->link.a;
@@ -106,7 +106,8 @@ static enum err_code save_share(struct get *get, struct target *target, struct e
     code = save_open(name, get->is_forced, cli->arena, &save, err);
     if (code)
         return code;
-    code = target_download(target, path, name, MAX_DOWNLOAD_BYTES, save.fd, &cli->terminal, err);
+    code = linked_object_download(target, path, name, MAX_DOWNLOAD_BYTES, save.fd, &cli->terminal,
+                                  err);
     if (!code)
         code = save_commit(&save, err);
     save_close(&save);
@@ -119,8 +120,8 @@ static enum err_code save_share(struct get *get, struct target *target, struct e
 static enum err_code get_one(void *context, const char *text, struct err *err)
 {
     struct get *get = context;
-    target_auto target = {0};
-    enum err_code code = target_open(get->cli, text, &target, err);
+    linked_object_auto target = {0};
+    enum err_code code = linked_object_open(get->cli, text, &target, err);
     if (code)
         return code;
     target.password = get->password;

@@ -1,9 +1,9 @@
 #include "cli/cli.h"
 #include "cli/commands/query_text.h"
+#include "cli/linked_object.h"
 #include "cli/report.h"
 #include "cli/save.h"
 #include "cli/share_print.h"
-#include "cli/target.h"
 #include "cli/view_options.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
@@ -216,7 +216,7 @@ static enum err_code save_report(struct query_command_input *query, struct clien
 {
     struct cli *cli = query->cli;
     bool is_empty = false;
-    const struct target target = {.client = client, .ret_is_empty = &is_empty};
+    const struct linked_object target = {.client = client, .ret_is_empty = &is_empty};
     const char *report = strcmp(query->report, "flame") == 0 ? "json" : query->report;
     const char *output = query->output ? query->output : "-";
     struct save save;
@@ -230,8 +230,8 @@ static enum err_code save_report(struct query_command_input *query, struct clien
     code = save_open(output, query->is_forced, cli->arena, &save, err);
     if (code)
         return code;
-    code = target_download(&target, (const char *)path.data, output, MAX_RESPONSE_BYTES, save.fd,
-                           &cli->terminal, err);
+    code = linked_object_download(&target, (const char *)path.data, output, MAX_RESPONSE_BYTES,
+                                  save.fd, &cli->terminal, err);
     if (code)
         query_text_point(cli, &query->query_text, err);
     else if (is_empty)

@@ -1,8 +1,8 @@
 #include "cli/commands/query_text.h"
 
 #include "cli/client.h"
+#include "cli/linked_object.h"
 #include "cli/source.h"
-#include "cli/target.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -164,7 +164,7 @@ enum err_code query_text_download(struct cli *cli, struct client *client,
                                   struct err *err)
 {
     bool is_empty = false;
-    const struct target target = {.client = client, .ret_is_empty = &is_empty};
+    const struct linked_object target = {.client = client, .ret_is_empty = &is_empty};
     struct input input = INPUT_NONE;
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
@@ -174,8 +174,8 @@ enum err_code query_text_download(struct cli *cli, struct client *client,
     if (!code)
         code = input_temporary(query_text->selector, "query.pb.gz", cli->arena, &input, err);
     if (!code)
-        code = target_download(&target, (const char *)path.data, "query.pb.gz", INPUT_MAX_BYTES,
-                               input.fd, &cli->terminal, err);
+        code = linked_object_download(&target, (const char *)path.data, "query.pb.gz",
+                                      INPUT_MAX_BYTES, input.fd, &cli->terminal, err);
     if (code)
         query_text_point(cli, query_text, err);
     else if (is_empty)

@@ -1,7 +1,7 @@
 #include "cli/arguments.h"
+#include "cli/linked_object.h"
 #include "cli/report.h"
 #include "cli/source.h"
-#include "cli/target.h"
 #include "cli/view_options.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
@@ -45,8 +45,8 @@ static enum err_code request_report(struct top_command *top, const char *passwor
                                     struct report *report, json_t **ret_json, struct err *err)
 {
     struct arena *arena = top->cli->arena;
-    target_auto target = {0};
-    enum err_code code = target_open(top->cli, top->source, &target, err);
+    linked_object_auto target = {0};
+    enum err_code code = linked_object_open(top->cli, top->source, &target, err);
     if (code)
         return code;
     target.password = password;
@@ -59,7 +59,7 @@ static enum err_code request_report(struct top_command *top, const char *passwor
         return err_set(err, ERR_TOO_LARGE, "the filters are too long together");
     struct client_request request;
     client_request_init(&request, "GET", (const char *)path.data);
-    target_add_password(&target, &request);
+    linked_object_add_password(&target, &request);
     code = client_send_json(target.client, &request, ret_json, err);
     return code ? code : report_from_json(*ret_json, arena, report, err);
 }

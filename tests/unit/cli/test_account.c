@@ -110,19 +110,6 @@ static void refuses_an_invalid_server_url(void **state)
     assert_string_equal(url, "https://h:1/prefix");
 }
 
-static void secrets_are_sent_to_localhost_or_encrypted(void **state)
-{
-    (void)state;
-    assert_true(account_is_confidential("https://host"));
-    assert_true(account_is_confidential("http://localhost"));
-    assert_true(account_is_confidential("http://localhost:7443"));
-    assert_true(account_is_confidential("http://127.0.0.1:80/x"));
-    assert_true(account_is_confidential("http://[::1]:80"));
-    assert_false(account_is_confidential("http://host"));
-    assert_false(account_is_confidential("http://localhost.example"));
-    assert_false(account_is_confidential("http://127.0.0.1.example"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,7 +117,6 @@ int main(void)
         cmocka_unit_test_setup(the_environment_takes_precedence, clean_environment),
         cmocka_unit_test_setup(a_saved_token_is_not_sent_to_another_server, clean_environment),
         cmocka_unit_test(refuses_an_invalid_server_url),
-        cmocka_unit_test(secrets_are_sent_to_localhost_or_encrypted),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }

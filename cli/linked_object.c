@@ -1,4 +1,4 @@
-#include "cli/target.h"
+#include "cli/linked_object.h"
 
 #include "cli/progress.h"
 #include "lib/base/err.h"
@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum err_code target_open(struct cli *cli, const char *text, struct target *ret_target,
-                          struct err *err)
+enum err_code linked_object_open(struct cli *cli, const char *text,
+                                 struct linked_object *ret_target, struct err *err)
 {
-    struct target target = {0};
+    struct linked_object target = {0};
     if (!link_parse(text, cli->arena, &target.link))
         return cli_usage(cli, err, "%.200s is neither a Perfolio link nor the id of a share", text);
     if (target.link.is_diff)
@@ -24,13 +24,13 @@ enum err_code target_open(struct cli *cli, const char *text, struct target *ret_
     return ERR_NONE;
 }
 
-void target_close(struct target *target)
+void linked_object_close(struct linked_object *target)
 {
     client_destroy(target->client);
     target->client = NULL;
 }
 
-void target_add_password(const struct target *target, struct client_request *request)
+void linked_object_add_password(const struct linked_object *target, struct client_request *request)
 {
     if (target->password)
         client_request_add(request, "X-Perfolio-Password", target->password);
@@ -43,16 +43,16 @@ static bool has_no_rows(const struct http_client_response *response)
     return memmem(fields.data, fields.size, " rows=0,", 8) != NULL;
 }
 
-static enum err_code download(const struct target *target, const char *path, const char *name,
-                              uint64_t max_bytes, int fd, struct terminal *terminal,
-                              struct err *err)
+static enum err_code download(const struct linked_object *target, const char *path,
+                              const char *name, uint64_t max_bytes, int fd,
+                              struct terminal *terminal, struct err *err)
 {
     http_client_response_auto response;
     http_client_response_init(&response);
     struct progress progress = {.terminal = terminal, .name = name};
     struct client_request request;
     client_request_init(&request, "GET", path);
-    target_add_password(target, &request);
+    linked_object_add_password(target, &request);
     request.http.response_fd = fd;
     request.http.max_response_bytes = max_bytes;
     progress_of_download(&progress, &request.http);
@@ -88,9 +88,9 @@ static enum err_code print_text(int from_fd, int terminal_fd, struct err *err)
     return code;
 }
 
-enum err_code target_download(const struct target *target, const char *path, const char *name,
-                              uint64_t max_bytes, int fd, struct terminal *terminal,
-                              struct err *err)
+enum err_code linked_object_download(const struct linked_object *target, const char *path,
+                                     const char *name, uint64_t max_bytes, int fd,
+                                     struct terminal *terminal, struct err *err)
 {
     if (!isatty(fd))
         return download(target, path, name, max_bytes, fd, terminal, err);
