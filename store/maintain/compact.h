@@ -1,6 +1,6 @@
 /*
  * compact: merges claimed blocks into the blocks that replace them, all in one merge.
- * compact_claim decides which blocks of a claim are merged together.
+ * claimed_work decides which blocks of a claim are merged together.
  *
  * The blocks of segments become one block for each day (UTC) that they contain. Blocks of one level
  * become one block of the next level; a block that is alone in its window moves up unchanged. An

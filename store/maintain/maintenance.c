@@ -8,7 +8,7 @@
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/writer.h"
-#include "store/maintain/compact_claim.h"
+#include "store/maintain/claimed_work.h"
 #include "store/maintain/tenant_costs.h"
 
 #include <pthread.h>
@@ -96,7 +96,7 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
     bool is_costly = false;
     for (uint32_t i = 0; i < order.costly_count; i++)
         is_costly |= costly[i] == claim.tenant_id;
-    code = compact_claim(options, writer_id, &claim, is_costly, err);
+    code = claimed_work_do(options, writer_id, &claim, is_costly, err);
     const int64_t end_ns = clock_monotonic_ns();
     tenant_costs_add(&maintenance->costs, claim.tenant_id, end_ns - begin_ns, end_ns);
     if (claim.level) /* merging blocks takes much memory that is not needed soon again */

@@ -1,6 +1,6 @@
 /*
  * maintenance_options: what background work needs from its server: the object store, the database,
- * the limits, and whom to report failures. Every kind of work (compact_claim, repair, orphans) gets
+ * the limits, and whom to report failures. Every kind of work (claimed_work, repair, orphans) gets
  * the same options.
  *
  * Threads: the options do not change, so any number of threads may use them. Private to store/.

@@ -19,7 +19,7 @@
 #include "lib/profile/formats/folded.h"
 #include "store/block/block_format.h"
 #include "store/catalogue/writer.h"
-#include "store/maintain/compact_claim.h"
+#include "store/maintain/claimed_work.h"
 #include "store/maintain/flush.h"
 #include "store/maintain/verify.h"
 #include "store/query/block_cache.h"
@@ -251,8 +251,9 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
                                &(struct catalogue_claim_order){.rotation = fixture->rotation++},
                                &claim, &fixture->err);
     *ret_did = !code && claim.count;
-    return code || !claim.count ? code
-                                : compact_claim(&options, writer_id, &claim, false, &fixture->err);
+    return code || !claim.count
+               ? code
+               : claimed_work_do(&options, writer_id, &claim, false, &fixture->err);
 }
 
 /* Runs until no work is due; failed work is retried. */

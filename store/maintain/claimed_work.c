@@ -1,4 +1,4 @@
-#include "store/maintain/compact_claim.h"
+#include "store/maintain/claimed_work.h"
 
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -210,8 +210,8 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
     return code;
 }
 
-enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
-                            const struct catalogue_claim *claim, bool is_costly, struct err *err)
+enum err_code claimed_work_do(const struct maintenance_options *options, int64_t writer_id,
+                              const struct catalogue_claim *claim, bool is_costly, struct err *err)
 {
     enum err_code code = claim->mark.reason
                              ? repair_claim(options, writer_id, claim, err)

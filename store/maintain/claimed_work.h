@@ -1,5 +1,5 @@
 /*
- * compact_claim: the work on one claim: its blocks are merged (compact), or its marked part is
+ * claimed_work: the work on one claim: its blocks are merged (compact), or its marked part is
  * repaired (repair).
  *
  * Blocks that are too large together (by the sum of their values or the number of their days) are
@@ -14,8 +14,8 @@
  *
  * Threads: any; a claim belongs to the thread that works on it. Private to store/.
  */
-#ifndef STORE_MAINTAIN_COMPACT_CLAIM_H
-#define STORE_MAINTAIN_COMPACT_CLAIM_H
+#ifndef STORE_MAINTAIN_CLAIMED_WORK_H
+#define STORE_MAINTAIN_CLAIMED_WORK_H
 
 #include "store/maintain/maintenance_options.h"
 
@@ -28,8 +28,8 @@ struct catalogue_claim;
  * merged without deletions and rules at once. Errors: ERR_CONFLICT (the lease was lost: another
  * server does the work).
  */
-enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
-                            const struct catalogue_claim *claim, bool is_costly,
-                            struct err *err) MUST_USE;
+enum err_code claimed_work_do(const struct maintenance_options *options, int64_t writer_id,
+                              const struct catalogue_claim *claim, bool is_costly,
+                              struct err *err) MUST_USE;
 
 #endif
