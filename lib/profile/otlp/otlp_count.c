@@ -151,7 +151,7 @@ static enum err_code scan_scope(struct otlp_decoder *decoder, struct span bytes)
         bool is_ours =
             at && (field.id == SCOPE_PROFILES_SCOPE || field.id == SCOPE_PROFILES_PROFILES);
         if (!at || (is_ours && field.type != PROTOBUF_BYTES))
-            return malformed(decoder, "the scope's profile", decoder->profile_count);
+            return malformed(decoder, "a field of scope", decoder->context_count);
         if (field.id == SCOPE_PROFILES_SCOPE)
             scope = field.bytes;
         if (field.id != SCOPE_PROFILES_PROFILES)

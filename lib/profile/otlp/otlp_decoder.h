@@ -144,7 +144,6 @@ struct otlp_label_entry {
     uint32_t variant;
 };
 
-/* Attributes of one sample, or of one resource and scope; labels of one series. */
 /* A growing array in scratch memory. */
 struct otlp_array {
     void *items;
@@ -177,7 +176,6 @@ struct otlp_decoder {
     uint64_t context_count;
     uint64_t profile_count;
     uint64_t resource_count;
-    bool has_dictionary;
 
     /* strings */
     struct span *strings;
