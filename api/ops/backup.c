@@ -256,7 +256,7 @@ static enum err_code verify_database_objects(const struct backup_source *source,
         code = object_store_setup_open_to_read(source->settings, &source->folder.server, &own, err);
     if (code)
         return code;
-    return backup_verify_live(pool, own ? own : source->objects, options, err);
+    return backup_verify_live(pool, own ? own : source->objects, false, options, err);
 }
 
 static enum err_code verify_data_folder(struct settings *settings,
@@ -361,7 +361,7 @@ static enum err_code verify_restored(struct pg_pool *pool, struct object_store *
     if (is_current) {
         pg_give(connection);
         connection = NULL;
-        return backup_verify_live(pool, objects, options, err);
+        return backup_verify_live(pool, objects, true, options, err);
     }
     fprintf(stderr,
             "perfoliod: warning: the backup is of an older version, so its objects were not "

@@ -82,12 +82,16 @@ enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
 }
 
 enum err_code backup_verify_live(struct pg_pool *database, struct object_store *objects,
-                                 const struct backup_options *options, struct err *err)
+                                 bool are_restored, const struct backup_options *options,
+                                 struct err *err)
 {
     struct findings findings = {0};
     struct object_verify_result result = {0};
-    const struct object_verify verify = {
-        .database = database, .objects = objects, .found = note_problem, .context = &findings};
+    const struct object_verify verify = {.database = database,
+                                         .objects = objects,
+                                         .lacks_identity = are_restored,
+                                         .found = note_problem,
+                                         .context = &findings};
     enum err_code code = object_verify_all(&verify, &result, err);
     if (code)
         return code;

@@ -18,9 +18,11 @@ struct backup_options;
 enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
                                  struct object_store *source, int target_fd,
                                  const struct backup_options *options, struct err *err) MUST_USE;
-/* As backup_verify_copy, for the objects in use and the present rows of the database. On success,
- * also prints the number of objects and bytes on standard output. */
+/* As backup_verify_copy, for the objects in use and the present rows of the database; are_restored:
+ * the objects were restored and no start has given them an identity. On success, also prints the
+ * number of objects and bytes on standard output. */
 enum err_code backup_verify_live(struct pg_pool *database, struct object_store *objects,
-                                 const struct backup_options *options, struct err *err) MUST_USE;
+                                 bool are_restored, const struct backup_options *options,
+                                 struct err *err) MUST_USE;
 
 #endif

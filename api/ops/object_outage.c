@@ -44,9 +44,7 @@ enum err_code object_outage_check(struct pg_pool *database, struct object_store 
     arena_auto arena = arena_create();
     struct pg_result *rows;
     struct err failure;
-    enum err_code code = integrity_check_store(objects, err);
-    if (!code)
-        code = list_others(database, arena, key, &rows, err);
+    enum err_code code = list_others(database, arena, key, &rows, err);
     if (code)
         return code;
     for (int row = 0; row < pg_row_count(rows); row++) {

@@ -20,8 +20,8 @@ struct pg_pool;
 bool object_outage_is_possible(enum err_code code, const struct err *failure);
 /*
  * Reads a byte of some of the oldest and newest objects other than `key`, of each kind, until one
- * read succeeds. If the database names no other object, there is no outage. Errors: ERR_BUSY (an
- * outage).
+ * read succeeds. If the database names no other object, there is no outage. Does not check the
+ * store itself (integrity_check_store). Errors: ERR_BUSY (an outage).
  */
 enum err_code object_outage_check(struct pg_pool *database, struct object_store *objects,
                                   const char *key, struct err *err) MUST_USE;

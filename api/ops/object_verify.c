@@ -146,6 +146,18 @@ static enum err_code report_if_named(const struct object_verify *verify,
     return code;
 }
 
+static enum err_code check_store(const struct object_verify *verify, struct err *err)
+{
+    return verify->lacks_identity ? ERR_NONE : integrity_check_store(verify->objects, err);
+}
+
+static enum err_code find_outage(const struct object_verify *verify, const char *key,
+                                 struct err *err)
+{
+    const enum err_code code = check_store(verify, err);
+    return code ? code : object_outage_check(verify->database, verify->objects, key, err);
+}
+
 /* Reads an object. If it is missing or unreadable, it is read again after another object was read,
  * since the failure may have been the end of an outage. *ret_is_outage: no other object can be read
  * either, and *found describes that. */
@@ -158,7 +170,7 @@ static enum err_code read_object(const struct object_verify *verify,
     *ret_is_outage = false;
     if (is_copy || !object_outage_is_possible(code, found))
         return code;
-    code = object_outage_check(verify->database, verify->objects, object->key, found);
+    code = find_outage(verify, object->key, found);
     *ret_is_outage = code != ERR_NONE;
     if (code)
         return code;
@@ -264,7 +276,7 @@ static void note_progress(void *context, uint32_t done, uint32_t count, uint64_t
 static enum err_code check_outage(void *context, const char *object_key, struct err *err)
 {
     const struct object_verify *verify = ((const struct store_scan *)context)->verify;
-    return object_outage_check(verify->database, verify->objects, object_key, err);
+    return find_outage(verify, object_key, err);
 }
 
 /* catalogue: the snapshot for a copy. keys: verify only these, of one kind. */
@@ -320,7 +332,7 @@ enum err_code object_verify_page(const struct object_verify *verify, enum integr
     arena_auto arena = arena_create();
     struct integrity_object *objects;
     uint32_t found = 0;
-    enum err_code code = integrity_check_store(verify->objects, err);
+    enum err_code code = check_store(verify, err);
     if (code)
         return code;
     code = read_page(verify->database, kind, cursor, count, arena, &objects, &found, err);
@@ -350,7 +362,7 @@ enum err_code object_verify_all(const struct object_verify *verify,
     }
     if (code)
         return code;
-    code = integrity_check_store(verify->objects, err);
+    code = check_store(verify, err);
     if (code)
         return code;
     return verify_store(verify, NULL, NULL, 0, result, err);

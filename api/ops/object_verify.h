@@ -47,6 +47,9 @@ void object_verify_print_problem(FILE *file, const struct object_problem *proble
 struct object_verify {
     struct pg_pool *database; /* of a role that sees all tenants */
     struct object_store *objects;
+    /* The objects were restored and have no identity yet (api/ops/storage_identity.h), so that
+     * reading it does not show whether the store can be used. */
+    bool lacks_identity;
     void (*found)(void *context,
                   const struct object_problem *problem); /* called for each problem */
     /* Called after each object of a page was read, with or without a problem. May be NULL. */
