@@ -17,10 +17,11 @@ struct command {
     const char *name;
     const char *arguments; /* NULL: for perfoliod's own use, not shown */
     const char *help;
-    int operand_count; /* that come before the settings */
+    int operand_count; /* arguments of its own, which precede the settings */
     bool may_be_json;  /* --json may follow the operands */
     enum err_code (*run)(struct settings *settings, char *const *operands, struct err *err);
-    /* Instead of run: with --verify-only and --allow-damaged, and the last word as the folder. */
+    /* For backup and restore, in place of run: gets the options --verify-only (backup only) and
+     * --allow-damaged, and the last argument as the folder. */
     enum err_code (*run_backup)(struct settings *settings, const char *folder,
                                 const struct backup_options *options, struct err *err);
 };

@@ -39,7 +39,8 @@ enum err_code child_process_start(const struct child_process_options *options, p
 
 /* Waits for the end of pid. *ret_is_success: exit status 0. */
 enum err_code child_process_wait(pid_t pid, bool *ret_is_success, struct err *err) MUST_USE;
-/* As child_process_wait for at most duration_ms. Errors: ERR_TIMEOUT. */
+/* As child_process_wait for at most duration_ms. Errors: ERR_TIMEOUT (pid still runs, and can be
+ * waited for again). */
 enum err_code child_process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is_success,
                                     struct err *err) MUST_USE;
 

@@ -19,16 +19,17 @@
 
 enum {
     LOOK_MS = 500,
-    STALE_MS = 5000, /* a check that takes longer: the disk hangs */
+    STALE_MS = 5000, /* if a check takes longer, the disk hangs */
     RETRY_S = 30,
-    MIN_FREE_SHARE = 16,
+    MIN_FREE_SHARE = 16,     /* the default reserve is this part of the disk: disk.h */
     MIN_FREE_MOST_SHARE = 4, /* for a disk below 256 MiB */
     HELD_SHARE = 2,          /* .held has a half of the reserve; PostgreSQL needs 16 MiB */
-    GIVE_UP_SHARE = 8,
+    GIVE_UP_SHARE = 8,       /* .held is deleted when less than this part of the reserve is free */
 };
 
 #define HELD_NAME "/.held"
 
+/* See disk_has_space_for_copy. */
 #define SMALL_COPY_BYTES ((uint64_t)4 << 20)
 
 /* Two segments of PostgreSQL's log. */
@@ -110,7 +111,8 @@ static void release_reserve(struct disk *disk)
     atomic_store(&disk->held_bytes, 0);
 }
 
-/* Holds the file only while much more space is free, so that the file never makes the disk full. */
+/* Creates the file only when more than twice the reserve is free, so that the file never makes the
+ * disk full. Deletes it when less than an eighth of the reserve is free. */
 static void hold_or_release_reserve(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
     /* The supervisor deletes the file when PostgreSQL needs the space for its restart. */

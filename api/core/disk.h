@@ -33,21 +33,24 @@ void disk_destroy(struct disk *disk); /* NULL is a no-op */
  * 1 GiB; at most a quarter of a small one. */
 uint64_t disk_default_reserve(uint64_t total_bytes);
 
-/* Whether data may be stored now. Errors: ERR_BUSY with retry_after_s (the disk is full, cannot be
- * written or does not respond; the message states which). */
+/* Whether data may be stored now. A disk that was full counts as full until an eighth more than the
+ * reserve is free. Errors: ERR_BUSY with retry_after_s (the disk is full, cannot be written or does
+ * not respond; the message states which). */
 enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 
-/* Allocates space for the first bytes of a file of the same file system, also beyond its end, which
- * is unchanged; space that the file already has does not count again. Used for temporary files of
- * requests that store nothing. Unlike disk_check, it reads the free space of the disk now. Errors:
- * ERR_LIMIT (less than that many reserves would be free; nothing beyond the end is allocated). */
+/* Allocates space for the first `bytes` bytes of fd, a file of the same file system, without
+ * changing the file's size; space that the file already has does not count again. reserve_count
+ * times the reserve must stay free. Used for temporary files of requests that store nothing. Unlike
+ * disk_check, it reads the free space of the disk now. Errors: ERR_LIMIT (too little would stay
+ * free; then nothing beyond the file's end is allocated), ERR_IO. */
 enum err_code disk_allocate(const struct disk *disk, int fd, uint64_t bytes, uint64_t reserve_count,
                             struct err *err) MUST_USE;
 
 /* Whether the disk has space for a copy of an object of a bucket, which a request reads and then
- * deletes. It must leave twice the reserve, so that data can be stored meanwhile. A small one, such
- * as a share, must leave half of the reserve, so that profiles are shown on a full disk, as must
- * one of background work, which deletes profiles and verifies blocks. */
+ * deletes. The copy must leave twice the reserve free, so that data can be stored meanwhile. A copy
+ * of at most 4 MiB, such as a share, must leave only half of the reserve, so that profiles are
+ * shown on a full disk; so must a copy for background work, which deletes profiles and verifies
+ * blocks. */
 bool disk_has_space_for_copy(const struct disk *disk, uint64_t bytes, bool is_background);
 
 /* Returns the bytes that are free now, by a system call, which waits for a disk that hangs; 0 after
@@ -56,7 +59,7 @@ uint64_t disk_look_free_bytes(const struct disk *disk);
 
 /* The size of the file system. */
 uint64_t disk_total_bytes(const struct disk *disk);
-/* For metrics: the free bytes, and the number below which nothing is stored. */
+/* The free bytes at the last check, and the reserve, below which nothing is stored. */
 uint64_t disk_free_bytes(const struct disk *disk);
 uint64_t disk_min_free_bytes(const struct disk *disk);
 /* The size of .held; 0 when it was deleted. */

@@ -10,15 +10,19 @@
 
 struct server;
 
-/* All bytes that a team stores, besides continuous profiles: tenant-max-bytes, or if that is 0 100
- * GiB, but at most a quarter of the disk. In a bucket, 0 is 100 GiB. */
+/* The limit of all bytes that a team stores, without continuous profiles: the setting
+ * tenant-max-bytes. If the setting is 0: 100 GiB, but without a bucket at most a quarter of the
+ * disk. */
 uint64_t disk_part_tenant_bytes(const struct server *server);
-/* The same for all anonymous clients: anonymous-max-bytes, 20 GiB, a sixteenth. */
+/* The same for all anonymous clients together: the setting anonymous-max-bytes; if it is 0: 20 GiB,
+ * at most a sixteenth of the disk. */
 uint64_t disk_part_anonymous_bytes(const struct server *server);
-/* The same for public symbol tables: debuginfod-cache-bytes, 10 GiB, a sixteenth. */
+/* The same for all public symbol tables: the setting debuginfod-cache-bytes; if it is 0: 10 GiB, at
+ * most a sixteenth of the disk. */
 uint64_t disk_part_table_bytes(const struct server *server);
-/* With a bucket, the texts and summaries of one team's shares, which are in the database on the
- * disk: an eighth of it. UINT64_MAX without a bucket: they count with the objects. */
+/* With a bucket, the limit of the texts and summaries of one team's shares, which are in the
+ * database on the disk: an eighth of the disk. UINT64_MAX without a bucket, because they then count
+ * with the objects. */
 uint64_t disk_part_row_bytes(const struct server *server);
 
 #endif

@@ -98,7 +98,8 @@ enum err_code integrity_verify_bytes(struct server *server, const struct integri
  * result is reused for ten minutes while the file is the same one (device, inode, size, times of
  * its last change), so that only the first of these requests reads the whole object. fd -1: opens
  * and reads the object if it was not verified within that time; for stores that make copies, whose
- * objects are identified by their keys.
+ * objects are identified by their keys. Errors: those of integrity_verify; with fd -1 also those of
+ * integrity_open.
  */
 enum err_code integrity_verify_once(struct server *server, const struct integrity_object *object,
                                     int fd, struct err *err) MUST_USE;
@@ -123,8 +124,8 @@ typedef bool integrity_pace(void *context, uint64_t bytes);
 enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
                               integrity_pace *pace, void *context, struct err *err) MUST_USE;
 
-/* Logs and counts an object that the caller found damaged (err->code ERR_CORRUPT) or lost
- * (ERR_LOST) without the functions above. */
+/* Logs and counts an object, and enters it in the list for operators: for an object that the caller
+ * found damaged (err->code ERR_CORRUPT) or lost (ERR_LOST) without the functions above. */
 void integrity_report(struct server *server, const struct integrity_object *object,
                       const struct err *err);
 

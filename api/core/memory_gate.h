@@ -37,10 +37,11 @@ enum {
         8 << 20,                   /* expanded bytes that each thread may decode outside the gate */
     MEMORY_GATE_MEMORY_FACTOR = 4, /* decoded bytes allowed per expanded byte */
     MEMORY_GATE_LIGHT_WORK = 32 << 20, /* memory of a report or merge that needs no slot */
+    /* The memory of the largest light decoding: the expanded bytes and the decoded profile. */
     MEMORY_GATE_LIGHT_PEAK = MEMORY_GATE_LIGHT_BYTES * (MEMORY_GATE_MEMORY_FACTOR + 1),
     MEMORY_GATE_WAITERS = 4, /* more are refused at once: each holds a worker thread */
-    MEMORY_GATE_WAIT_S = 30,
-    MEMORY_GATE_RETRY_S = 10
+    MEMORY_GATE_WAIT_S = 30, /* a longer wait ends with ERR_BUSY */
+    MEMORY_GATE_RETRY_S = 10 /* for Retry-After of that error */
 };
 
 /* max_bytes 0: half of the memory of the host, or of the control group of this process, but at

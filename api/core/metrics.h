@@ -16,6 +16,7 @@ struct metric;
 struct metrics;
 
 struct metrics *metrics_create(void);
+/* NULL is a no-op. */
 void metrics_destroy(struct metrics *metrics);
 
 /* Registers a counter, or finds the one registered under the same name and labels. name is in

@@ -26,9 +26,9 @@ struct query_memory_slot;
 struct store_query;
 
 enum {
-    QUERY_MEMORY_LIGHT = 32 << 20,
-    QUERY_MEMORY_WAIT_S = 10, /* each waiting query holds a worker thread */
-    QUERY_MEMORY_RETRY_S = 5
+    QUERY_MEMORY_LIGHT = 32 << 20, /* bytes that each query may use outside of the budget */
+    QUERY_MEMORY_WAIT_S = 10,      /* short, because each waiting query holds a worker thread */
+    QUERY_MEMORY_RETRY_S = 5       /* for Retry-After when the wait was too long */
 };
 
 /* max_bytes 0: a quarter of the memory of the host, or of the control group of this process, but at

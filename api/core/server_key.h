@@ -1,6 +1,8 @@
 /*
  * server_key: the server's durable signing key. It signs the cookies that remember the password of
- * a share and the device of a user, and derives short links and the delete tokens of uploads.
+ * a share and the device of a user. Ids and tokens that must be the same each time are derived from
+ * it: short links, delete tokens of uploads in parts, and the secrets of requests with an
+ * Idempotency-Key.
  *
  * The key is a row of the database, read by its function server_secret_find at the start, because a
  * request may sign while it holds one of the database connections that its client may use. Threads:

@@ -19,7 +19,7 @@ void settings_init(struct settings *settings)
     for (size_t i = 0; i < settings_table_count; i++) {
         struct err err;
         if (settings_value_set(settings, &settings_table[i], settings_table[i].initial, &err))
-            abort(); /* a default in the table above is wrong */
+            abort(); /* a default in settings_table is wrong */
     }
 }
 

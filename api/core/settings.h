@@ -41,18 +41,18 @@ struct settings {
     char *access_log; /* file, reopened on SIGHUP; "-" is standard error, "" is none */
     enum log_level log_level;
 
-    int loop_threads;
-    int worker_threads;
-    int ingest_threads;
-    int worker_queue; /* requests that may wait for a worker; 503 beyond that */
-    int jobs_interval_s;
-    int64_t scrub_period_s;
+    int loop_threads;       /* for network I/O */
+    int worker_threads;     /* for requests without threads of their own */
+    int ingest_threads;     /* for requests of agents */
+    int worker_queue;       /* requests that may wait for a worker; 503 beyond that */
+    int jobs_interval_s;    /* pause between rounds of background work, unless work is left */
+    int64_t scrub_period_s; /* api/ops/scrub.h; 0: no scrub */
     bool http2;
     bool trust_forwarded_for; /* behind a proxy: the last X-Forwarded-For is the client */
     int max_connections;
     int max_connections_per_address;  /* 0: depends on max_connections (api/server/http_server.h) */
     int reserved_connections;         /* 0: depends on max_connections */
-    uint64_t max_buffered_bytes;      /* bytes of all request bodies together */
+    uint64_t max_buffered_bytes;      /* of all request bodies, and as much for all responses */
     int request_timeout_s;            /* for a whole request with its body, while bytes arrive */
     int idle_timeout_s;               /* without a byte: headers, body, keep-alive */
     int shutdown_timeout_s;           /* for requests in flight after SIGTERM */
@@ -70,7 +70,7 @@ struct settings {
     uint64_t anonymous_max_daily_bytes;     /* stored by an address; 0: see the function below */
     uint64_t anonymous_max_announced_bytes; /* announced by an address and not yet sent */
     int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one applies */
-    uint64_t tenant_max_bytes;              /* defaults of new tenants */
+    uint64_t tenant_max_bytes;              /* of each tenant for which the operator set none */
     int tenant_uploads_per_minute;
     int tenant_changes_per_minute;      /* api/identity/change_limit.h */
     int audit_max_rows;                 /* rows of a tenant's audit log that are kept */
@@ -102,7 +102,7 @@ struct settings {
     int64_t upload_lifetime_s; /* of an unfinished upload in parts, since its last part */
 };
 
-/* Defaults; safe to fini. */
+/* Sets all settings to their defaults. */
 void settings_init(struct settings *settings);
 void settings_fini(struct settings *settings);
 

@@ -48,7 +48,8 @@ struct worker_pool {
     pthread_t threads[];
 };
 
-/* All static functions below are called with the lock held. */
+/* All static functions below are called with the lock held, except run_jobs, which takes it, and
+ * free_clients, which runs when no thread uses the pool any more. */
 
 /* The link to the client, or to the end of its bucket. */
 static struct worker_client **find_client(struct worker_pool *pool, uint64_t id)
@@ -123,7 +124,7 @@ static struct worker_job *unlink_job(struct worker_pool *pool, struct worker_cli
     return job;
 }
 
-/* Called locked. false: no thread waits. */
+/* False: no thread waits. */
 static bool wake_thread(struct worker_pool *pool)
 {
     struct idle_thread *thread = pool->idle;
@@ -148,7 +149,7 @@ static void append_job(struct worker_pool *pool, struct worker_job *job)
     (void)wake_thread(pool);
 }
 
-/* Called locked. wake_thread removes the thread from the list. */
+/* Waits until wake_thread has removed the thread from the list; releases the lock meanwhile. */
 static void wait_for_wake(struct worker_pool *pool)
 {
     struct idle_thread self = {.next = pool->idle};
@@ -161,7 +162,7 @@ static void wait_for_wake(struct worker_pool *pool)
     sem_destroy(&self.wake);
 }
 
-/* NULL when the pool ends. */
+/* Returns the next job of the round, after a wait if there is none; NULL when the pool ends. */
 static struct worker_job *wait_for_job(struct worker_pool *pool)
 {
     while (!pool->first_in_round) {
@@ -287,9 +288,10 @@ static struct worker_job **find_last_replaceable(struct worker_client *client)
     return last;
 }
 
-/* Removes the last job of the client with the most queued jobs, of those that may be replaced, from
- * the queue. NULL if that client would then have fewer than the one with own_count: two clients
- * must not replace each other's jobs alternately. */
+/* Removes a job from the queue to make space for one of a client that has own_count queued jobs:
+ * the last replaceable job of the client with the most queued jobs. NULL unless that client has at
+ * least two more than own_count: with fewer, two clients would replace each other's jobs
+ * alternately. */
 static struct worker_job *remove_replaced(struct worker_pool *pool, int own_count)
 {
     struct worker_client *most = NULL;

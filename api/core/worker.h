@@ -10,7 +10,8 @@
  *   - the number of queued jobs. If the queue is full, a job replaces the last one of the client
  *     with the most, if that client has at least two more than its own;
  *   - the sum of worker_job.bytes, from worker_submit to worker_release, whether a job is queued,
- *     runs, or waits elsewhere in between;
+ *     runs, or waits elsewhere in between. While nothing is counted, one job of any size is
+ *     accepted;
  *   - a client has at most a quarter of the entries of the queue, or 16 in a short one, and at most
  *     as many bytes as remain free: alone a half of all bytes, beside another client a third.
  *
@@ -32,16 +33,19 @@ struct worker_client;
 
 /* Embedded at the start of the caller's own job; the pool keeps only the pointer. */
 struct worker_job {
-    struct worker_job *next;              /* for the pool, as is the next one */
-    struct worker_client *owner;          /* not NULL: the pool counts the job's bytes */
+    struct worker_job *next;              /* set by the pool only */
+    struct worker_client *owner;          /* set by the pool only; NULL: its bytes do not count */
     void (*run)(struct worker_job *self); /* may free self, if the pool does not count its bytes */
     void (*refuse)(struct worker_job *self); /* called instead of run when another job has replaced
-                                                it, on that job's thread; NULL: never replaced */
+                                                it, on the thread that submits the other job; NULL:
+                                                this job is never replaced */
     uint64_t client; /* a number of the client that sent it; 0: no client, so the limits per
                         client do not apply */
     size_t bytes;    /* the memory that it keeps; constant until worker_release */
 };
 
+/* Starts thread_count > 0 threads, or fewer if the system allows no more, but at least one. The
+ * limits are explained above. */
 struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t max_bytes);
 /* Runs the queued jobs, then ends the threads. Jobs can still be released. */
 void worker_pool_stop(struct worker_pool *pool);
@@ -55,8 +59,9 @@ enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job,
 /* As worker_submit, without the limits: for the next step of work whose first step was accepted.
  * Its bytes are counted once. */
 void worker_submit_admitted(struct worker_pool *pool, struct worker_job *job);
-/* The job has freed its memory and is not queued. Not needed for a job without a client and bytes.
- * A no-op for a job that was released already, or that was not accepted. */
+/* Stops counting the job's bytes: call it when the job's memory is freed and it is not queued. Not
+ * needed for a job without a client and bytes. A no-op for a job that was released already, or that
+ * was not accepted. */
 void worker_release(struct worker_pool *pool, struct worker_job *job);
 
 /* For metrics. */
