@@ -52,7 +52,7 @@ enum byte_range_kind byte_range_read(struct span field, uint64_t file_bytes,
     return BYTE_RANGE_PART;
 }
 
-/* Whether If-Range names this version; dates are not supported. */
+/* Whether If-Range, if sent, names this version. A date in it names none. */
 static bool is_of_this_version(const struct request *request, const char *etag)
 {
     const struct span wanted = span_trim(request_field(request, "if-range"));

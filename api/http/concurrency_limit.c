@@ -171,7 +171,8 @@ static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_
 bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
     pthread_mutex_lock(&concurrency->mutex);
-    /* If this slot is free while others wait, they cannot take it: they wait for other keys. */
+    /* Requests that wait cannot use this slot: if the rules allowed it, they would have got it when
+     * it was given back (wake_free). */
     if (!slot->is_held && is_free(concurrency, slot))
         hold_slot(concurrency, slot);
     bool is_held = slot->is_held;
@@ -340,7 +341,8 @@ static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
     return woken;
 }
 
-/* One slot may have waited for the key and another for the source. */
+/* Wakes all requests that may have a slot now: one slot that was given back may be free for
+ * several, if one of them waited for the key and another for the source. */
 static void wake_free(struct concurrency_limit *concurrency)
 {
     for (struct concurrency_slot *woken; (woken = pass_on(concurrency));)

@@ -42,19 +42,22 @@ enum {
 struct concurrency_slot {
     const char *key;    /* the share or tenant that the work is for; NULL: no slot is needed */
     int most;           /* slots that this key may have at a time; 0: a quarter of the workers */
-    const char *source; /* NULL: none; set it before key, as the next two */
-    const char *client; /* an address or a team; NULL: none, then its two rules do not apply */
+    const char *source; /* NULL: none; source, client and is_anonymous must be set before key */
+    const char *client; /* an address or a team; NULL: none, then the rules about clients do not
+                           apply */
     bool is_anonymous;  /* client is an address without credentials */
     bool is_light;      /* of concurrency_limit_create_shares: the work is not known to be slow */
     size_t bytes;       /* the body that the request keeps while it waits */
-    bool is_held;
-    atomic_bool is_waiting; /* for concurrency_limit.c, as are the next two */
+    bool is_held;       /* read-only for the caller */
+    /* The next three are for concurrency_limit.c only. */
+    atomic_bool is_waiting;
     uint32_t entry;
     struct concurrency_slot *next;
-    void *owner;                                   /* for the callee of the next two */
+    void *owner;                                   /* for wake and refuse */
     void (*wake)(struct concurrency_slot *self);   /* called when the waiting slot has become a held
                                                       one, on the thread that calls
-                                                      concurrency_limit_give */
+                                                      concurrency_limit_give or
+                                                      concurrency_limit_make_slow */
     void (*refuse)(struct concurrency_slot *self); /* called when another request has replaced the
                                                       waiting slot, which belongs to the callee
                                                       then; on the other request's thread */
@@ -69,7 +72,8 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
  * them, so that a page stays usable while queries run. The key of a slot is its client.
  */
 struct concurrency_limit *concurrency_limit_create_shares(int worker_count, int max_waiting);
-/* A held slot is not light any more: its request has turned out to be slow. */
+/* Makes a held slot of shares slow, because its request has turned out to be slow. Passes a slot to
+ * a waiting light request that may now run beside it. */
 void concurrency_limit_make_slow(struct concurrency_limit *shares, struct concurrency_slot *slot);
 /* NULL is a no-op. No slot may be held or waited for any more. */
 void concurrency_limit_destroy(struct concurrency_limit *concurrency);
@@ -82,15 +86,16 @@ enum concurrency_limit_outcome {
     CONCURRENCY_LIMIT_TAKEN,
     CONCURRENCY_LIMIT_WAITING, /* the slot no longer belongs to the caller: wake may be running
                                   already, or concurrency_limit_leave */
-    CONCURRENCY_LIMIT_REFUSED, /* too many wait, or too many bytes: of the client or source; or of
-                                  all or for the key, and no client has two more of them than this
-                                  one */
+    CONCURRENCY_LIMIT_REFUSED, /* the client or the source has as many waiting requests, or as many
+                                  bytes in them, as it may have; or all together have, or those with
+                                  the key or without credentials, and no client has two requests
+                                  more than this one, of which one could be replaced */
 };
 enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
                                                               struct concurrency_slot *slot);
 
-/* True: the slot was waiting and is not any more; it belongs to the caller, and wake will not be
- * called. False for a slot that does not wait. */
+/* Removes the slot from the waiting ones. True: it belongs to the caller, and neither wake nor
+ * refuse will be called. False: the slot was not waiting (any more), and nothing was done. */
 bool concurrency_limit_leave(struct concurrency_limit *concurrency, struct concurrency_slot *slot);
 
 /* Returns a held slot, and passes it to the next request that may have it. */

@@ -22,7 +22,7 @@ enum { JSON_RESPONSE_MAX_BYTES = 4 << 20 };
 
 struct json_response {
     struct buf json;
-    bool needs_comma;
+    bool needs_comma; /* a member precedes the next one in the same object or array */
 };
 
 void json_response_init(struct json_response *writer);
@@ -45,13 +45,14 @@ void json_response_cell_text(struct json_response *writer, const char *name,
 void json_response_cell_i64(struct json_response *writer, const char *name,
                             const struct pg_result *result, int row, int column);
 
-/* Sends the JSON, with Cache-Control: no-store, since it belongs to one user or team. */
+/* Sends the JSON, with Cache-Control: no-store, since it belongs to one user or team. Errors:
+ * ERR_TOO_LARGE (more than JSON_RESPONSE_MAX_BYTES). */
 enum err_code json_response_send(struct json_response *writer, struct request *request,
                                  struct response *response, int status, struct err *err) MUST_USE;
 /* Responds with 204. */
 enum err_code json_response_nothing(struct request *request, struct response *response);
 
-/* The whole number in path parameter n. Errors: ERR_NOT_FOUND if it is not a number. */
+/* The whole number above 0 in path parameter n. Errors: ERR_NOT_FOUND if it is none. */
 enum err_code json_response_path_id(const struct request *request, int n, int64_t *ret_id,
                                     struct err *err) MUST_USE;
 

@@ -14,8 +14,9 @@ enum err_code listener_split(const char *address, char ret_host[LISTENER_HOST_BY
                              struct err *err) MUST_USE;
 
 /*
- * Binds every address of host ("localhost" is 127.0.0.1 and ::1, whatever /etc/hosts contains) and
- * appends the sockets to fds (close-on-exec, non-blocking). With port 0 the kernel chooses one;
+ * Binds the port of address ("host:port") on every address of its host ("localhost" is 127.0.0.1
+ * and ::1, whatever /etc/hosts contains) and appends the sockets to fds, which has *fd_count
+ * entries and space for max_fds (close-on-exec, non-blocking). With port 0 the kernel chooses one;
  * *ret_port is the chosen port. Errors: ERR_CONFLICT (in use, by another program or by one of fds:
  * the message states which), ERR_INVALID (no such host or address here), ERR_FORBIDDEN (a port
  * below 1024 without the privilege).

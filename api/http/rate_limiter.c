@@ -24,7 +24,7 @@ enum {
     MAX_DEBT_BURSTS = 4,  /* the most that one charge takes beyond the events in a bucket */
     SUBSCRIBER_BYTES = 8, /* the prefix of a /64, in bytes */
     SITE_BYTES = 6,       /* the prefix of a /48 */
-    SITE_SHARE = 8,       /* one in so many buckets is for sites */
+    SITE_SHARE = 8,       /* one bucket in SITE_SHARE is for sites: place_key */
 };
 
 struct kind_rule {

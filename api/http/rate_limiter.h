@@ -30,7 +30,8 @@ enum limit_kind {
     /* Failures, with doubling back-off. */
     LIMIT_SIGN_IN_ADDRESS, /* wrong passwords for any account from an address */
     LIMIT_SIGN_IN_SITE,    /* the same from a site, for shares, too; see rate_limiter_enter */
-    LIMIT_SIGN_IN_PAIR,    /* wrong passwords for one e-mail, known or not, from an address */
+    LIMIT_SIGN_IN_PAIR,    /* wrong passwords for one e-mail, with or without an account, from an
+                              address */
     LIMIT_SIGN_IN_DEVICE,  /* wrong passwords from a browser; key: the id in its device cookie */
     LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
     LIMIT_SHARE_PASSWORD_PAIR,    /* wrong passwords for one share from an address */
@@ -79,14 +80,15 @@ enum err_code rate_limiter_take_amount(struct rate_limiter *rate_limiter, enum l
                                        struct span key, double wanted, double per_minute,
                                        double burst, struct err *err) MUST_USE;
 /* Takes events that happened already, such as bytes that were known only after the rest was
- * allowed. It refuses nothing: if the bucket has too few events, later calls wait for the rest, of
- * which at most four bursts count. */
+ * allowed. It refuses nothing: if the bucket has too few events, their number becomes negative, and
+ * later calls are refused until it has filled again. At most four bursts are taken. */
 void rate_limiter_charge_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double amount, double per_minute, double burst);
-/* Returns an event that rate_limiter_take took. */
+/* Gives an event that rate_limiter_take took back to the bucket. No-op if the bucket is forgotten.
+ */
 void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
                             struct span key);
-/* Returns many events at once. */
+/* The same for many events at once. */
 void rate_limiter_give_back_amount(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                    struct span key, double amount);
 
@@ -102,10 +104,11 @@ enum err_code rate_limiter_check(struct rate_limiter *rate_limiter, enum limit_k
  * limit; all are forgotten after a time without failures. */
 void rate_limiter_fail(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 /* rate_limiter_check and rate_limiter_fail in one step, for attempts that are costly: parallel
- * attempts cannot all pass the check. After a success, call rate_limiter_forgive. */
+ * attempts cannot all pass the check. After a success, call rate_limiter_forgive. Errors:
+ * ERR_RATE_LIMITED; no failure is counted then. */
 enum err_code rate_limiter_attempt(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                    struct span key, struct err *err) MUST_USE;
-/* Takes back one failure (the attempt succeeded). */
+/* Takes back one failure, because the attempt succeeded, and ends the back-off. */
 void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 /* Forgets all failures, after the right password. */
 void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
@@ -123,9 +126,11 @@ void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minut
  * source returns it. A source has one slot at a time, and one request that waits for a slot, so
  * that one client cannot keep all slots. Waiting requests get slots in the order of their arrival,
  * but first those from sites that have not failed to sign in within an hour (LIMIT_SIGN_IN_SITE):
- * however many addresses guess passwords, a person whose address has not waits for one hash or two.
- * If the list is full, such a request replaces another one. source: the client's address, whose
- * site counts; for SLOT_PASSWORD_DEVICE the account's e-mail. Errors: ERR_BUSY.
+ * however many addresses guess passwords, a person from a site without failures waits for one or
+ * two hashes only. If the list is full, a request from such a site replaces the last one from a
+ * site that has failed. source: the client's address, whose site counts; for SLOT_PASSWORD_DEVICE
+ * the account's e-mail. Errors: ERR_BUSY (the list is full, the source waits already, or the wait
+ * was too long: 20 s for accounts, 5 s for shares).
  */
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,
                                  struct span source, struct err *err) MUST_USE;

@@ -26,7 +26,8 @@ struct response {
     enum response_body body_kind;
     struct span bytes; /* lives in the request's arena, or as long as the process */
     /* The number of responses that are sending these bytes now, so that memory which several
-     * responses share is counted once. Stored beside the bytes; NULL: no other response does. */
+     * responses share is counted once (api/server/response_memory.h). It is stored beside the
+     * bytes. NULL: no other response sends them. */
     _Atomic uint32_t *reader_count;
     int file_fd; /* owned by the response; -1 with stored_object */
     /* The stored object that is the body (a copy by integrity_copy); NULL: the body is file_fd.
@@ -54,7 +55,8 @@ void response_add(struct request *request, struct response *response, const char
  */
 void response_bytes(struct response *response, int status, const char *content_type,
                     struct span bytes);
-/* Copies buf into the arena. Errors: ERR_TOO_LARGE if buf has failed. */
+/* As response_bytes, with a copy of buf in the request's arena. Errors: ERR_TOO_LARGE if buf has
+ * failed. */
 enum err_code response_buf(struct request *request, struct response *response, int status,
                            const char *content_type, const struct buf *buf,
                            struct err *err) MUST_USE;

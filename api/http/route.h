@@ -1,9 +1,9 @@
 /*
  * route: one row of the route table: method, path, access, limits, handler.
  *
- * Each part of the server declares a table of rows in its own header (share_routes, query_routes,
- * …). api/server/routes.h lists the tables, and
- * api/server/route_match.h finds the row for a request.
+ * Each part of the server declares a table of rows in its own header (share_routes, export_routes,
+ * …). api/server/routes.h lists the tables, and api/server/route_match.h finds the row for a
+ * request.
  */
 #ifndef API_HTTP_ROUTE_H
 #define API_HTTP_ROUTE_H
