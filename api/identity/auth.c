@@ -30,7 +30,8 @@ struct auth {
     pthread_mutex_t mutex;
     struct cache_entry *entries;
     uint32_t set_count;    /* of CACHE_WAYS entries */
-    uint64_t forget_count; /* a look-up that was overtaken by a revocation must not be cached */
+    uint64_t forget_count; /* grows with each revocation: a look-up that began before one must not
+                              be cached after it */
 };
 
 /* ---- names ---- */
@@ -112,7 +113,7 @@ static bool is_fresh(const struct cache_entry *entry, int64_t max_age_s)
            (!entry->expires_wall_ns || clock_wall_ns() < entry->expires_wall_ns);
 }
 
-/* If nothing is found, *ret_version is for cache_add. */
+/* *ret_version is for cache_add, if the caller looks the token up because nothing was found. */
 static bool cache_find(struct auth *auth, const uint8_t hash[DIGEST_BYTES], int64_t max_age_s,
                        struct principal *ret_principal, uint64_t *ret_version)
 {

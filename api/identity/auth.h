@@ -24,7 +24,8 @@ enum { AUTH_CACHE_S = 5, AUTH_RECALL_S = 86400 };
 /* The token cache of struct server, with entry_count entries. */
 struct auth *auth_create(uint32_t entry_count);
 void auth_destroy(struct auth *auth); /* NULL is a no-op */
-/* Removes one token, or all tokens of a tenant, from the cache of this process. */
+/* Removes one token, or all tokens of a tenant, from the cache of this process. Call it after the
+ * transaction that revoked them. */
 void auth_forget_token(struct auth *auth, int64_t token_id);
 void auth_forget_tenant(struct auth *auth, int64_t tenant_id);
 

@@ -16,7 +16,7 @@
  *     are not counted. Each succeeds once for something whose creation was limited, so they need no
  *     rate;
  *   - other requests of users with ROUTE_SECURITY (roles, the own password) count for the user
- * only, CHANGE_LIMIT_SECURITY_MINUTE on average and CHANGE_LIMIT_SECURITY_BURST at once.
+ *     only, CHANGE_LIMIT_SECURITY_MINUTE on average and CHANGE_LIMIT_SECURITY_BURST at once.
  *
  * Threads: any.
  */

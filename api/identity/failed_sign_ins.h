@@ -2,7 +2,8 @@
  * failed_sign_ins: wrong passwords for an account, shown to its owner: GET /api/v1/failed-sign-ins.
  *
  * The last FAILED_SIGN_INS_KEPT failures of an account are kept, for FAILED_SIGN_INS_DAYS. A
- * session shows the failures since the sign-in of its user that preceded the one of this session.
+ * session shows the failures since the user's previous sign-in, before the one that began this
+ * session.
  */
 #ifndef API_IDENTITY_FAILED_SIGN_INS_H
 #define API_IDENTITY_FAILED_SIGN_INS_H

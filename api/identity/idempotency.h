@@ -7,8 +7,11 @@
  * and body: another request with the same key is refused. The row of the key is written in the
  * transaction that creates the object (a share, an upload), so either both exist or neither. One of
  * two concurrent requests fails there with ERR_CONFLICT and then finds the object that the other
- * created. Secrets in the response (delete
- * token, upload token) are derived from the server's key, since only hashes are stored.
+ * created. Secrets in the response (delete token, upload token) are derived from the server's key,
+ * since only hashes are stored.
+ *
+ * Order of calls: idempotency_find; if the key is not known, idempotency_record in the transaction
+ * that creates the object; then idempotency_find_winner with the result of that transaction.
  */
 #ifndef API_IDENTITY_IDEMPOTENCY_H
 #define API_IDENTITY_IDEMPOTENCY_H

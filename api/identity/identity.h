@@ -38,14 +38,14 @@ enum { IDENTITY_TRIM_S = 600 };
 /* The state of the background work; zeroed at the start. */
 struct identity_jobs {
     int64_t next_trim_ns; /* monotonic */
-    /* All audit logs have been trimmed since the start: audit-max-rows may be smaller than at the
-     * last start, or new. */
+    /* All audit logs have been trimmed since the start, which is necessary because audit-max-rows
+     * may be smaller than at the last start. Later only logs with new rows are trimmed. */
     bool has_trimmed;
 };
 
-/* Background work, every few seconds: deletes ended sessions, codes, invitations and old audit
- * rows, and every IDENTITY_TRIM_S the oldest rows of the audit logs that have more than
- * audit-max-rows. */
+/* Background work, every few seconds: deletes ended sessions, codes and invitations, tokens 30 days
+ * after their expiry, old failed sign-ins and old audit rows, and every IDENTITY_TRIM_S the oldest
+ * rows of the audit logs that have more than audit-max-rows. */
 enum err_code identity_jobs_run(struct server *server, struct identity_jobs *jobs,
                                 struct err *err) MUST_USE;
 

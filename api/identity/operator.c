@@ -537,7 +537,8 @@ enum err_code operator_post_token(struct request *request, struct response *resp
     return pg_commit(connection, err);
 }
 
-/* The user with that e-mail; without an e-mail, the oldest owner of tenant default. */
+/* The user with that e-mail; without an e-mail, an operator among the owners of tenant default,
+ * otherwise its oldest owner. */
 static enum err_code find_login_user(struct request *request, struct pg_connection *connection,
                                      const char *email, struct pg_result **ret_row, struct err *err)
 {

@@ -42,8 +42,9 @@ static void run_scrypt(void *context)
         hashing->code = digest_password_hash(hashing->password, hashing->text, hashing->err);
 }
 
-/* scrypt takes a fifth of a second, so those who may be guessing get it at low priority. Others do
- * not: beside busy threads of normal priority a hash would take a minute. */
+/* scrypt takes a fifth of a second, so it runs at low priority for clients that may be guessing and
+ * for new passwords of shares, which anyone can set. For others it does not: beside busy threads of
+ * normal priority such a hash would take a minute. */
 static void hash_for(struct rate_limiter *rate_limiter, enum limit_slot slot, struct span source,
                      struct hashing *hashing)
 {

@@ -34,7 +34,8 @@ static void forgive_address(struct rate_limiter *rate_limiter,
     rate_limiter_forgive(rate_limiter, LIMIT_SIGN_IN_SITE, attempt->address);
 }
 
-/* Counts the failure before the result is known: parallel attempts cannot all pass the check. */
+/* Counts a failure before the result is known, so that parallel attempts cannot all pass the check.
+ * forgive_attempt takes it back. */
 static enum err_code begin_attempt(struct rate_limiter *rate_limiter,
                                    const struct password_attempt *attempt, struct span pair,
                                    struct err *err)

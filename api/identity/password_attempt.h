@@ -16,8 +16,9 @@
  *
  * A browser that has signed in to the account before proves it with its device cookie
  * (api/identity/device_cookie.h). It is not subject to these limits, but has a limit and a slot for
- * hashing of its own: 10 failures, then a wait of 1 s that doubles up to 1 h. So the owner of an
- * account can sign in there even while other addresses have used up the limit of the password.
+ * hashing of its own: 10 failures, then a wait of 1 s that doubles up to 1 h. All such browsers of
+ * an account together have passwords-per-minute attempts. So the owner of an account can sign in
+ * there even while other addresses have used up the limit of the password.
  * Threads: any.
  */
 #ifndef API_IDENTITY_PASSWORD_ATTEMPT_H

@@ -76,7 +76,10 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
  * twentieth, in one upload a quarter. However many clients store for however long, a part is left
  * for others. A site may have many addresses, but only twice the bytes of one.
  */
-enum { SITE_SHARE = 2, UPLOAD_SHARE = 4 };
+enum {
+    SITE_SHARE = 2,  /* a site has this many times the daily bytes of an address */
+    UPLOAD_SHARE = 4 /* one upload may take this part of the bytes that are left */
+};
 
 static uint64_t bytes_left(const struct quota *quota)
 {
@@ -204,7 +207,8 @@ static void charge_bytes(struct request *request, const struct byte_limit *limit
                                limit->most);
 }
 
-/* An upload that is larger than the bytes of a day is stored, and later ones wait for the rest. */
+/* An upload that is larger than the bytes of a day is stored, and later ones are refused until as
+ * many bytes are free again. */
 static enum err_code take_bytes(struct request *request, int64_t tenant_id, uint64_t bytes,
                                 struct err *err)
 {

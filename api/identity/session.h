@@ -29,8 +29,8 @@ enum err_code session_post_password(struct request *request, struct response *re
 enum err_code session_start(struct request *request, struct pg_connection *connection,
                             int64_t tenant_id, int64_t user_id, const char *how,
                             const char **ret_secret, struct err *err) MUST_USE;
-/* Responds with the request's principal as JSON; with secret, also with the cookie of a new session
- * and a new device cookie. */
+/* Responds with the request's principal as JSON. secret: of a session that session_start has just
+ * begun; adds its cookie and a new device cookie. NULL: no session was begun. */
 enum err_code session_respond(struct request *request, struct response *response,
                               struct pg_connection *connection, int status, const char *secret,
                               struct err *err) MUST_USE;

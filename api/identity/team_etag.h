@@ -36,8 +36,7 @@ enum err_code team_etag_add(struct request *request, struct response *response,
 
 /* Compares If-Match with the present version. Call it in the transaction that changes the part,
  * before the change: it locks the team's row, so other transactions cannot change the team until
- * this one ends.
- * Errors: ERR_STALE. */
+ * this one ends. Errors: ERR_STALE. */
 enum err_code team_etag_check(struct request *request, struct pg_connection *connection,
                               int64_t pg_tenant, int64_t team_id, enum team_part part,
                               struct err *err) MUST_USE;

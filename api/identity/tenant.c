@@ -12,7 +12,9 @@
 #include "lib/base/err.h"
 #include "lib/io/pg.h"
 
-enum { LABELS_TEXT_BYTES = 4096 }; /* as a person writes them */
+/* The longest list of labels in a request, before sample_labels_read converts it to the shorter
+ * stored form. */
+enum { LABELS_TEXT_BYTES = 4096 };
 
 enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
                            struct err *err)
@@ -24,8 +26,8 @@ enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, 
                                   PG_I64(tenant_id));
 }
 
-static enum err_code write_tenant(struct request *request, struct response *response,
-                                  struct pg_connection *connection, struct err *err)
+static enum err_code respond_with_tenant(struct request *request, struct response *response,
+                                         struct pg_connection *connection, struct err *err)
 {
     struct quota quota;
     struct pg_result *row;
@@ -72,7 +74,7 @@ enum err_code tenant_get(struct request *request, struct response *response, str
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    return code ? code : write_tenant(request, response, connection, err);
+    return code ? code : respond_with_tenant(request, response, connection, err);
 }
 
 static enum err_code rename_tenant(struct request *request, struct pg_connection *connection,
@@ -129,6 +131,7 @@ static enum err_code read_input(struct request *request, struct input *input, st
     if (code)
         return code;
     input->has_labels = json_body_has(body, "sample_labels");
+    /* The name may be absent if the labels are present. */
     if (!input->has_labels || json_body_has(body, "name"))
         code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &input->name, err);
     return code ? code : tenant_read_labels(body, request->arena, &input->labels, err);
@@ -169,7 +172,7 @@ enum err_code tenant_patch(struct request *request, struct response *response, s
     if (code)
         return code;
     tenant_limits_forget(request->server->identity->tenant_limits, request->principal.tenant_id);
-    return write_tenant(request, response, connection, err);
+    return respond_with_tenant(request, response, connection, err);
 }
 
 /* ---- the audit log, newest first; the cursor is the last id that was shown ---- */

@@ -9,8 +9,8 @@
  *   requests           tenant_begin, or FOR KEY SHARE or more where no tenant is given
  *   background work    the same with SKIP LOCKED, since it can leave out a tenant that is being
  *                      deleted; or it locks its rows with SKIP LOCKED and so never waits
- * A single statement outside of a transaction needs nothing of this if it locks one row only, or
- * inserts one row, which locks the tenant's row first.
+ * A single statement outside of a transaction needs no such lock if it locks one row only, or if it
+ * inserts one row, because its foreign key then locks the tenant's row.
  */
 #ifndef API_IDENTITY_TENANT_H
 #define API_IDENTITY_TENANT_H
@@ -23,8 +23,9 @@ struct arena;
 struct json_body;
 struct pg_connection;
 
-/* Begins a transaction for a tenant (pg_begin) and locks the tenant's row. arena must live until
- * the next statement. Errors: those of pg_begin and pg_queue. */
+/* Begins a transaction for a tenant (pg_begin) and locks the tenant's row (FOR KEY SHARE). The
+ * locking statement is sent with the next one (pg_queue), until which arena must live. Errors:
+ * those of pg_begin and pg_queue. */
 enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
                            struct err *err) MUST_USE;
 
