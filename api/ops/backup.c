@@ -128,9 +128,9 @@ static enum err_code copy_objects(const struct backup_source *source, struct obj
                : ERR_NONE;
 }
 
-/* Reads the rows after the dump, so that they include all that the dump names, and before the
- * objects are copied, so that each of them has been stored by then and none is deleted until the
- * copy is complete. */
+/* Reads the rows after the dump, so that they name every object that the dump names, and before the
+ * objects are copied, so that every object that they name is in the store when the copy begins. The
+ * lock prevents its deletion until the copy is complete. */
 static enum err_code copy_and_compare(const struct backup_source *source, struct pg_pool *pool,
                                       int target_fd, const struct backup_options *options,
                                       struct backup_manifest *manifest, struct err *err)
@@ -222,7 +222,7 @@ static enum err_code publish_backup(const char *partial, const char *target, str
     return sync_parent(target, err);
 }
 
-/* Verifies an existing backup. */
+/* Compares the files of an existing backup with its manifest. */
 static enum err_code verify_backup(const char *path, struct err *err)
 {
     uint64_t file_count = 0;
@@ -345,8 +345,9 @@ static enum err_code load_dump(const struct backup_source *source, int backup_fd
                              err);
 }
 
-/* object_verify reads the rows of the present schema, and the first start applies the migrations
- * that a backup of an older version lacks. A backup that no start would accept is refused. */
+/* Compares the objects only if the backup has the present schema, which object_verify needs: the
+ * first start applies the migrations that a backup of an older version lacks. Refuses a backup that
+ * no start would accept. */
 static enum err_code verify_restored(struct pg_pool *pool, struct object_store *objects,
                                      const struct backup_options *options, struct err *err)
 {
@@ -413,8 +414,8 @@ static enum err_code fill_data_folder(struct backup_source *source, int backup_f
     backup_manifest_fini(&copied);
     if (code)
         return code;
-    /* The dump is the one additional file. The content of others would not be verified by anything.
-     */
+    /* The dump is the only file of the manifest that copy_files does not copy. A copied file that
+     * the manifest does not name would not have been verified. */
     if (copied_count + 1 != file_count)
         return err_set(err, ERR_CORRUPT,
                        "the backup contains files that its manifest does not name");
@@ -464,19 +465,19 @@ static enum err_code prepare_restore(const struct settings *settings, int backup
     return code ? code : check_target(name, err);
 }
 
-enum err_code backup_restore(struct settings *settings, const char *source_path,
+enum err_code backup_restore(struct settings *settings, const char *backup_path,
                              const struct backup_options *options, struct err *err)
 {
     char name[NAME_BYTES], partial[NAME_BYTES];
     struct backup_source source = {.settings = settings, .has_cluster = !*settings->database_url};
     source.folder.fd = source.folder.lock_fd = -1;
     uint64_t file_count;
-    fd_auto backup_fd = os_openat(AT_FDCWD, source_path, O_RDONLY | O_DIRECTORY, 0);
+    fd_auto backup_fd = os_openat(AT_FDCWD, backup_path, O_RDONLY | O_DIRECTORY, 0);
     if (backup_fd < 0)
-        return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", source_path);
+        return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", backup_path);
     enum err_code code = prepare_restore(settings, backup_fd, name, partial, &file_count, err);
     if (code)
-        return err_add(err, "restoring %s", source_path);
+        return err_add(err, "restoring %s", backup_path);
     remove_folder(partial);
     code = data_folder_open(partial, source.has_cluster, &source.folder, err);
     if (!code)

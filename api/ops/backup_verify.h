@@ -12,9 +12,10 @@
 struct backup_options;
 
 /* Compares the copy of the objects, in the folder "objects" of target_fd, with the rows of the
- * snapshot. For an object that is missing there, it tries to read the object from source, the store
- * from which the copy was made, and prints why it was not copied; not if source is NULL. The caller
- * handles: ERR_CORRUPT (an object is missing or damaged, and options->allow_damaged is not set). */
+ * snapshot. source is the store from which the copy was made; NULL: the data folder had no objects.
+ * For an object that is missing in the copy, it tries to read the object from source and prints why
+ * it was not copied. The caller handles: ERR_CORRUPT (an object is missing or damaged, and
+ * options->allow_damaged is not set). */
 enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
                                  struct object_store *source, int target_fd,
                                  const struct backup_options *options, struct err *err) MUST_USE;

@@ -27,11 +27,11 @@ struct data_folder {
 };
 
 /*
- * Creates D and its parents if missing, finds the users, and locks D, waiting shortly for processes
- * of a killed supervisor to end. If a cluster or objects exist already, their owners are the users.
- * Errors: ERR_CONFLICT (another perfoliod serves it; or its objects belong to another database
- * than has_cluster selects: its own, or an external one), ERR_INVALID (it is not empty and not a
- * data folder), ERR_NOT_FOUND (a user is missing).
+ * Creates D and its parents if missing, finds the users, and locks D. Waits up to 15 s for
+ * processes of a killed supervisor to end. If a cluster or objects exist already, their owners are
+ * the users. Errors: ERR_CONFLICT (another perfoliod serves it; or its objects belong to another
+ * database than has_cluster selects: its own, or an external one), ERR_INVALID (it is not empty and
+ * not a data folder), ERR_NOT_FOUND (a user is missing).
  */
 enum err_code data_folder_open(const char *path, bool has_cluster, struct data_folder *ret_folder,
                                struct err *err) MUST_USE;

@@ -19,9 +19,10 @@ struct pg_pool;
 /* Whether a failed read may be due to an outage: the object is missing or unreadable. */
 bool object_outage_is_possible(enum err_code code, const struct err *failure);
 /*
- * Reads a byte of some of the oldest and newest objects other than `key`, of each kind, until one
- * read succeeds. If the database names no other object, there is no outage. Does not check the
- * store itself (integrity_check_store). Errors: ERR_BUSY (an outage).
+ * Reads a byte of the two oldest and the two newest objects other than `key`, of each kind except
+ * parts of uploads, until one read succeeds. If the database names no other object, there is no
+ * outage. Does not check the store itself (integrity_check_store). Errors: ERR_BUSY (an outage),
+ * ERR_DATABASE.
  */
 enum err_code object_outage_check(struct pg_pool *database, struct object_store *objects,
                                   const char *key, struct err *err) MUST_USE;

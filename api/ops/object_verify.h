@@ -69,7 +69,7 @@ struct object_verify_result {
     uint64_t object_counts[INTEGRITY_KIND_COUNT]; /* read, with or without a problem */
     uint64_t byte_count;
     uint64_t block_count;    /* intact blocks of the store */
-    uint64_t unmarked_count; /* store_check_result */
+    uint64_t unmarked_count; /* as in struct store_check_result of store/store.h */
     uint64_t problem_counts[STORE_PROBLEM_COUNT];
 };
 
@@ -90,6 +90,7 @@ enum err_code object_verify_unknown(struct pg_pool *database, struct object_stor
                                     object_verify_found_unknown *found, void *context,
                                     uint64_t *ret_count, struct err *err) MUST_USE;
 
+/* The longest cursor is a tenant's number and a build id of 256 digits. */
 enum { OBJECT_VERIFY_CURSOR_BYTES = 400 };
 
 /* Verifies at most count objects of one kind, those after cursor ("" at first) in the order of

@@ -523,8 +523,8 @@ static enum err_code wait_ready(struct postgres *postgres, struct err *err)
     return ERR_NONE;
 }
 
-/* After kill -9 of the old server its sessions need a moment to notice, and hold its shared memory
- * until then: PostgreSQL refuses to start meanwhile. */
+/* Retries for 20 s: after kill -9 of the old server its sessions need a moment to notice, and hold
+ * its shared memory until then, so that PostgreSQL refuses to start. */
 enum err_code postgres_start(struct postgres *postgres, struct err *err)
 {
     int64_t deadline_ns = clock_monotonic_ns() + 20 * CLOCK_NS_PER_S;

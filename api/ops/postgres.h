@@ -41,7 +41,9 @@ enum err_code postgres_prepare(struct postgres *postgres, struct err *err) MUST_
 /* Stops a server that a killed supervisor left running on this cluster, if there is one. */
 enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *err) MUST_USE;
 
-/* Starts the server and waits until it accepts connections (recovery included). */
+/* Starts the server and waits until it accepts connections: up to five minutes, because recovery
+ * may take long. Errors: ERR_BUSY (PostgreSQL ended while it started), ERR_TIMEOUT, ERR_CANCELLED
+ * (child_process_is_stop_wanted). */
 enum err_code postgres_start(struct postgres *postgres, struct err *err) MUST_USE;
 
 /* Ends all sessions and writes a checkpoint; uses stronger signals after half a minute. */

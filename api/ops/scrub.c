@@ -22,8 +22,9 @@ enum {
     POLL_S = 2,
     LEASE_S = 60,
     RENEW_S = 10,
-    SAVE_S = 5,        /* the position is saved after the first object that ends later than this */
-    LOG_REPEAT_S = 60, /* of the same failure */
+    SAVE_S = 5,        /* a page, after which the position is saved, ends with the first object that
+                          ends later than this after the page began */
+    LOG_REPEAT_S = 60, /* the same failure is logged this often */
     LOGGED_PROBLEMS = 1000, /* per pass: a disk that is gone loses all objects */
     PAGE_OBJECTS = 32,
     KEYS_MAX_BYTES = 1 << 20,
@@ -47,7 +48,7 @@ struct scrub {
     int64_t page_start_ns;
     enum err_code logged_code; /* the last failure that was logged, at logged_ns */
     int64_t logged_ns;
-    int64_t due_ns; /* when the bytes read so far may have been read, at the rate */
+    int64_t due_ns; /* the time before which the rate does not allow the next read */
     double bytes_per_s;
     enum integrity_kind kind;
     char cursor[OBJECT_VERIFY_CURSOR_BYTES];

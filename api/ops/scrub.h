@@ -7,9 +7,10 @@
  * takes a quarter of the period, at least 4 MiB/s, so that every object is read once in each
  * period. Progress is committed after each page, so that a restart repeats at most one page.
  *
- * An object that is damaged or lost is logged at error level, once per pass, and kept in the table
- * object_problem, as are those that requests find (api/core/integrity.h), until a later pass reads
- * it intact, or ends without finding it. Counts are in /metrics (perfolio_scrub_*,
+ * An object that is damaged or lost is logged at error level once per pass (at most 1000 objects in
+ * each) and entered in the table object_problem, as are those that requests find
+ * (api/core/integrity.h). It stays there until a later pass reads the object intact, or ends
+ * without finding the problem again. Counts are in /metrics (perfolio_scrub_*,
  * perfolio_object_problems); operators control it through api/ops/scrub_routes.h.
  */
 #ifndef API_OPS_SCRUB_H

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <time.h>
 
-/* Less is not worth the lock. */
+/* Freeing fewer bytes is not worth the lock. */
 #define LEAST_GAIN ((uint64_t)8 << 20)
 /* For PostgreSQL's other files meanwhile, such as a segment of its log. With wal_level=minimal the
  * new table is not in the log. */

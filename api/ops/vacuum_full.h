@@ -21,13 +21,13 @@ struct pg_connection;
 /* Whether VACUUM FULL of tables with table_bytes, of which at most live_bytes are in use, is worth
  * its lock. */
 bool vacuum_full_is_useful(uint64_t table_bytes, uint64_t live_bytes);
-/* Whether a disk with free_bytes has space for it beside what PostgreSQL's log needs. */
+/* Whether a disk with free_bytes has space for the new files, beside 16 MiB for a segment of
+ * PostgreSQL's log. */
 bool vacuum_full_has_space(uint64_t live_bytes, uint64_t free_bytes);
 
 /* Runs VACUUM FULL if it is useful and has space. connection is of a superuser, who sees all
- * transactions; path is on
- * the disk of the cluster. Errors: ERR_BUSY (the tables or their deleted rows are in use; try again
- * later). */
+ * transactions; path is on the disk of the cluster. Errors: ERR_BUSY (the tables or their deleted
+ * rows are in use; try again later). */
 enum err_code vacuum_full_if_useful(struct pg_connection *connection, const char *path,
                                     struct err *err) MUST_USE;
 
