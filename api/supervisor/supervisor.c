@@ -27,7 +27,7 @@
 enum {
     CERTIFICATE_CHECK_S = 3600,
     STOP_GRACE_MS = 10000, /* beyond shutdown-timeout: for the last round of background work */
-    SAME_STOP_MS = 1000,
+    SAME_STOP_MS = 1000,   /* a further signal within this time is not a second Ctrl-C */
     DATABASE_LOG_MAX_BYTES = 16 << 20,
     EXTRA_CONNECTIONS = 16, /* background work, the watch, backup, psql, and those for superusers */
 };
@@ -296,7 +296,8 @@ static void close_listeners(struct supervisor *supervisor)
     supervisor->listener_count = 0;
 }
 
-/* One request to stop may arrive twice: from the terminal or the process group, and from make. */
+/* Drops pending signals to stop. One request to stop may arrive twice within SAME_STOP_MS: from the
+ * terminal or the process group, and from make. */
 static void forget_stops(void)
 {
     const struct timespec now = {0};

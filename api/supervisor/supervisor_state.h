@@ -39,8 +39,8 @@ struct supervisor {
     char login_code[DIGEST_SECRET_BYTES];
     pid_t server_pid; /* 0: not running */
     int64_t server_start_ns;
-    int64_t restart_at_ns; /* for the server, if it is not running */
-    int64_t restart_ms;    /* the next pause */
+    int64_t restart_at_ns; /* monotonic: when the server is started again, if it is not running */
+    int64_t restart_ms;    /* the pause after its next end; 0: it has not ended yet */
     int64_t next_certificate_check_ns;
     pid_t vacuum_pid; /* 0: not running */
     int64_t next_vacuum_check_ns;
@@ -70,7 +70,7 @@ void supervisor_vacuum_full_disk(struct supervisor *supervisor);
  * pause that grows from 0.1 to 10 s while it keeps ending. */
 void supervisor_restart_ended(struct supervisor *supervisor);
 
-/* The monotonic clock in so many milliseconds. */
+/* The time of the monotonic clock duration_ms from now, in ns. */
 static inline int64_t supervisor_after_ms(int64_t duration_ms)
 {
     return clock_monotonic_ns() + duration_ms * CLOCK_NS_PER_MS;
@@ -84,7 +84,8 @@ enum err_code supervisor_start_self(const struct supervisor *supervisor,
 /* Starts the server. It reports to ready_fd that it serves; -1: it does not. */
 enum err_code supervisor_start_server(struct supervisor *supervisor, int ready_fd,
                                       struct err *err) MUST_USE;
-/* Frees the reserve of a full disk, so that what is started can write. */
+/* Deletes the reserve (.held of api/core/disk.h) if the disk is full, so that PostgreSQL can write
+ * when it is started. */
 void supervisor_release_reserve(const struct data_folder *folder);
 void supervisor_log_failure(const char *message, const struct err *err);
 /* Appends the descriptor through which a child reaches D, if it needs one; returns the new count.

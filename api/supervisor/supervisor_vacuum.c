@@ -12,7 +12,9 @@
 
 enum { CHECK_S = 90 };
 
-/* The server stores nothing until an eighth more than the reserve is free (api/core/disk.h). */
+/* Whether less than a quarter more than the reserve is free. A disk that was full counts as full
+ * until an eighth more than the reserve is free (disk_check of api/core/disk.h), so the margin
+ * includes every disk on which the server stores nothing. The divisions prevent an overflow. */
 static bool is_nearly_full(const struct supervisor *supervisor)
 {
     uint64_t free_bytes, total_bytes;
