@@ -20,9 +20,9 @@
  * An evicted connection no longer counts. Its owner's thread finds it by connection_is_evicted and
  * closes it; if a request has arrived on it meanwhile, it is counted again and stays open.
  *
- * The table knows an address as tcp_info_subscriber() numbers it. Memory: the entries are part of
- * their owners' objects; each address with a connection has 72 bytes in the table.
- * Threads: any for the functions; an entry belongs to one owner, which removes it before freeing.
+ * An address is the number that tcp_info_subscriber() returns for it. Memory: the entries are part
+ * of their owners' objects; each address with a connection has 56 bytes in the table. Threads: any
+ * for the functions; an entry belongs to one owner, which removes it before freeing.
  */
 #ifndef API_SERVER_CONNECTION_TABLE_H
 #define API_SERVER_CONNECTION_TABLE_H
@@ -86,7 +86,7 @@ void connection_table_begin(struct connection_table *table, struct connection_en
 void connection_table_end(struct connection_table *table, struct connection_entry *entry);
 /* Sets whether a request is being received at a good rate. A receiving connection is not evicted
  * for its address, and counts as waiting only since the last call. No-op unless the entry is
- * waiting; the start of a request ends it, too. */
+ * waiting. connection_table_begin ends the state, too. */
 void connection_table_set_receiving(struct connection_table *table, struct connection_entry *entry,
                                     bool is_receiving);
 /* Records that a request on the connection was authenticated. */

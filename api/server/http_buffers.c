@@ -239,9 +239,9 @@ static void set_going(struct http_connection *connection, bool may_go_on)
         http_connection_resume(connection);
 }
 
-/* Pauses the last uploads so that the others can end: each that continues may grow to the largest
- * body. The first of each loop always continues, so that there is always progress (if it is too
- * slow, the sweep closes it and the next one is first). */
+/* Pauses the last uploads so that the others can end: each upload that continues may grow to the
+ * largest body. The first upload of each loop always continues, so that there is always progress.
+ * If it is too slow, the sweep closes its connection, and the next upload is the first. */
 static void share_memory(struct http_loop *loop, size_t free_bytes)
 {
     struct line line = line_up(loop);

@@ -5,8 +5,9 @@
  *   worker   run_job: dropped if its client has gone, 503 if it was queued for too long; otherwise
  *            the handler runs, http_job_finish compresses and charges the response, and a message
  *            returns the job to the loop
- *   aside    a request whose client occupies its share of the workers, and a GET whose handler
- *            lacks a slot, are put aside, without a worker. rerun_job queues the job again when
+ *   aside    a request whose client occupies its share of the workers, and a request whose handler
+ *            lacks a slot, if it is a GET or sets may_run_again, are put aside, without a worker.
+ *            rerun_job queues the job again when
  *            another one passes its slot on; the loop ends it when its client has gone, it has
  *            waited for too long, or the server stops; refuse_job ends it when the list is full and
  *            a request of a client with fewer of them replaces it, as in a full queue
@@ -155,7 +156,7 @@ static void name_user(struct http_job *job)
 /*
  * Counts the memory that is held while the peer reads the response: the body; the uncompressed
  * body, which the request's arena may contain; and the piece that TLS has copied. A cached report
- * that many responses send counts once. Returns false if a limit is exceeded (response_memory.h).
+ * that many responses send counts once. Errors: ERR_BUSY (a limit of response_memory.h).
  */
 static enum err_code charge_response(struct http_job *job, size_t plain_bytes, struct err *err)
 {

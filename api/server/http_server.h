@@ -6,7 +6,8 @@
  * own arena, matched against the routes of the options (api/server/route_match.h), and run on the
  * worker pool (api/core/worker.h), or on the loop with ROUTE_INLINE. The order for each request:
  * route, body limit, 404 limiter (which lets valid credentials through), auth_identify,
- * auth_check_access, handler; an error from any of them becomes a problem document
+ * auth_check_access, disk_check if it stores data, change_limit_take, slots
+ * (api/http/concurrency_limit.h), handler; an error from any of them becomes a problem document
  * (api/http/problem.h).
  *
  * Limits of connections: an address (IPv6: its /64) may have max_connections_per_address
@@ -18,9 +19,9 @@
  * nor a probe gets 503, and the connection ends after a response to an anonymous client.
  *
  * Limits of responses: the responses that peers have not read yet may hold max_buffered_bytes
- * together. Beyond that, large responses are replaced by a 503. While more than half of it is held,
- * a peer that reads a large response more slowly than 8 KiB/s is disconnected. Requests beyond the
- * pool's queue get 503 with Retry-After.
+ * together. Beyond that, large responses are replaced by a 503. While more than a quarter of these
+ * bytes is held, a peer that reads a large response more slowly than 8 KiB/s is disconnected.
+ * Requests beyond the pool's queue get 503 with Retry-After.
  *
  * Timeouts: a transfer has no deadline while bytes flow. A sweep reads TCP_INFO every second and
  * closes connections that are idle (60 s), whose request arrives too slowly (30 s below 64 B/s),
@@ -76,7 +77,7 @@ struct http_listener {
     bool is_tls;
 };
 
-/* Zeroed fields select the default in their comment. */
+/* A member that is 0 gets the default in its comment; ingest_count has none. */
 struct http_options {
     const struct route_list *routes; /* required; must outlive the server */
     const struct http_listener *listeners;
@@ -89,7 +90,7 @@ struct http_options {
     bool enable_http2;      /* ALPN h2; off: HTTP/1.1 only */
     bool trust_forwarded_for;  /* behind our own proxy: the last X-Forwarded-For is the client */
     int loop_count;            /* min(cores, 4) */
-    int ingest_count;          /* threads for routes with ROUTE_AGENT */
+    int ingest_count;          /* required: threads for routes with ROUTE_AGENT */
     int worker_count;          /* max(4, 2 * cores), at most 16 */
     int max_queued_requests;   /* 256 */
     size_t max_queued_bytes;   /* 128 MiB: bodies of queued, put aside and running requests */
@@ -119,7 +120,8 @@ enum err_code http_server_start(struct http_server *http, struct err *err) MUST_
 enum err_code http_server_reload(struct http_server *http, struct err *err) MUST_USE;
 
 /* Stops accepting, makes /readyz respond with 503, lets requests in flight finish for at most
- * deadline_ms, then closes the rest and ends all threads. Returns true if nothing was aborted. */
+ * deadline_ms, then closes the remaining connections. The threads end in http_server_destroy.
+ * Returns true if nothing was aborted; a second call does nothing and returns the same. */
 bool http_server_stop(struct http_server *http, int deadline_ms);
 
 /* NULL is a no-op. Stops with deadline 0 if it still runs. */

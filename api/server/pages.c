@@ -110,7 +110,7 @@ static enum err_code respond_shell(struct request *request, struct response *res
     return response_buf(request, response, status, "text/html; charset=utf-8", &page, err);
 }
 
-/* The first line or so of a Markdown text, on one line, cut between characters. */
+/* The first MAX_DESCRIPTION_BYTES of a Markdown text, on one line, cut between characters. */
 static struct span summary_of(struct arena *arena, const char *markdown)
 {
     char *text = arena_strdup(arena, markdown);

@@ -3,8 +3,9 @@
  *
  * All responses together hold at most max_bytes. So that one client cannot hold all of these, a
  * client without credentials (an address, IPv6: its /64) may hold an eighth of them, all clients
- * without credentials together a half, and each tenant a half. There is one exception: a client
- * that holds nothing may have one response of any size up to the free bytes. Threads: any.
+ * without credentials together a half, and each tenant a half. There is one exception: the limit of
+ * a client, or of all clients without credentials together, does not apply while they hold nothing,
+ * so that one response of any size up to the free bytes can be sent. Threads: any.
  */
 #ifndef API_SERVER_RESPONSE_MEMORY_H
 #define API_SERVER_RESPONSE_MEMORY_H

@@ -69,7 +69,7 @@ struct jobs {
     struct running *running;
     struct server *server;
     pthread_t thread;
-    struct identity_jobs identity; /* used by the thread that does the rounds, as is the next one */
+    struct identity_jobs identity; /* used by the thread that does the rounds */
     bool has_more; /* the last round left work to do; used by the thread that does the rounds */
     pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
@@ -224,7 +224,8 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return object_sweep_temporary(server->objects, err);
 }
 
-/* Copies of blocks that no query uses are evicted to make space for others. */
+/* Whether the disk has space for a copy of an object. Copies of blocks that no query uses are
+ * evicted to make space for it. */
 static bool make_space_to_copy(const struct running *running, uint64_t bytes, bool is_background)
 {
     struct store *store = atomic_load(&running->copies);
@@ -296,8 +297,9 @@ static int64_t max_batch_ids(const struct disk *disk)
     return count > LEAST ? (int64_t)count : LEAST;
 }
 
-/* Merges write their outputs before their inputs are deleted. Below the reserve only those that
- * free space go on, and none uses the half of it that PostgreSQL's log needs. */
+/* Whether a merge may write now: merges write their outputs before their inputs are deleted. Below
+ * the reserve only merges that remove deleted or expired profiles (is_needed) go on, and none uses
+ * the half of the reserve that PostgreSQL's log needs. */
 static bool has_space_to_merge(void *context, bool is_needed)
 {
     const struct disk *disk = ((const struct server *)context)->disk;

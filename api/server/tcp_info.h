@@ -17,7 +17,7 @@ bool tcp_info_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked);
  * sent before may still have to be read. */
 bool tcp_info_has_ended(int fd);
 
-/* One number per subscriber, as in api/http/rate_limiter.h: an IPv4 address, or the /64 of an IPv6
+/* One number per subscriber (api/http/rate_limiter.h): of an IPv4 address, or of the /64 of an IPv6
  * address. 0 for any other kind of address. */
 uint64_t tcp_info_subscriber(const struct sockaddr_storage *address);
 /* The same for an address in text form. */
