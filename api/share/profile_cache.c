@@ -31,10 +31,10 @@ struct cached {
     struct profile *profile;                 /* NULL: its names need more memory than was allowed */
     const struct symbolize_binary *binaries; /* with addresses without names */
     uint32_t binary_count;
-    bool is_incomplete; /* names were left out because the disk has no space for a table */
-    bool wants_names;   /* some have no name from a table, or no lines */
-    struct flight_entry
-        *raw; /* from which a profile with names borrows; NULL: it is itself the raw one */
+    bool is_incomplete;       /* names were left out because the disk has no space for a table */
+    bool wants_names;         /* some of its addresses have no name, or a name without lines */
+    struct flight_entry *raw; /* the profile without names, from which this one borrows; NULL: this
+                                 is the profile without names */
 };
 
 static void destroy_cached(void *value)
@@ -95,8 +95,8 @@ static struct profile_limits limits_of(const struct server *server, const struct
 {
     struct profile_limits limits =
         memory_gate_profile_limits(server->memory_gate, server->settings);
-    /* The profile was accepted at its upload. A setting that was lowered or a rule that became
-     * stricter since then must not hide a share. */
+    /* The profile was accepted at its upload: a lower max-share-expansion-ratio, or a stricter rule
+     * for texts, must not hide a share. The limits of size and memory still apply. */
     limits.expansion_ratio = 0;
     limits.was_accepted = true;
     uint64_t peak = profile_cache_cost(share).decode_bytes;

@@ -38,8 +38,9 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
 /* As profile_cache_ref, with names for its addresses (api/report/symbol_resolver.h): made once per
  * version of the team's symbol tables. *ret_entry is NULL, without an error, if the names and
- * the frames of inlined calls that they add to reports need more than names_bytes. The number
- * is known only afterwards; use profile_cache_with_names. Errors also: ERR_DATABASE. */
+ * the frames of inlined calls that they add to reports need more than names_bytes, which is known
+ * only afterwards. profile_cache_with_names calls this function again with more. Errors also:
+ * ERR_DATABASE. */
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
                                       enum symbol_name_mode mode, uint64_t names_bytes,
                                       struct flight_entry **ret_entry, struct err *err) MUST_USE;
@@ -49,10 +50,11 @@ struct profile_cache_memory {
     struct memory_gate *gate;
     int64_t client;        /* of the gate */
     uint64_t names_bytes;  /* for profile_cache_ref_named */
-    bool needs_names;      /* set by work: that returned a NULL entry */
-    uint64_t table_bytes;  /* the bytes that profile_cache_take may grant */
-    uint64_t wanted_bytes; /* the bytes that were requested, if they are more */
-    uint64_t taken_bytes;  /* taken by it from the gate during the run */
+    bool needs_names;      /* set by work: profile_cache_ref_named returned a NULL entry */
+    uint64_t table_bytes;  /* the bytes that profile_cache_take grants without the gate */
+    uint64_t wanted_bytes; /* set by profile_cache_take when it returns false: what the next run
+                              needs */
+    uint64_t taken_bytes;  /* taken from the gate by profile_cache_take during the run */
 };
 /* Takes the memory for the tables of a report, whose size is known only when the profiles are.
  * False: work must free its memory and return ERR_NONE; it runs again when the memory is available.

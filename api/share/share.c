@@ -82,7 +82,8 @@ enum err_code share_find(struct server *server, struct span id, struct arena *ar
     return share_row_read(result, 0, arena_strndup(arena, id.data, id.size), ret_share, err);
 }
 
-/* The inverse of buf_append_json for a text that it wrote: used for names in a page's metadata. */
+/* The text in a JSON string that buf_append_json wrote; "" if it contains an escape. Used for names
+ * in a page's metadata. */
 static const char *unquote_json(struct arena *arena, struct span json)
 {
     if (json.size < 2 || memchr(json.data, '\\', json.size))

@@ -17,8 +17,8 @@ struct integrity_object;
 struct pg_connection;
 struct share_settings;
 
-/* The same whenever a share is not found, so that a missing share cannot be distinguished from one
- * of another team. */
+/* Ends the message of each ERR_NOT_FOUND about a share, so that a missing share cannot be
+ * distinguished from one of another team. */
 #define SHARE_NOT_FOUND_ADVICE ": check that the link is complete, or sign in if it is your team's"
 
 /* Shares themselves and their takedown; matched before the pages' /p/{id}. */
@@ -28,7 +28,8 @@ enum { SHARE_ID_BYTES = 22, SHARE_HASH_BYTES = 32 };
 
 enum share_visibility { SHARE_PUBLIC, SHARE_UNLISTED, SHARE_TEAM, SHARE_PASSWORD };
 
-/* One row; all of it lives in the arena passed to share_find. Texts are never NULL. */
+/* One row; all of it lives in the arena passed to share_find. Texts are never NULL, except
+ * reader_comments. */
 struct share {
     const char *id;
     int64_t tenant_id;
@@ -87,9 +88,10 @@ enum err_code share_find_public_metadata(struct server *server, struct span id, 
                                          struct share_public_metadata *ret_metadata,
                                          struct err *err) MUST_USE;
 
-/* A new share's bytes: in memory, or (if uploaded in parts) an object in the store. */
+/* The profile of a new share: sent in this request, or (if uploaded in parts) an object in the
+ * store. */
 struct share_source {
-    struct span bytes;
+    struct span bytes;        /* the profile; of a stored object, a mapping of it */
     bool is_stored;           /* the bytes are already durable, under share_object_key(id) */
     const char *id;           /* NULL: a random one */
     const char *delete_token; /* NULL: a random one */
@@ -100,6 +102,7 @@ struct share_source {
 };
 
 enum { SHARE_OBJECT_KEY_BYTES = 40 };
+/* Writes the key of the object of a share, "share/<id>", and returns ret_key. */
 const char *share_object_key(const char *id, char ret_key[SHARE_OBJECT_KEY_BYTES]);
 
 /*
@@ -123,12 +126,14 @@ enum err_code share_create_once(struct request *request, const struct share_sett
 enum err_code share_routes_create(struct request *request, struct response *response,
                                   struct err *err) MUST_USE;
 
-/* Repeats the response of an earlier request, whose response was lost. Errors: ERR_GONE. */
+/* Repeats the response of an earlier request, whose response was lost, for the share with that id.
+ * Errors: ERR_GONE (it was deleted meanwhile). */
 enum err_code share_create_respond_again(struct request *request, const char *id,
                                          const char *delete_token, struct response *response,
                                          struct err *err) MUST_USE;
 
-/* Appends the share in the form of GET /api/v1/shares/{id} and of the list. */
+/* Appends the share in the form of GET /api/v1/shares/{id} and of the list. is_editor is the member
+ * can_edit (share_access_is_editor). */
 void share_append_json(const struct request *request, const struct share *share, bool is_editor,
                        struct buf *buf);
 

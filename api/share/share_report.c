@@ -159,7 +159,8 @@ struct response_job {
     struct err *err;
 };
 
-/* Describes the names again: the profiles lack some that were expected when the request began. */
+/* Writes the report with a new description of the names, because the profiles lack some that were
+ * expected when the request began. */
 static enum err_code write_incomplete(const struct response_job *job,
                                       const struct profile *const profiles[2], struct err *err)
 {

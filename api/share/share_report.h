@@ -40,7 +40,8 @@ enum err_code share_report_read_side(struct request *request, struct span id, si
 uint64_t share_report_memory(const struct report *report, const struct share *const *shares,
                              size_t count);
 
-/* The part of it for the tables of the report, or what they would take of a light one. */
+/* The part of share_report_memory that is for the tables of the report. Not 0 for a light one: the
+ * bytes that its tables take. */
 uint64_t share_report_view_memory(const struct report *report, const struct share *const *shares,
                                   size_t count);
 

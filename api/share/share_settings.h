@@ -5,8 +5,9 @@
  *   title        up to 200 characters on one line
  *   description  up to 20,000 characters of Markdown, kept as typed
  *   visibility   public | unlisted (default) | team | password
- *   expires      never | <n>h | <n>d | <n>w, at least 1h; without it a tenant's shares never
- *                expire, and anonymous ones when they were not viewed for the server's setting
+ *   expires      never | <n>h | <n>d | <n>w, at least 1h. Without it, a tenant's shares never
+ *                expire, and anonymous shares expire when they were not viewed for the time of the
+ *                setting anonymous-expiry
  *   label        k=v, may be repeated up to 32 times
  *   filename     the name of a download; only its last part is kept
  *

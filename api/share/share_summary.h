@@ -6,7 +6,7 @@
  *    "sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
  *    "totals":[…],"top_function":{"name","self"},"sample_count","location_count",
  *    "function_count","time_ns","duration_ns","period","period_type":{"type","unit"},
- *    "comments":[…],"comment_count","build_ids":[…],"build_id_count",
+ *    "comments":[…],"comment_count","build_ids":[…],"build_id_count","unnamed_count",
  *    "unnamed":[{"build_id","file"}],"sample_labels":["thread",…]}
  *
  * cost states what a view of the share needs: memory for decoding, memory of the decoded profile,

@@ -36,7 +36,7 @@ static enum err_code share_object(struct request *request, const struct upload *
         return code;
     source->bytes = file.bytes;
     code = share_create(request, settings, source, response, err);
-    /* Why the profile seemed to be invalid. */
+    /* If the mapped file could not be read, that is why the profile seemed to be invalid. */
     return code && mapped_file_check(&file, err) ? err->code : code;
 }
 

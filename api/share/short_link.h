@@ -27,9 +27,9 @@ enum {
 
 extern const struct route_table short_link_routes;
 
-/* The path of a short link, in the request's arena. ret_is_public may be NULL; *ret_is_public is
- * true if search engines may follow the link. Errors: ERR_NOT_FOUND (also for shares that have
- * ended). */
+/* Finds the path that a short link leads to; it is in the request's arena. ret_is_public may be
+ * NULL; *ret_is_public is true if search engines may follow the link. Errors: ERR_NOT_FOUND (also
+ * if a share of the path has ended). */
 enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
                               bool *ret_is_public, struct err *err) MUST_USE;
 

@@ -32,8 +32,9 @@ struct source_link_matcher *source_link_matcher_create(struct arena *arena,
                                                        uint64_t max_steps,
                                                        const atomic_bool *is_cancelled);
 
-/* Whether samples have labels[i], of the form key=value, for each i. One pass over the profile's
- * labels, however many are looked for. Errors: ERR_TOO_LARGE (max_steps), ERR_CANCELLED. */
+/* Sets ret_has[i] for each i of count: whether samples have labels[i], of the form key=value. Takes
+ * one pass over the profile's labels, whatever count is. Errors: ERR_TOO_LARGE (max_steps),
+ * ERR_CANCELLED. */
 enum err_code source_link_matcher_find_labels(struct source_link_matcher *matcher,
                                               const struct span *labels, uint32_t count,
                                               bool *ret_has, struct err *err) MUST_USE;

@@ -35,7 +35,7 @@ struct view_count {
 /* Takes all counts, into arena; returns the number of shares. */
 uint32_t view_counter_take(struct view_counter *views, struct arena *arena,
                            const struct view_count **ret_counts);
-/* Gives counts back that view_counter_take returned and that could not be written to the database.
+/* Adds counts again that view_counter_take returned and that could not be written to the database.
  */
 void view_counter_give(struct view_counter *views, const struct view_count *counts, uint32_t count);
 
