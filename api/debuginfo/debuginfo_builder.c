@@ -23,16 +23,16 @@ static uint64_t file_bytes(int fd)
     return fd >= 0 && fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* Builds run one after the other, so a small file must not take as long as a large one may. Real
- * files need a second for 10 MiB and more. */
+/* The uploaded files of all teams are built one after the other (debuginfo_jobs.c), so a small file
+ * must not take as long as a large one may. Real files take one second for 10 MiB or more. */
 static uint32_t max_cpu_s(int input, int shared)
 {
     const uint64_t seconds = CPU_MIN_S + (file_bytes(input) + file_bytes(shared)) / BYTES_PER_CPU_S;
     return seconds < CPU_MAX_S ? (uint32_t)seconds : CPU_MAX_S;
 }
 
-/* A builder may use this beside its inputs, which it maps: large debug files of libraries need half
- * a gigabyte. */
+/* The memory that a builder may use beside its inputs, which it maps: large debug files of
+ * libraries need half a gigabyte. */
 static uint64_t builder_memory(const struct server *server)
 {
     enum { PART = 8 };

@@ -54,7 +54,8 @@
 enum {
     LEASE_S = 60,
     RENEW_S = 15,
-    /* More than both builders may take in elapsed time, and RENEW_S. */
+    /* More than RENEW_S and the elapsed time of both builders, which is four times their CPU time
+     * of FIRST_NAMES_S and CPU_MAX_S (debuginfo_builder.c). */
     BUILD_LEASE_S = 300,
     POLL_S = 1,
     THREADS = 4,
@@ -241,7 +242,7 @@ static bool may_go_on(void *context)
     return !task->fetch->should_stop && !task->is_lost && !is_late(task) && has_disk(task->fetch);
 }
 
-/* Builders run one after the other, so a wait may take longer than a lease. */
+/* A builder may wait for the memory of others (builder_queue.h) for longer than a lease lasts. */
 static bool may_wait_for_builders(void *context)
 {
     struct fetch_task *task = context;
@@ -338,7 +339,8 @@ static void conclude_attempt(struct fetch_task *task, enum debuginfod_outcome ou
     snprintf(task->reason, sizeof(task->reason), "%s", reason);
 }
 
-/* The deadline of the fetch has passed, which is no failure of this server. */
+/* Whether the deadline of the fetch has passed and nothing else ended it: then its servers were too
+ * slow. */
 static bool is_out_of_time(const struct fetch_task *task)
 {
     return is_late(task) && !task->fetch->should_stop && !task->is_lost;

@@ -120,8 +120,8 @@ static enum err_code claim_job(struct debuginfo_jobs *jobs, struct arena *arena,
     return ERR_NONE;
 }
 
-/* For a retry later or, when this server stops, for another one at once. A failure of the host,
- * such as a full disk, does not count as a try. */
+/* Gives the job back: for a retry later or, if this server stops, for another server at once. A
+ * failure of the host, such as a full disk, does not count as a try. */
 static void release_job(struct debuginfo_jobs *jobs, const struct debuginfo_job *job,
                         enum err_code code_of_job)
 {

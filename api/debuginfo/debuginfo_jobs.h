@@ -2,7 +2,7 @@
  * debuginfo_jobs: builds symbol tables of the debug files that teams sent, one after the other.
  *
  * Jobs are rows (symbol_job). One of the servers that share the database has a job, as long as it
- * renews its lease (debuginfo_lease.h). If it dies, another server takes the job after LEASE_S.
+ * renews its lease (debuginfo_lease.h). If it dies, another server takes the job after a minute.
  * Teams are served round robin. Only perfolio-symbolize reads the file, in its sandbox: however
  * that process ends, the file gets a table or a reason. A failure caused by the file is stored and
  * not retried until the builder has a newer version; a failure of the host is retried.
@@ -15,8 +15,8 @@
 struct debuginfo_jobs;
 struct server;
 
-/* Starts two threads: one builds, one renews the lease and writes the noted needs
- * (missing_symbols_note). */
+/* Starts two threads: one builds; the other one renews the lease, writes the noted needs and uses
+ * (missing_symbols_note, public_tables_note_use) and deletes old rows. */
 enum err_code debuginfo_jobs_start(struct server *server, struct debuginfo_jobs **ret_jobs,
                                    struct err *err) MUST_USE;
 /* Aborts the running build, which another server continues. NULL is a no-op. */

@@ -1,7 +1,8 @@
 /*
  * debuginfo_lease: the lease of a job, a row of symbol_job: only one of the servers that share a
- * database holds it at a time. Each claim increments the fence of the row. A server whose lease has
- * ended and whose fence differs from the row's changes nothing. Private to api/debuginfo/.
+ * database holds it at a time. Each claim increments the fence of the row, and every statement for
+ * the job names the fence of its claim: a server whose lease has ended changes nothing once another
+ * server has claimed the job. Private to api/debuginfo/.
  */
 #ifndef API_DEBUGINFO_DEBUGINFO_LEASE_H
 #define API_DEBUGINFO_DEBUGINFO_LEASE_H

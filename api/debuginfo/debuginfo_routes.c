@@ -162,8 +162,9 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
                            ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
 }
 
-/* Reports as ready what exists: the first look may find a table of another server, pending because
- * responses were made without it; no later response is older than that table. */
+/* A table that exists is reported as ready. The first call may report a table that another server
+ * has stored as pending, because this process has made responses without it. It also makes later
+ * responses use the table, so the second call reports it as ready. */
 static enum err_code read_state(struct request *request, const char *id,
                                 const struct symbol_status **ret_state, struct err *err)
 {

@@ -30,8 +30,9 @@ struct debuginfo_table {
     const char *problem;   /* what the builder left out; may be "" */
     struct span bytes;     /* unpacked, or packed (lib/symbols/symbol_pack.h) */
     bool is_short_lived;   /* a better one follows within seconds, so it is not packed */
-    int64_t charged_bytes; /* that the team was charged for them already; given back if the table is
-                            * stored, which is charged in their place */
+    int64_t charged_bytes; /* the bytes for which the team was charged when it announced an upload;
+                            * given back if the table is stored, because its stored bytes are
+                            * charged then */
     /* Set by debuginfo_table_read and debuginfo_table_put. */
     struct symbol_table_facts facts;
     uint32_t functions;

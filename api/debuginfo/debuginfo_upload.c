@@ -272,7 +272,7 @@ static enum err_code take_parts(struct request *request, struct incoming *incomi
         return code;
     }
     code = take_table(request, incoming, file.bytes, response, err);
-    /* Why the table seemed to be invalid. */
+    /* If the mapped file could not be read, that is why the table seemed to be invalid. */
     return code && mapped_file_check(&file, err) ? err->code : code;
 }
 

@@ -32,8 +32,10 @@ struct symbol_status {
     int64_t next_retry_ms; /* since 1970; 0: no automatic retry */
 };
 
-/* The state of each of the binaries, at most SYMBOL_STATUS_MAX (the others are left out);
- * ret_states has count entries and its texts live in arena. Errors: ERR_DATABASE, ERR_BUSY. */
+/* Finds the state of each of the binaries; ret_states has count entries, and its texts live in
+ * arena. Only the first SYMBOL_STATUS_MAX with a build id are looked up, and further ones would be
+ * reported as SYMBOL_STATUS_MISSING, so callers pass at most that many. Errors: ERR_DATABASE,
+ * ERR_BUSY. */
 enum err_code symbol_status_get(struct server *server, int64_t tenant_id,
                                 const struct build_id_binary *binaries, uint32_t count,
                                 struct arena *arena, const struct symbol_status **ret_states,

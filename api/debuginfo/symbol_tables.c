@@ -206,8 +206,9 @@ static void note_shortage(struct symbol_tables *tables, int64_t tenant_id)
     pthread_mutex_unlock(&tables->mutex);
 }
 
-/* A shortage changes the version when it begins and when it ends. A result that lacks names
- * therefore has a version that ends with the shortage, or has ended when it began. */
+/* A shortage changes the version when it begins and when it ends. So a result that lacks names is
+ * cached under a version that is no longer the present one when the shortage has ended: the version
+ * was read either during the shortage or before it began. */
 uint64_t symbol_tables_version(struct server *server, int64_t tenant_id)
 {
     enum { SHORTAGE_BITS = 24 };

@@ -69,7 +69,7 @@ enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
 /* Whether the table of a build id, in the form of build_id_normalize, was refused because the disk
  * had no space for it, and another try would probably fail, too. */
 bool symbol_tables_is_refused(struct server *server, int64_t tenant_id, const char *id);
-/* The file of this table has become unreadable: the next look-up opens it again. */
+/* Call it when the file of this table has become unreadable: the next look-up opens it again. */
 void symbol_tables_forget_opened(struct server *server, const struct symbol_tables_ref *ref);
 /* A zeroed ref is a no-op. */
 void symbol_tables_unref(struct symbol_tables_ref *ref);
