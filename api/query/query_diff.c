@@ -195,8 +195,9 @@ static const char *describe_names(struct request *request, const struct query_di
     return code ? NULL : symbolization_status_write(request, &status);
 }
 
-/* The share's profile, and the memory for its part of the report. sides->profiles is unchanged if
- * that needs more memory. */
+/* Takes the share's profile, and the memory for its part of the report. If profile or report needs
+ * more memory than the run has, sets needs_names or wanted_bytes of memory and leaves
+ * sides->profiles unchanged. */
 static enum err_code ref_share(const struct query_diff *diff, struct profile_cache_memory *memory,
                                struct sides *sides, struct err *err)
 {

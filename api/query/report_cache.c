@@ -12,8 +12,8 @@
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 
-/* The reasons that a report states for missing names may change without a change of a table. A
- * cached report with such reasons is used for this long. */
+/* A cached report that states reasons for missing names is used for this long only, because the
+ * reasons may change without a change of a table. */
 static const int64_t status_age_ns = 10 * CLOCK_NS_PER_S;
 
 struct report_cache {

@@ -392,7 +392,7 @@ enum err_code report_write_profiles(const struct report *report,
     return code == ERR_TOO_LARGE && buf_failed(body) ? report_too_large(report, err) : code;
 }
 
-enum err_code report_take_slot(struct request *request, const char *share_id, struct err *err)
+enum err_code report_take_slot(struct request *request, const char *key, struct err *err)
 {
     const char *message =
         request->concurrency_slot.source
@@ -401,5 +401,5 @@ enum err_code report_take_slot(struct request *request, const char *share_id, st
                            "of its requests can wait: sign in, or try again in a few seconds",
                            CONCURRENCY_LIMIT_WAITING_OF_SOURCE)
             : "too many slow reports are being computed; try again in a few seconds";
-    return request_take_slot(request, request->server->limits->reports, share_id, message, err);
+    return request_take_slot(request, request->server->limits->reports, key, message, err);
 }

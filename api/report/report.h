@@ -68,7 +68,7 @@ struct report {
     size_t max_bytes;  /* limit of the body before compression */
     int64_t client;    /* tenant of the request, for the memory gate */
     bool is_anonymous; /* the request had no credentials */
-    bool is_file;
+    bool is_file;      /* REPORT_IS_FILE */
     struct report_side sides[2];
     size_t side_count;
     struct span sample_type;

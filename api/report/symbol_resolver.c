@@ -28,14 +28,19 @@ static const size_t names_bytes_default = 64 << 20;
 /* Limit of the cached names of one table; when it is reached, the cache of the table is emptied. */
 static const size_t table_names_bytes = 4 << 20;
 
-/* NOTED_OF_PROFILE: binaries without a table that a new profile, and each view of a share, note at
- * most. Real profiles have fewer; an invented one with thousands would delay the look-ups for the
- * next profiles. */
-/* Bytes of frames and names for the addresses of one query. */
+/* Limit of the frames and names for the addresses of one struct symbolize_query. */
 static const size_t query_max_bytes = 256 << 20;
 
-enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096, NOTED_OF_PROFILE = 128 };
+enum {
+    MODE_COUNT = SYMBOL_NAME_NONE + 1,
+    SEEN_SLOTS = 4096,
+    /* The most binaries without a table that a new profile, or one view of a share, notes. Real
+     * profiles have fewer; an invented one with thousands would delay the look-ups for the next
+     * profiles. */
+    NOTED_OF_PROFILE = 128,
+};
 
+/* How long a binary that a new profile noted is not noted again: symbol_resolver_note. */
 static const int64_t seen_ns = 600 * CLOCK_NS_PER_S;
 
 /* A recently noted binary; another one may replace it. */
@@ -266,7 +271,7 @@ static void resolve_address(struct resolution *resolution, uint32_t count,
  * Converts an offset of struct symbolize_query to an address in the binary.
  *
  * - In a share whose mapping has a range, the offset is converted to the address in the process,
- * and that with the mapping to the address in the binary. Returns false if the table has no such
+ *   and that with the mapping to the address in the binary. Returns false if the table has no such
  *   address.
  * - In the store, the offset is one in the file, as if the file were mapped from 0.
  * - In a share whose mapping has no range, and for an offset of the store that the table does not
