@@ -4,8 +4,8 @@
  *
  * The id is a hash of the header field Perfolio-Batch-Id, if the request has one. Otherwise it is a
  * hash of labels, types and period, the agent's session and its id of the profile, times and
- * content. A batch without a time
- * from the client then has no id, because two such profiles may be equal by chance; nor has one
+ * content. A batch without a time from the client then has no id, because two such profiles may be
+ * equal by chance; nor has one
  * from Pyroscope's APIs that has neither session nor id and whose window begins at a multiple of
  * ten seconds, as those of older SDKs for Python, Ruby and Rust: the workers of a service send
  * equal profiles of the same window when each has a sample or two, and these SDKs do not send
@@ -30,14 +30,15 @@ struct batch_id_source {
     const struct batch_source *decoded; /* before batch_from_profile; NULL: content has it all */
     int64_t time_ns;                    /* 0: the client sent none */
     bool is_ambiguous;                  /* equal batches may be of several processes */
-    int64_t end_ns;                     /* likewise */
-    struct span content;
-    struct span sender_id; /* empty: none */
-    uint32_t number;       /* of the batch in its request: one field names all of them */
+    int64_t end_ns;                     /* 0: the client sent none */
+    struct span content;                /* the bytes as sent; see above */
+    struct span sender_id;              /* empty: none */
+    uint32_t number; /* of the batch in its request: one field names all of them */
 };
 
-/* *ret_has_id is false if the batch has neither the field nor a time of its own: it cannot be
- * distinguished from another, equal batch. Errors: ERR_INVALID (the field is too long). */
+/* *ret_has_id is false if the request has no field and the batch has no time of its own or is
+ * ambiguous: the batch cannot be distinguished from another, equal one. Errors: ERR_INVALID (the
+ * field is too long). */
 enum err_code batch_id_find(const struct request *request, const struct batch_id_source *source,
                             uint8_t ret_id[STORE_BATCH_ID_BYTES], bool *ret_has_id,
                             struct err *err) MUST_USE;

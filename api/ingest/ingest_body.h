@@ -22,8 +22,9 @@ struct request;
 struct response;
 
 enum {
-    INGEST_BODY_BODY_BYTES = 8 << 20,      /* as received */
-    INGEST_BODY_EXPANDED_BYTES = 64 << 20, /* as OTLP recommends */
+    INGEST_BODY_BODY_BYTES = 8 << 20,      /* the limit of a body as received */
+    INGEST_BODY_EXPANDED_BYTES = 64 << 20, /* the limit of a decompressed body, as OTLP recommends
+                                            */
 };
 
 /* False for an unknown Content-Encoding. */
@@ -48,8 +49,8 @@ enum err_code ingest_body_read(struct request *request, struct ingest_limits *in
 /* A decoded profile, and what was sent with it. */
 struct ingest_body_profile {
     struct batch_source *source;
-    int64_t time_ns; /* sent by the client, otherwise 0; see api/ingest/batch_id.h */
-    int64_t end_ns;
+    int64_t time_ns;   /* sent by the client, otherwise 0; see api/ingest/batch_id.h */
+    int64_t end_ns;    /* likewise */
     bool is_ambiguous; /* equal profiles may be of several processes; see api/ingest/batch_id.h */
     struct span content;
     struct span sender_id; /* the sender's id of the profile, the same when it is sent again */

@@ -2,8 +2,9 @@
  * ingest_counts: what the tenants have sent lately, in the memory of this process: samples as a
  * token bucket that fills at the tenant's rate, and the series with a profile in the last hour.
  *
- * Each server process counts for itself and starts from zero, so that a check needs no query of the
- * database. The counts of a tenant are shared by its requests, under one mutex that is held only
+ * Each server process counts for itself, and starts with full buckets and without series, so that a
+ * check needs no query of the database. The counts of a tenant are shared by its requests, under
+ * one mutex that is held only
  * for counting. Threads: any.
  */
 #ifndef API_INGEST_INGEST_COUNTS_H

@@ -4,7 +4,8 @@
  *
  * One request is one batch: errors in single profiles are reported in the response
  * (partial_success), the other profiles are durable and visible to every later query. A request
- * whose profiles all have a time counts once, however often it is sent.
+ * counts once, however often it is sent, if at least one of its profiles has a time
+ * (api/ingest/batch_id.h).
  */
 #ifndef API_INGEST_OTLP_RECEIVER_H
 #define API_INGEST_OTLP_RECEIVER_H

@@ -6,7 +6,8 @@
  * parameter is one name=value of its series. `name` is the first part of the profile types; without
  * it, that part is derived from the sample types (batch_type.h). `time` is the begin of the
  * profile; the default is the time in the profile, or else the present time. A profile that is sent
- * twice counts once (api/ingest/batch_id.h).
+ * twice counts once, unless neither the request nor the profile states a time
+ * (api/ingest/batch_id.h).
  *
  * A profile may be compressed with gzip or zstd, which is detected from its bytes whether
  * Content-Encoding names it or not. Only one layer of compression is removed. Other values of that

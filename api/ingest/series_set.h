@@ -1,9 +1,9 @@
 /*
  * series_set: the series of a tenant that had a profile recently, by their hashes.
  *
- * A hash table with open addressing, 16 bytes a slot and at most two slots a series. A series whose
- * last profile is too old (kept_since_s) still counts until the table is rebuilt: when it grows, or
- * when the set is full, then at most once in SERIES_SET_PURGE_S.
+ * A hash table with open addressing, of 16 bytes a slot; at least half of the slots are free. A
+ * series whose last profile is too old (kept_since_s) still counts until the table is rebuilt: when
+ * half of the slots are in use, or when the set is full, then at most once in SERIES_SET_PURGE_S.
  *
  * A new series is pending until it is known to be stored, and several requests may add it at once:
  * it is removed only if none of them has stored it. Threads: one at a time.

@@ -26,7 +26,7 @@ enum {
     ERROR_BYTES = 500,
     WRITE_AT_ONCE = 500,
     WRITE_MAX_BYTES = 16 << 20,
-    WRITE_ROUNDS_MAX = SOURCES_MAX / WRITE_AT_ONCE, /* enough for all */
+    WRITE_ROUNDS_MAX = SOURCES_MAX / WRITE_AT_ONCE, /* statements that suffice for all sources */
     PRUNE_S = 600
 };
 

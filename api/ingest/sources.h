@@ -11,8 +11,9 @@
  * A request records its result in memory. Every few seconds, and before the list of a tenant is
  * read, changes are written to the table `source`. At most SOURCES_TENANT_MAX sources of a tenant
  * are kept (the one unseen for longest is replaced), but up to SOURCES_TENANT_UNWRITTEN_MAX if they
- * are not yet written, and SOURCES_MAX in total. A source that was not seen for SOURCES_IDLE_S is
- * removed from memory, after 30 days also from the table. Counts that were not written yet are lost
+ * are not yet written, and SOURCES_MAX in total. A source that was not seen for SOURCES_IDLE_S and
+ * is written is removed from memory, after 30 days also from the table. Counts that were not
+ * written yet are lost
  * when the server is killed. Threads: any.
  */
 #ifndef API_INGEST_SOURCES_H

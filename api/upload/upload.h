@@ -4,10 +4,10 @@
  * POST /api/v1/uploads returns an id, a token for clients without an account, and the part size
  * (UPLOAD_PART_BYTES). Each part is durable when its PUT is acknowledged, and putting it again
  * replaces it, so that an interrupted upload can continue, for settings->upload_lifetime_s after
- * the last part (anonymous_upload_lifetime_s without an account). A repeated part with equal bytes
- * may extend that up to a minute less. api/share/share_upload.h
+ * the last part (without an account: settings_anonymous_upload_lifetime_s). A part that is sent
+ * again with equal bytes starts this time again at most once a minute. api/share/share_upload.h
  * completes uploads of profiles. Debug files are sent in the same way, below UPLOAD_DEBUGINFO_PATH,
- * with the scope debuginfo; api/debuginfo/debuginfo_routes.h completes them. Threads: any.
+ * with the scope debuginfo; api/debuginfo/debuginfo_upload.h completes them. Threads: any.
  */
 #ifndef API_UPLOAD_UPLOAD_H
 #define API_UPLOAD_UPLOAD_H

@@ -16,6 +16,8 @@ struct upload_parts {
     struct integrity_object *objects;
 };
 
+/* Reads the rows of all parts that are stored; the result is in the request's arena. Errors:
+ * ERR_DATABASE, ERR_BUSY. */
 enum err_code upload_assemble_read_parts(struct request *request, const struct upload *upload,
                                          struct upload_parts *ret_parts, struct err *err) MUST_USE;
 
@@ -37,6 +39,8 @@ enum err_code upload_assemble_join(struct request *request, const struct upload 
  */
 enum err_code upload_assemble_open(struct request *request, const char *key, int *ret_fd,
                                    uint64_t *ret_size, struct err *err) MUST_USE;
+/* Releases the claim of upload_assemble_join, so that the upload can receive parts and be completed
+ * again. If that fails, the claim ends by itself. */
 void upload_assemble_release(struct request *request, const struct upload *upload);
 
 #endif
