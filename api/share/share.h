@@ -145,7 +145,8 @@ const char *share_attachment(struct arena *arena, const char *name);
  * Background work, called every few seconds by one thread. connection is the one whose session
  * holds SERVER_SWEEP_LOCK: if it breaks, the lock is lost and nothing more is deleted. The call
  * ends expired shares, deletes the bytes of shares that have ended, makes their rows tombstones,
- * and deletes objects and uploads that are not needed. Each call does a bounded amount of work;
+ * and deletes objects and uploads that are not needed, old idempotency keys and closed reports of
+ * abuse. Each call does a bounded amount of work;
  * *ret_has_more, set also on an error, is true if the call made progress and the next one should
  * follow at once.
  */

@@ -21,11 +21,12 @@ struct share;
 
 /* Whether the request may read the share. Errors: ERR_NOT_FOUND (a team share, the principal is of
  * another team), ERR_UNAUTHENTICATED (a team share, the client is anonymous; or the password is
- * missing or wrong), ERR_RATE_LIMITED (too many wrong passwords). */
+ * missing or wrong), ERR_RATE_LIMITED (too many wrong passwords), ERR_BUSY (too many passwords are
+ * being compared). */
 enum err_code share_access_check_read(struct request *request, const struct share *share,
                                       struct err *err) MUST_USE;
 
-/* share_find and share_access_check_read. id empty: request->path_params[0]. Errors: those of
+/* share_find and share_access_check_read. *ret_share lives in the request's arena. Errors: those of
  * both. */
 enum err_code share_access_find(struct request *request, struct span id, struct share *ret_share,
                                 struct err *err) MUST_USE;
@@ -35,13 +36,16 @@ enum err_code share_access_find(struct request *request, struct span id, struct 
 bool share_access_is_editor(const struct request *request, const struct share *share);
 
 /* Whether the request may change or delete the share: editors, and clients that present the delete
- * token in X-Perfolio-Delete-Token. Errors: ERR_NOT_FOUND, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
- * ERR_RATE_LIMITED. */
+ * token in X-Perfolio-Delete-Token; if that field is sent, only the token in it counts. Errors:
+ * ERR_FORBIDDEN (the delete token is wrong, or the principal's scopes do not suffice),
+ * ERR_UNAUTHENTICATED (the client is anonymous), ERR_NOT_FOUND (the principal is of another team).
+ */
 enum err_code share_access_check_edit(struct request *request, const struct share *share,
                                       struct err *err) MUST_USE;
 
 /* Checks a password typed into the form and, if it is right, adds the cookie that opens the share.
- */
+ * The share must have a password. Errors: ERR_UNAUTHENTICATED (it is wrong), ERR_RATE_LIMITED,
+ * ERR_BUSY. */
 enum err_code share_access_unlock(struct request *request, struct response *response,
                                   const struct share *share, struct span password,
                                   struct err *err) MUST_USE;
