@@ -4,9 +4,10 @@
  * Workers call auth_identify and then auth_check_access before each handler (not for ROUTE_INLINE).
  * Credentials are `Authorization: Bearer pf_…` or the session cookie; in a request with both, the
  * token counts. Routes for agents also accept HTTP Basic with the token as the password, whatever
- * the user name is, and refuse an X-Scope-OrgID that is neither number nor name of the token's
- * team. Tokens are cached for AUTH_CACHE_S, so that a frequent client costs no query each time; a
- * token revoked in this process is removed at once. Threads: any.
+ * the user name is. Routes that need scopes refuse a token with an X-Scope-OrgID that is neither
+ * the number nor the name of its team. Tokens are cached for AUTH_CACHE_S, so that a frequent
+ * client costs no query each time; a token revoked in this process is removed at once. Threads:
+ * any.
  */
 #ifndef API_IDENTITY_AUTH_H
 #define API_IDENTITY_AUTH_H

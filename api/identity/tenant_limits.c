@@ -87,7 +87,8 @@ struct known {
 struct tenant_limits_memory {
     pthread_mutex_t mutex;
     struct known sets[SET_COUNT][WAYS];
-    uint64_t forget_count; /* a read that was overtaken by a change must not be cached */
+    uint64_t forget_count; /* grows with each change: limits that were read before a change must not
+                              be cached after it */
     char sample_labels[SAMPLE_LABELS_BYTES]; /* the default */
 };
 
@@ -149,8 +150,8 @@ void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id
     pthread_mutex_unlock(&memory->mutex);
 }
 
-/* A team that sends much is looked at more often: it may exceed its limit by what it sends until
- * then. */
+/* How long the limits of a tenant are used. The stored bytes of a team that sends much are read
+ * more often, because it may exceed its limit by the bytes that it sends until then. */
 static int64_t fresh_s(const struct tenant_limits *limits)
 {
     enum { MUCH_BYTES = 64 << 20, MANY_BLOCKS = 5000 };

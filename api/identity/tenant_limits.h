@@ -3,8 +3,9 @@
  *
  * A limit is a setting of the server (api/core/settings.h) unless the operator set it for the
  * tenant (the column tenant.limits; PATCH /api/v1/admin/tenants/{id}). They are read from the
- * database once in TENANT_LIMITS_S for each active tenant; a request waits for that only if nothing
- * was read before. Threads: any.
+ * database once in TENANT_LIMITS_S for each active tenant, and once a second for a tenant with much
+ * replaced data or many blocks. The request that finds them too old reads them again; meanwhile
+ * other requests use the old ones, which stay in use if that fails. Threads: any.
  */
 #ifndef API_IDENTITY_TENANT_LIMITS_H
 #define API_IDENTITY_TENANT_LIMITS_H
@@ -41,7 +42,8 @@ struct tenant_limits {
 struct tenant_limits_memory *tenant_limits_create(const char *sample_labels);
 void tenant_limits_destroy(struct tenant_limits_memory *memory); /* NULL is a no-op */
 
-/* The limits of the request's tenant. Errors: ERR_DATABASE, ERR_BUSY (nothing is known yet). */
+/* The limits of the request's tenant. May take a connection, so the caller must hold none. Errors,
+ * only if no limits were read before: ERR_DATABASE, ERR_BUSY. */
 enum err_code tenant_limits_get(const struct request *request, struct tenant_limits *ret_limits,
                                 struct err *err) MUST_USE;
 const char *tenant_limits_default_labels(const struct tenant_limits_memory *memory);
