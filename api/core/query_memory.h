@@ -46,7 +46,7 @@ int query_memory_waiting_count(struct query_memory *memory);
  * Sets query->memory: from now on the query, whose tenant, wait limit and limits are set, is
  * subject to the budget. Its slot is added to *slots, the slots of the same request; it lives in
  * arena. The store then reports: ERR_BUSY (it waited too long), ERR_LIMIT (more than the whole
- * budget).
+ * budget), ERR_CANCELLED (the client has left while it waited).
  */
 void query_memory_enter(struct query_memory *memory, struct arena *arena,
                         struct query_memory_slot **slots, struct store_query *query);

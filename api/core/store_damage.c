@@ -20,7 +20,7 @@ static const char *const problem_names[PROBLEM_COUNT] = {"damaged", "lost", "unr
 
 struct known_block {
     char key[OBJECT_KEY_MAX_BYTES + 1];
-    int64_t logged_ns; /* at first and again after an hour */
+    int64_t logged_ns; /* the time of the last line about it in the log */
     int64_t met_ns;    /* the time of the last read */
 };
 

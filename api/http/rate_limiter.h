@@ -130,7 +130,7 @@ void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minut
  * two hashes only. If the list is full, a request from such a site replaces the last one from a
  * site that has failed. source: the client's address, whose site counts; for SLOT_PASSWORD_DEVICE
  * the account's e-mail. Errors: ERR_BUSY (the list is full, the source waits already, or the wait
- * was too long: 20 s for accounts, 5 s for shares).
+ * was too long: 20 s for SLOT_PASSWORD, 5 s for the others).
  */
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,
                                  struct span source, struct err *err) MUST_USE;

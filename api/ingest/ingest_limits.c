@@ -178,8 +178,11 @@ static enum err_code refuse_series(const struct ingest_limits *ingest_limits, st
     return ERR_QUOTA;
 }
 
-static bool *count_series(struct ingest_limits *ingest_limits, const struct batch *batch,
-                          struct arena *arena, uint32_t *ret_refused_count)
+/* Adds the batch's series to the active series of the tenant, as pending. *ret_refused_count is the
+ * number of series for which the limit has no space. Returns, for each series of the batch, whether
+ * it is active now. */
+static bool *add_series(struct ingest_limits *ingest_limits, const struct batch *batch,
+                        struct arena *arena, uint32_t *ret_refused_count)
 {
     uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
     bool *is_counted = arena_new(arena, bool, batch->series_count);
@@ -318,7 +321,7 @@ enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struc
     enum err_code code = batch_check_times(&ingest_limits->limits, batch, err);
     if (code)
         return code;
-    count_series(ingest_limits, batch, arena, &refused_count);
+    add_series(ingest_limits, batch, arena, &refused_count);
     return refused_count ? refuse_series(ingest_limits, err)
                          : put_batch(ingest_limits, batch, batch_id, err);
 }

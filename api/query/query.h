@@ -28,7 +28,7 @@ extern const struct query_parameters query_parameters; /* query, start and end *
 
 /* Sets the tenant, its limits and the window of the query, after it has taken a concurrency slot of
  * the tenant. Errors: ERR_INVALID, ERR_BUSY (no slot is free: the server handles a GET again
- * later; other requests get 503). */
+ * later; other requests get 503), and those of tenant_limits_get. */
 enum err_code query_read_window(struct request *request, const struct query_parameters *names,
                                 struct store_query *ret_query, struct err *err) MUST_USE;
 /* Reads the selectors in the parameters match[]. The query finds the series that any of them

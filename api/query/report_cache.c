@@ -213,9 +213,9 @@ enum err_code report_cache_respond(struct report_cache_request *wanted, struct r
         if (!code)
             arena_on_destroy(wanted->request->arena, unref_entry, wanted->entry);
     }
-    if (!wanted
-             ->entry) /* its result has no key, or the other request stopped for a reason of its own
-                       */
+    /* The result has no key, or the request that computed the same report has stopped for a reason
+     * of its own, such as its deadline. */
+    if (!wanted->entry)
         return respond_once(wanted, response, result, begin_ns, err);
     struct finished *finished = flight_cache_get(wanted->entry);
     query_fields_add(wanted->request, response, &finished->result, begin_ns);

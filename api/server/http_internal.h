@@ -109,7 +109,7 @@ struct http_connection {
     h2o_linklist_t jobs; /* struct http_job, linked by connection_link */
     uint64_t subscriber; /* tcp_info_subscriber() of the peer */
     struct connection_entry entry;
-    bool is_reserved;           /* no request on it has been authenticated yet */
+    bool is_reserved;           /* it is a reserved one; cleared when a request is authenticated */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */
     int64_t paused_ns;          /* start of the wait, over all pauses; 0: not in this request */
     size_t paused_bytes;        /* the bytes received by then */

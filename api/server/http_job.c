@@ -297,7 +297,8 @@ static bool needs_space(const struct request *request)
            !(route->flags & (ROUTE_SECURITY | ROUTE_SIGN_IN | ROUTE_NEEDS_NO_SPACE));
 }
 
-/* Checks rights and disk space, and takes the slots, before the handler of a request runs. */
+/* Checks rights, disk space and the rate of changes, and takes the worker of the client or the slot
+ * of an agent, before the handler of a request runs. */
 static enum err_code admit(struct http_job *job, struct err *err)
 {
     struct request *request = &job->request;

@@ -118,7 +118,8 @@ static void free_options(struct http_options *options)
     mem_free((void *)(uintptr_t)options->public_url);
 }
 
-/* Closes the loops' copies. Those of a supervisor keep listening, for the next server. */
+/* Closes the sockets that http_server_create got; each loop closes its own copies (start_draining).
+ * The supervisor's copies keep listening, for the next server. */
 static void close_listening_sockets(const struct http_server *http)
 {
     for (size_t i = 0; i < http->options.listener_count; i++)
