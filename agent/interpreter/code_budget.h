@@ -2,10 +2,10 @@
  * code_budget: limits the memory of known script functions (cpython_code.h, ruby_code.h) for all
  * processes together.
  *
- * The quotas are those of JIT names (jit_symbols.h): one process may use half of what is left, the
- * processes of one owner (process_owner) three quarters of what the others leave. A function for
- * which the quota has no space is read on each use, into memory that all processes share. Threads:
- * one.
+ * The quotas are those of JIT names (jit_symbols.h): one process may use half of what all other
+ * processes leave, the processes of one owner (process_owner) together three quarters of what the
+ * other owners leave. A function for which the quota has no space is read on each use, into memory
+ * that all processes share. Threads: one.
  */
 #ifndef AGENT_INTERPRETER_CODE_BUDGET_H
 #define AGENT_INTERPRETER_CODE_BUDGET_H
@@ -21,7 +21,7 @@ struct code_budget {
     uint64_t max_bytes;
     uint64_t used_bytes;
     struct owner_usage held;
-    struct arena *shared; /* for functions without space; NULL: it was not needed yet */
+    struct arena *shared; /* for a function without space; NULL: it was not needed yet */
 };
 
 /* How much of the budget one process and its children use. Do not copy the struct while bytes > 0:

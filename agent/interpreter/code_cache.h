@@ -32,10 +32,11 @@ void code_cache_init(struct code_cache *cache, const struct code_quota *quota, s
                      uint32_t entry_max_bytes);
 void code_cache_fini(struct code_cache *cache);
 
-/* NULL: the function is not known. Good until the next call of code_cache_put. */
+/* NULL: the function is not known. Valid until the next call of code_cache_put. */
 void *code_cache_find(const struct code_cache *cache, uint64_t address);
-/* The memory for a new entry of that address, or of the known one, which is overwritten; sets
- * `into`. Good until the next call. The caller fills it and then calls code_cache_count. */
+/* Returns the memory for the entry of that address, whether or not the address is known, and sets
+ * `into`. The caller overwrites the whole entry and then calls code_cache_count. Valid until the
+ * next call. */
 void *code_cache_put(struct code_cache *cache, uint64_t address);
 /* Counts the memory of the cache against the quota. */
 void code_cache_count(struct code_cache *cache);

@@ -6,10 +6,10 @@
 #include "lib/base/mem.h"
 
 enum {
-    THREADS_MAX = 64,
-    FRAMES_MAX = 64,
+    THREADS_MAX = 64,           /* threads that are tried */
+    FRAMES_MAX = 64,            /* innermost frames in which a code object is searched */
     AROUND_THREAD_BYTES = 2048, /* about the size of the C library's struct of a thread */
-    TYPE_OFFSET = 8,
+    TYPE_OFFSET = 8,            /* PyObject.ob_type */
 };
 
 /* ---- files ---- */
@@ -62,7 +62,7 @@ static bool detect_cpython(const struct elf_exports *symbols, const char *path,
 struct python {
     const struct interpreter_target *target;
     struct cpython_layout layout;
-    uint64_t interpreter;
+    uint64_t interpreter; /* address of the first PyInterpreterState in the list */
 };
 
 static bool read_word(const struct python *python, uint64_t address, uint64_t *ret_word)
@@ -91,9 +91,9 @@ static enum interpreter_outcome find_layout(struct python *python)
  * Finds the distance from a thread's pointer to the word that contains the address of its state.
  *
  * CPython keeps the state in a thread-specific key (pthread_setspecific), whose value is in the C
- * library's struct of the thread, at the same offset for all threads. On x86-64 that struct is
- * above the thread pointer, so it is searched first, and then the memory below. The key is set
- * whether or not the thread holds the GIL.
+ * library's struct of the thread, at the same offset for all threads. glibc's struct begins at the
+ * thread pointer on x86-64 and ends there on arm64, so the memory above the pointer is searched
+ * first, and then the memory below. The key is set whether or not the thread holds the GIL.
  */
 static bool find_distance(const struct python *python, uint64_t state, uint64_t pointer,
                           int64_t *ret_distance)
@@ -133,6 +133,7 @@ static bool has_code(const struct python *python, uint64_t frame)
         uint64_t code, type;
         if (!read_word(python, frame + frames->frame_code, &code))
             return false;
+        /* From 3.14 on the low bits of the reference (_PyStackRef) are tags. */
         if (read_word(python, (code & ~UINT64_C(7)) + TYPE_OFFSET, &type) && type == wanted)
             return true;
         if (!read_word(python, frame + frames->frame_previous, &frame))
@@ -160,6 +161,8 @@ static enum interpreter_outcome try_thread(const struct python *python, uint64_t
                                                                : INTERPRETER_REFUSED_THREADS;
 }
 
+/* Tries threads until one is READY. Otherwise returns the outcome of the thread for which the most
+ * steps of try_thread succeeded, which is the highest value of the enum. */
 static enum interpreter_outcome try_threads(struct python *python, int64_t *ret_distance)
 {
     const uint64_t runtime = python->target->bias + python->target->file->runtime;

@@ -9,8 +9,8 @@
 
 enum {
     LINES_MAX_BYTES = 256 << 10,
-    CODE_MAX_BYTES = 320 << 10, /* memory of one function */
-    HEAD_BYTES = 256,           /* the part of a code object that one read fetches */
+    CODE_MAX_BYTES = 320 << 10, /* memory of one function: a line table and two texts at most */
+    HEAD_BYTES = 256,           /* capacity for the part of a code object that is read */
     TYPE_OFFSET = 8,            /* PyObject.ob_type */
     SIZE_OFFSET = 16,           /* PyBytesObject.ob_base.ob_size */
     BYTES_OFFSET = 32,          /* PyBytesObject.ob_sval */

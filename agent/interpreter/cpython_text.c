@@ -2,7 +2,12 @@
 
 #include "agent/process/process_memory.h"
 
-enum { LENGTH_OFFSET = 16, STATE_OFFSET = 32, CHARACTERS_MAX = 1000, REPLACEMENT = 0xFFFD };
+enum {
+    LENGTH_OFFSET = 16,    /* PyASCIIObject.length */
+    STATE_OFFSET = 32,     /* PyASCIIObject.state */
+    CHARACTERS_MAX = 1000, /* 4 bytes each in UTF-8: less than CPYTHON_TEXT_MAX_BYTES */
+    REPLACEMENT = 0xFFFD,
+};
 
 /* The state begins with the bits `interned`: 2 up to 3.13, 16 from 3.14 on. The 3 bits `kind`
  * follow them. In 3.14 the bits that were `kind` before are 0, which is no valid kind. */

@@ -8,7 +8,7 @@
  *
  *   outcome           next
  *   ----------------  ----------------------------------------------------------------------------
- *   NOT_YET           attach is tried again, after 4 ms at first and 1 s at last
+ *   NOT_YET           attach is tried again, after 4 ms at first and about 1 s at last
  *   READY             the kernel program reads its frames
  *   REFUSED_LAYOUT,   as NOT_YET for the first 39 times, because the process runs while its memory
  *   REFUSED_THREADS   is read; then final
@@ -46,10 +46,10 @@ enum interpreter_outcome {
 struct interpreter_file {
     const struct interpreter_kind *kind; /* NULL: no interpreter */
     uint32_t version;                    /* major << 8 | minor; 0: not known */
-    uint64_t runtime;                    /* the global state, or a pointer to it */
-    uint64_t shared_state;               /* pointer to the state of the thread that runs; 0: none */
-    uint64_t code_type;                  /* the type that code objects point to; 0: not compared */
-    uint64_t call_start;                 /* the C function that runs frames */
+    uint64_t runtime;                    /* address of the global state, or of a pointer to it */
+    uint64_t shared_state; /* address of a pointer to the state of the running thread; 0: none */
+    uint64_t code_type;    /* address of the type of code objects; 0: not compared */
+    uint64_t call_start;   /* address of the C function that runs frames; 0: not found */
     uint64_t call_bytes;
 };
 
@@ -89,14 +89,15 @@ struct interpreter_kind {
 struct interpreters_options {
     const struct binaries *binaries;
     uint64_t max_code_bytes; /* memory for known functions; 0: 64 MiB */
-    /* The interpreter of the process has become READY. */
+    /* The interpreter of the process has become READY. Not called by interpreters_note, because its
+     * caller publishes the process (interpreter_get) after that call anyway. */
     void (*on_ready)(void *context, struct process *process);
     void *context;
 };
 
 struct interpreters *interpreters_create(const struct interpreters_options *options);
-void interpreters_destroy(struct interpreters *interpreters); /* NULL is a no-op; after all
-                                                                 processes */
+/* All processes have to be freed before. NULL is a no-op. */
+void interpreters_destroy(struct interpreters *interpreters);
 
 /* The mappings of a process have changed: looks for an interpreter among them. */
 void interpreters_note(struct interpreters *interpreters, struct process *process);
@@ -106,7 +107,7 @@ void interpreters_poll(struct interpreters *interpreters, int64_t now_ns);
 int interpreters_timeout_ms(const struct interpreters *interpreters, int64_t now_ns,
                             int timeout_ms);
 
-/* The interpreter of a forked child; NULL: the parent's is not READY. The child shares the known
+/* The interpreter of a forked child; NULL: parent is NULL or not READY. The child shares the known
  * functions of its parent, because it may end before its memory can be read. */
 struct interpreter *interpreter_inherit(const struct interpreter *parent, struct process *child);
 /* The process ends or executes another program. NULL is a no-op. */
@@ -116,8 +117,9 @@ struct interpreter_process interpreter_get(const struct interpreter *interpreter
 /* A number that a process shares with the children that inherited its interpreter; never reused.
  * 0 for NULL. */
 uint64_t interpreter_serial(const struct interpreter *interpreter);
+/* The name of the profile's mapping of its frames, such as "[cpython]". */
 const char *interpreter_mapping(const struct interpreter *interpreter);
-/* Whether the address is in the C function that runs frames. */
+/* Whether the address is in the C function that runs frames. False for NULL. */
 bool interpreter_is_call(const struct interpreter *interpreter, uint64_t address);
 /* Whether frames can be named. Tries to attach first if that is due, because samples of a child may
  * contain frames at once: the kernel gives it the layout of its parent. False for NULL. */

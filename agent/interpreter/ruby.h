@@ -1,5 +1,5 @@
 /*
- * ruby: Ruby (CRuby) 2.7 to 3.4, as a kind of interpreter.
+ * ruby: implements struct interpreter_kind for Ruby (CRuby) 2.7 to 3.4.
  *
  * Offsets of members are known for each version (ruby_layout.c). Tested with 3.1; not tested: 2.7,
  * 3.0, 3.2, 3.3, 3.4. Other versions are refused with "version", and builds that do not export
@@ -31,8 +31,8 @@ struct ruby_layout {
     uint16_t body_label;
     uint16_t body_first_line;
     bool is_first_line_plain; /* the first line is an int; otherwise a Fixnum */
-    uint16_t
-        body_lines; /* four words: address of the entries, positions, count, index (ruby_code.c) */
+    /* Four words: address of the entries, positions, count, index (ruby_code.c). */
+    uint16_t body_lines;
     uint16_t line_bytes;     /* size of an entry */
     uint16_t embedded_text;  /* RString: the bytes of a short string */
     uint16_t embedded_array; /* RArray: the elements of a short array */

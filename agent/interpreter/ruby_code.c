@@ -10,7 +10,7 @@
 
 enum {
     LINES_MAX_BYTES = 256 << 10,
-    CODE_MAX_BYTES = 640 << 10, /* memory of one function */
+    CODE_MAX_BYTES = 640 << 10, /* memory of one function: two tables and two texts at most */
     BODY_BYTES = 256, /* capacity for the part of an instruction sequence's body that is read */
     /* Members of the line table (iseq_insn_info), as offsets from ruby_layout.body_lines. */
     LINES_ENTRIES = 0,

@@ -27,9 +27,9 @@ static uint32_t native_of(const struct stack_merge *merge, uint32_t limit)
     return last->flags & INTERPRETED_LAST ? last->native : INTERPRETED_NOWHERE;
 }
 
-/* The end of the groups that replace the native frame: the next group with a number, if that is the
- * frame's, and the groups without number before it. Returns first if there is none.
- */
+/* The end of the groups that replace the native frame: the next group with a number, if that number
+ * is not above the frame's, and the groups without number before it. Returns first if there are
+ * none. */
 static uint32_t anchored_limit(const struct stack_merge *merge, uint32_t first, uint32_t native)
 {
     for (uint32_t at = first; at < merge->frame_count;) {
@@ -49,8 +49,8 @@ static bool is_unnumbered(const struct stack_merge *merge, uint32_t first)
 }
 
 /* Whether the innermost call is just beginning or ending and has no interpreted frame. There is
- * then one call more than groups. If no group had a number, each would otherwise replace the call
- * that its own call made. */
+ * then one call more than groups. Without this check, groups without numbers would each replace the
+ * call that is one further in than their own. */
 static bool has_bare_call(const struct stack_merge *merge)
 {
     uint32_t calls = 0, groups = 0;

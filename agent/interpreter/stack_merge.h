@@ -5,7 +5,7 @@
  * (bpf/interpreter_format.h). If the kernel program did not find that frame by the group's anchor,
  * it is the next native frame in the interpreter's C function. The innermost such frame is skipped
  * if it has no interpreted frame, because its call has just begun or is about to return. Groups for
- * which no native frame is left are placed above all frames.
+ * which no native frame is left are placed after all other frames, as their callers.
  * Threads: any.
  */
 #ifndef AGENT_INTERPRETER_STACK_MERGE_H
@@ -28,7 +28,8 @@ struct stack_merge {
     const void *context;
 };
 
-/* Fills items, which has space for native_count + frame_count, and returns their number. */
+/* Fills items, leaf first, and returns their number. items has space for native_count +
+ * frame_count. */
 uint32_t stack_merge_frames(const struct stack_merge *merge, uint32_t *items);
 
 #endif
