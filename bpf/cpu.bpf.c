@@ -428,7 +428,8 @@ static _Bool send(struct scratch *sample)
     return 0;
 }
 
-/* Whether the process is to be sampled. 0: it is outside of the agent's PID namespace. */
+/* Whether the process is to be sampled. process: its number; 0: it is outside of the agent's PID
+ * namespace and is not sampled. */
 static _Bool is_wanted(__u32 process)
 {
     return process && (!has_targets || bpf_map_lookup_elem(&targets, &process));
@@ -460,9 +461,9 @@ static __always_inline void put_current(struct sample_event *event)
 #endif
 }
 
-/* Fills the sample of the current thread, except process_id, kind and amount. interrupted: the
- * context of the perf event, whose registers may be those of user code; NULL: the thread leaves its
- * CPU. */
+/* Fills the sample of the current thread, except process_id, kind and amount, which the caller sets
+ * before. interrupted: the context of the perf event, whose registers may be those of user code;
+ * NULL: the thread leaves its CPU. context: that of the BPF program, for bpf_get_stack. */
 static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interrupted, void *context,
                                  struct scratch *sample)
 {

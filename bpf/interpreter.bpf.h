@@ -57,6 +57,7 @@ static __always_inline int interpreter_read(struct interpreter_reader *reader, _
     return size && bpf_probe_read_user(reader->piece, (__u32)size, (const void *)address) == 0;
 }
 
+/* The checksum of a code object; 0: it cannot be read. */
 static __always_inline __u32 interpreter_check_of(struct interpreter_reader *reader, __u64 code)
 {
     const struct interpreter_layout *layout = &reader->layout;
@@ -70,6 +71,8 @@ static __always_inline __u32 interpreter_check_of(struct interpreter_reader *rea
                              interpreter_word(reader, layout->code_words[2]));
 }
 
+/* Ends the current group, unless it has no frames. A group beyond INTERPRETED_GROUPS_MAX keeps its
+ * frames, but its native frame is not searched. */
 static __always_inline void interpreter_end_group(struct interpreter_reader *reader, __u64 anchor)
 {
     __u32 last = reader->count - 1;
@@ -134,6 +137,7 @@ static long interpreter_step(__u32 index, void *context)
     if (!frame || reader->count >= INTERPRETED_FRAMES_MAX ||
         !interpreter_read(reader, frame, layout->frame_bytes))
         return 1;
+    /* The low bits are tags in CPython 3.14. */
     const __u64 code = interpreter_word(reader, layout->frame_code) & ~7ULL;
     const __u64 position = interpreter_word(reader, layout->frame_position);
     const __u8 end = (__u8)interpreter_word(reader, layout->group_end);
@@ -153,8 +157,8 @@ static long interpreter_step(__u32 index, void *context)
     return 0;
 }
 
-/* Whether thread is the state of the current thread: the memory at the distance from the thread
- * pointer may contain anything else. */
+/* Whether `thread`, the word at thread_offset from the thread pointer, is the address of the
+ * current thread's state: the word may be anything else. */
 static __always_inline int interpreter_is_own(const struct interpreter_layout *layout, __u64 thread,
                                               __u64 thread_pointer)
 {
@@ -177,7 +181,8 @@ static __always_inline int interpreter_find_limit(struct interpreter_reader *rea
     return 1;
 }
 
-/* Finds the state of the current thread and its innermost frame; false: it runs no script. */
+/* Finds the state of the current thread and the address of its innermost frame, which is 0 if it
+ * runs no script at present. False: no frames can be read. */
 static __always_inline int interpreter_begin(struct interpreter_reader *reader,
                                              const struct interpreter_process *process,
                                              __u64 thread_pointer)
@@ -212,7 +217,8 @@ __attribute__((noinline)) int interpreter_step_alone(__u32 index, __u32 slot)
 }
 #endif
 
-/* Reads all frames of the current thread; NULL: it runs no script. */
+/* Reads all frames of the current thread; NULL: no frames can be read. A step of the loop reads one
+ * frame or, with INTERPRETER_BY_OWNER, the end of a group. */
 static __always_inline struct interpreter_reader *
 interpreter_read_all(__u32 slot, const struct interpreter_process *process, __u64 thread_pointer)
 {
@@ -231,8 +237,9 @@ interpreter_read_all(__u32 slot, const struct interpreter_process *process, __u6
     return reader;
 }
 
-/* Called for each native frame, from the leaf on: if the memory of frame number, from low to high,
- * contains the anchor of the next group, the group replaces that frame. */
+/* Called for each native frame, from the leaf on. The memory of the frame with this number begins
+ * at low and ends before high. If it contains the anchor of the next group, the group replaces the
+ * frame. */
 static __always_inline void interpreter_mark(struct interpreter_reader *reader, __u64 low,
                                              __u64 high, __u32 number)
 {

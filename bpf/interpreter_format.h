@@ -52,8 +52,8 @@ struct interpreter_layout {
     __u8 groups;             /* enum interpreter_groups */
     __u8 has_record;         /* each call of the C function has a record on the native stack */
     __u8 is_frame_in_record; /* the record, not the thread, has the current frame */
-    __u8 is_position_short;
-    __u8 is_state_shared; /* all threads have one state, at the address thread_offset */
+    __u8 is_position_short;  /* frame_position has 4 bytes */
+    __u8 is_state_shared;    /* one pointer to the state of the running thread, at thread_offset */
     __u8 unused;
     __u16 thread_owner;    /* state: the object that has thread_self; 0: the state itself */
     __u16 thread_self;     /* the thread pointer of the thread; 0: it is not compared */
@@ -62,11 +62,12 @@ struct interpreter_layout {
     __u16 thread_record;   /* the record of the innermost call */
     __u16 record_frame;    /* record: the current frame */
     __u16 record_previous; /* record: that of the previous call */
-    __u16 frame_bytes;     /* size of a frame; at most INTERPRETER_PIECE_BYTES - 8 */
+    __u16 frame_bytes;     /* bytes to read of a frame; at most INTERPRETER_PIECE_BYTES - 8 */
     __u16 frame_previous;  /* the caller's frame; STACKED: the size of a frame instead */
     __u16 frame_environment; /* the environment */
     __u16 frame_code;        /* the code object */
-    __u16 frame_position;    /* the position in the code: 8 bytes, or 4 with is_position_short */
+    __u16 frame_position;    /* position in the code: the address of an instruction, or an index; 8
+                                bytes, or 4 with is_position_short */
     __u16 group_end;         /* a byte, see enum interpreter_groups */
     __u16 code_body;         /* code object: the body that has the next members; 0: itself */
     __u16 code_start;        /* begin of the part that is read for interpreter_check() */

@@ -16,8 +16,8 @@ enum {
     SAMPLE_KERNEL_FRAMES_MAX = 127, /* the kernel's default limit, kernel.perf_event_max_stack */
     SAMPLE_USER_FRAMES_MAX = 512,
     SAMPLE_COMM_BYTES = 16,
-    SAMPLE_TARGETS_MAX = 65536, /* targets */
-    SAMPLE_PROCESSES_MAX = 65536,
+    SAMPLE_TARGETS_MAX = 65536,   /* processes that are sampled if only some are wanted */
+    SAMPLE_PROCESSES_MAX = 65536, /* entries of struct sample_process */
     SAMPLE_INTERVALS_MAX = 32768, /* open off-CPU intervals */
     SAMPLE_TALLIES_MAX = 16384,   /* different stacks that are counted in one phase (tally.bpf.h) */
 };
@@ -25,7 +25,7 @@ enum {
 enum sample_kind {
     SAMPLE_TICK,       /* a tick of a perf event */
     SAMPLE_SWITCH_OUT, /* a thread leaves its CPU: begin of an off-CPU interval */
-    SAMPLE_SWITCH_IN,  /* it runs again: only the head, with thread_id and amount */
+    SAMPLE_SWITCH_IN,  /* it runs again: only the head, with time_ns, thread_id and amount */
 };
 
 /* A record, only as long as its frames require: user addresses, kernel addresses, interpreted
@@ -41,7 +41,7 @@ struct sample_event {
      * SWITCH_OUT. */
     __u64 amount;
     __u64 key;        /* TICK: equal samples are counted under this key; 0: each is sent */
-    __u32 process_id; /* in the agent's PID namespace; 0: it is outside */
+    __u32 process_id; /* in the agent's PID namespace; not set with SWITCH_IN */
     __u32 thread_id;
     char comm[SAMPLE_COMM_BYTES];
     __u32 kind; /* enum sample_kind */

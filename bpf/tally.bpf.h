@@ -65,7 +65,7 @@ static __always_inline __u64 tally_key(const struct sample_event *event, __u64 w
         key = (key ^ key >> 32 ^ word[i]) * prime;
     }
     key ^= key >> 29;
-    return (key | 2) - (key & 1) + phase;
+    return (key | 2) - (key & 1) + phase; /* bit 1 is set, so that no key is 0 */
 }
 
 static __always_inline _Bool tally_in(void *tallies, struct sample_event *event, __u64 key)

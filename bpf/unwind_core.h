@@ -206,6 +206,8 @@ UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct un
                                next - first, offset & (UNWIND_BLOCK_BYTES - 1), ret_rule);
 }
 
+/* The multipliers of the key and of the index are those of Fibonacci hashing (2^64 / golden ratio)
+ * and of MurmurHash3. */
 UNWIND_INLINE __u64 unwind_memo_key(const struct unwind_state *state, __u64 address)
 {
     return address ^ state->list.generation * 0x9e3779b97f4a7c15ULL;
@@ -274,8 +276,8 @@ UNWIND_INLINE enum unwind_stop unwind_leaf_register(struct unwind_source *source
     if (!state->is_exact || number >= UNWIND_LEAF_REGISTERS)
         return UNWIND_STOP_REGISTER;
     if (!state->signal_registers) {
-        /* Before Linux 6.2 the verifier loses the bound of a sign-extended value; the mask is one.
-         */
+        /* Before Linux 6.2 the verifier loses the bound of a sign-extended value, so the index is
+         * masked again. */
         UNWIND_OPAQUE(number);
         *ret_value = state->leaf[number & (UNWIND_LEAF_REGISTERS - 1)];
         return UNWIND_CONTINUE;
@@ -539,8 +541,8 @@ UNWIND_INLINE void unwind_begin(struct unwind_state *state, const struct unwind_
     state->window_start = ~(__u64)0;
 }
 
-/* Moves from the current frame to its caller. The state only changes if the result is
- * UNWIND_CONTINUE. */
+/* Moves from the current frame to its caller. If the result is not UNWIND_CONTINUE, pc, sp and fp
+ * are still those of the current frame, other members may have changed, and no step may follow. */
 UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct unwind_state *state)
 {
     /* All zeros, because an inconsistent table may use a member that was not set. */

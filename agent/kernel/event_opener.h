@@ -2,9 +2,10 @@
  * event_opener: a process that opens perf events of CPUs for an agent that has dropped CAP_PERFMON.
  *
  * The events of a CPU that comes online while the agent runs have to be opened then. The process is
- * forked before the agent drops its capabilities and keeps CAP_PERFMON and nothing else: no other
- * capability and no open file. Its only input are the requests of its parent, so the code that
- * reads data of other programs does not have the capability. It ends with its parent.
+ * forked before the agent drops its capabilities. It keeps only CAP_PERFMON and the socket to the
+ * agent: no other capability and no other open file. Its only input is the requests of its parent.
+ * So the agent, which reads data of untrusted programs, does not need the capability itself. The
+ * process ends with its parent.
  *
  * Threads: one. The functions that open an event return a descriptor, or -1 with errno.
  */
@@ -22,8 +23,8 @@ struct event_opener;
 struct event_opener *event_opener_start(void);
 void event_opener_stop(struct event_opener *opener); /* NULL is a no-op */
 
-/* Like perf_event_open_sampler and perf_event_open_sideband, which are called in this process and,
- * if that is forbidden and opener is not NULL, in the other one. */
+/* Open an event with perf_event_open_sampler or perf_event_open_sideband: in this process first
+ * and, if that is forbidden (EACCES, EPERM) and opener is not NULL, in the opener's process. */
 int event_opener_sampler(struct event_opener *opener, uint32_t cpu, uint32_t hz,
                          enum event_kind kind);
 int event_opener_sideband(struct event_opener *opener, uint32_t cpu, bool has_build_ids);

@@ -25,8 +25,7 @@ struct kernel_program_options {
     uint32_t frequency_hz; /* samples per second on each CPU */
     enum event_kind event;
     bool has_targets; /* sample only processes of kernel_program_add_target and their children */
-    /* The fraction of thread switches, from 0 to 1, that is recorded; 0: none.
-     */
+    /* The fraction of thread switches, from 0 to 1, that is recorded; 0: none. */
     double off_cpu_fraction;
     bool has_no_tables;     /* unwind by frame pointers only */
     bool has_bounded_loops; /* use the program without bpf_loop, for kernels before 5.17, even if
@@ -103,7 +102,8 @@ void kernel_program_take_tallies(struct kernel_program *program, uint32_t phase,
                                               const struct sample_tally *tally),
                                  void *context);
 
-/* Readable once the ring is half full. */
+/* A descriptor to poll. It becomes readable once a CPU has written its share of the ring since it
+ * last woke the agent; the ring is then at most half full. Borrowed. */
 int kernel_program_fd(const struct kernel_program *program);
 /* Passes all records of the ring buffer to on_sample, approximately in the order of time. */
 void kernel_program_read(struct kernel_program *program);
@@ -113,9 +113,9 @@ struct kernel_program_counts {
     uint64_t tallied; /* ticks that were counted in the kernel */
     uint64_t lost;    /* ticks and off-CPU intervals for which the ring buffer had no space */
     uint64_t off_cpu; /* off-CPU intervals that were selected for recording */
-    uint64_t refused_off_cpu;
-    uint64_t foreign;     /* samples of processes outside of our PID namespace */
-    uint64_t user_frames; /* this and the next two: frames of the records passed to on_sample */
+    uint64_t refused_off_cpu; /* off-CPU intervals for which the map had no space */
+    uint64_t foreign;         /* ticks of processes outside of our PID namespace */
+    uint64_t user_frames;     /* this and the next two: frames of the records passed to on_sample */
     uint64_t kernel_frames;
     uint64_t interpreted_frames;
 };
@@ -127,6 +127,7 @@ void kernel_program_count(const struct kernel_program *program,
 bool kernel_program_has_loop(const struct kernel_program *program);
 /* The errno with which the kernel refused the program with bpf_loop; 0: it did not. */
 int kernel_program_loop_error(const struct kernel_program *program);
+/* The number of CPUs that were online at kernel_program_open. */
 uint32_t kernel_program_cpus(const struct kernel_program *program);
 
 #endif

@@ -35,7 +35,8 @@ bool perf_event_is_alive(int fd);
  *                              process events, and is inherited by new threads and processes
  *
  * perf_event_open_own does not support kinds for which event_kind_is_subsampled: they need a BPF
- * program, and `perfolio record` refuses them without privileges (may_be_unprivileged).
+ * program, and `perfolio record` refuses them without privileges (agent_options.may_be_unprivileged
+ * in agent/agent.h).
  */
 enum { PERF_EVENT_REGISTER_PC = UINT32_MAX >> 1 };
 #ifdef __aarch64__

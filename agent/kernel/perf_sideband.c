@@ -459,8 +459,8 @@ enum err_code perf_sideband_open_cpu(struct perf_sideband *band, uint32_t cpu, s
     return ERR_NONE;
 }
 
-/* An event of single threads (band->sample) continues when its CPU returns: the kernel removes the
- * events of a CPU only. */
+/* Events of single threads (band->sample) continue when their CPU returns: the kernel stops only
+ * the events of a CPU permanently. */
 bool perf_sideband_records_cpu(const struct perf_sideband *band, uint32_t cpu)
 {
     const struct ring *ring = find_ring(band, cpu);

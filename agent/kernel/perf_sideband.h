@@ -61,9 +61,12 @@ enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_i
 /* The same on one CPU only: one that perf_sideband_open_cpu added after perf_sideband_watch. */
 enum err_code perf_sideband_watch_cpu(struct perf_sideband *band, uint32_t process_id, uint32_t cpu,
                                       struct err *err) MUST_USE;
+/* Stops recording the watched processes; their events and samples so far can still be read. Does
+ * nothing without on_sample. */
 void perf_sideband_stop(struct perf_sideband *band);
 
-/* Passes all new events up to time_ns to on_event, in the order of time. */
+/* Passes all new events up to time_ns to on_event, and samples to on_sample, in the order of time.
+ */
 void perf_sideband_read_until(struct perf_sideband *band, int64_t time_ns);
 
 /* Descriptors to poll for events; ret_fds has space for perf_sideband_fd_count of them. */
