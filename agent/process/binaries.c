@@ -141,7 +141,8 @@ static bool make_space(struct binaries *binaries, uint64_t owner)
     return may_add(binaries, owner);
 }
 
-static uint32_t free_entry(struct binaries *binaries)
+/* The number of a free entry, for which the table grows if necessary; BINARY_NONE: it is full. */
+static uint32_t find_free_entry(struct binaries *binaries)
 {
     for (uint32_t i = 0; binaries->used < binaries->count && i < binaries->count; i++) {
         if (binaries->entries[i].key[0] == 0)
@@ -265,7 +266,7 @@ static uint32_t add_entry(struct binaries *binaries, const char *key,
                           const struct stat *status)
 {
     const uint32_t number =
-        make_space(binaries, source->owner) ? free_entry(binaries) : BINARY_NONE;
+        make_space(binaries, source->owner) ? find_free_entry(binaries) : BINARY_NONE;
     if (number == BINARY_NONE)
         return BINARY_NONE;
     fill_entry(&binaries->entries[number], key, source, file, status);

@@ -32,7 +32,7 @@ struct binary_source {
     uint32_t process_id;
     uint64_t owner; /* process_file_owner() of the process if binaries_are_counted(); else 0 */
     uint64_t start; /* first address of the mapping */
-    uint64_t limit;
+    uint64_t limit; /* first address after it */
     struct span path;
     bool is_deleted;      /* path no longer leads to the mapped file */
     struct span build_id; /* from the kernel; may be empty */
@@ -68,7 +68,8 @@ void binaries_release(struct binaries *binaries, uint32_t number);
 /* Since when no process maps the binary (it may be freed already); 0: it is mapped. */
 int64_t binaries_unused_ns(const struct binaries *binaries, uint32_t number);
 
-/* Borrowed until the binary is released. */
+/* Borrowed until the binary is released or binaries_take is called, which may move the table; path
+ * stays valid until the release. */
 const struct binary *binaries_get(const struct binaries *binaries, uint32_t number);
 /* Opens the file again, as seen by a process that maps it at start. -1: it is gone, or it is
  * another file by build id, else by inode and modification time (mtime). The caller closes it. */

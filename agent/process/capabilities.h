@@ -35,7 +35,8 @@ uint64_t capabilities_effective(void);
 /*
  * Drops all capabilities of the calling thread that are not in kept, also for programs that it
  * executes, and sets no_new_privs, so that these cannot gain any. Adds none. False: the kernel
- * refused, and nothing has changed.
+ * refused; the thread has its capabilities still, but no_new_privs may be set and the bounding set
+ * reduced.
  */
 bool capabilities_keep(uint64_t kept);
 

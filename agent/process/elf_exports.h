@@ -17,9 +17,11 @@ struct elf_file;
 struct elf_exports {
     int fd;
     const struct elf_file *file;
-    uint64_t symbols; /* file offset, as the next two */
+    /* Offsets in the file of DT_SYMTAB, DT_STRTAB and DT_GNU_HASH. */
+    uint64_t symbols;
     uint64_t strings;
     uint64_t hash;
+    /* The head of the hash table. */
     uint32_t bucket_count;
     uint32_t first_hashed;
     uint32_t bloom_words;
@@ -33,7 +35,7 @@ struct elf_symbol {
 
 /* Borrows fd and file. False: the file has no such hash table. */
 bool elf_exports_init(struct elf_exports *symbols, int fd, const struct elf_file *file);
-/* False: the file does not export name. */
+/* False: the file does not export name, or name has more than 63 bytes. */
 bool elf_exports_find(const struct elf_exports *symbols, const char *name,
                       struct elf_symbol *ret_symbol);
 /* Reads size bytes at an ELF address from the file; false: it does not contain them. */

@@ -8,8 +8,9 @@
  *
  * If several owners in a row take all entries that they may, the k-th one finds at least
  * (7/8)^(k-1) of half the table free. Example for a table of 8,192 entries, 4,096 of which are
- * used: one owner may take at most 512 more; 3,584 are free then, of which the next owner may take
- * at most 448.
+ * used: one owner may take 512 more in a single request; 3,584 are free then, of which the next
+ * owner may take 448. One by one, the first owner gets only 455, because each entry that it takes
+ * reduces what is left.
  *
  * An owner is a user, or a single process where the user is root (process_file_owner). The
  * functions are pure. Threads: any.

@@ -25,8 +25,8 @@
 enum {
     CHECK_MS = 1000,
     BLOCKED_CHECKS = 3, /* this many checks in a row have to find the helper blocked */
-    ABANDONED_MAX = 8,
-    REFUSED_MAX = 16,
+    ABANDONED_MAX = 8,  /* abandoned helpers that have not ended; then no call is made */
+    REFUSED_MAX = 16,   /* refused owners that are remembered; a further one replaces the oldest */
     REFUSED_S = 600
 };
 

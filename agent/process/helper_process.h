@@ -5,7 +5,7 @@
  * whose server, a program of any user, does not respond; then not even SIGKILL ends the reader. So
  * a privileged agent makes such calls in a helper process. If the helper is blocked for a few
  * seconds, it is abandoned and replaced, and nothing is read for processes of the same owner
- * (process_file.h) for some minutes.
+ * (process_file.h) for ten minutes.
  *
  * The helper is a fork that shares a socket and a buffer with its parent and ends with it. If the
  * agent has no privileges, the function is called directly: a user can then block only a command of
@@ -30,8 +30,8 @@ typedef int64_t helper_process_function(void *buffer, int *ret_fd);
 struct helper_process_call {
     helper_process_function *function;
     const void *arguments;
-    size_t argument_bytes;
-    /* If the call does not end, later calls for the same owner are refused for some minutes. The
+    size_t argument_bytes; /* at most HELPER_PROCESS_BYTES */
+    /* If the call does not end, later calls for the same owner are refused for ten minutes. The
      * owner is find_owner(process_id); if process_id is 0, it is user_id. */
     uint32_t process_id;
     uint32_t user_id;

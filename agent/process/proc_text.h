@@ -51,7 +51,8 @@ struct span proc_text_cgroup(struct span text);
 /* The container id in a cgroup path (Docker, Podman, containerd, CRI-O): the last part with 64
  * hexadecimal digits; empty: none. */
 struct span proc_text_container(struct span cgroup);
-/* The systemd unit in a cgroup path: the last service or scope; empty: none. */
+/* The systemd unit in a cgroup path: the last service or scope that is not the scope of a
+ * container; empty: none. */
 struct span proc_text_unit(struct span cgroup);
 /* The innermost systemd slice in a cgroup path; empty: none. */
 struct span proc_text_slice(struct span cgroup);

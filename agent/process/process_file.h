@@ -30,9 +30,9 @@ bool process_file_has_ended(uint32_t process_id);
  * files of other users through a link or a mount. process_id 0: path as the agent sees it. -1: no
  * such file. The caller closes it. */
 int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path);
-/* Appends /proc/PID/cmdline or environ, of which the kernel reads the text from the memory of the
- * process, to text, at most HELPER_PROCESS_BYTES. False: the process has ended, or the text cannot
- * be read. */
+/* Appends /proc/PID/name to text, at most HELPER_PROCESS_BYTES. name: "cmdline" or "environ", whose
+ * text the kernel reads from the memory of the process, so that the read may block. False: the
+ * process has ended, or the text cannot be read. */
 bool process_file_read_text(uint32_t process_id, const char *name, struct buf *text);
 /* Reads /proc/PID/status into text, which it initialises (proc_text.h parses it). False: the
  * process has ended. */

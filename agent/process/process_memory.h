@@ -12,9 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* False: not all of size bytes could be read. */
+/* size: at most HELPER_PROCESS_BYTES. False: not all of size bytes could be read. */
 bool process_memory_read(uint32_t process_id, uint64_t address, void *to, size_t size);
-/* Reads up to size bytes. Returns how many were readable from address on; 0: none. */
+/* Reads up to size bytes, at most HELPER_PROCESS_BYTES. Returns how many were readable from address
+ * on; 0: none. */
 size_t process_memory_read_some(uint32_t process_id, uint64_t address, void *to, size_t size);
 
 static inline bool process_memory_word(uint32_t process_id, uint64_t address, uint64_t *ret_word)

@@ -39,7 +39,7 @@ struct processes_options {
     void (*on_change)(void *context, struct process *process);
     /* A process is about to be freed. */
     void (*on_forget)(void *context, struct process *process);
-    /* A file was mapped. */
+    /* A file was mapped; mapping has its binary. */
     void (*on_file)(void *context, const struct process *process,
                     const struct process_mapping *mapping);
     /* The program that a process executes ends, by exec or with the process. Frees what modules
@@ -63,8 +63,8 @@ struct processes *processes_create(struct binaries *binaries,
                                    const struct processes_options *options);
 void processes_destroy(struct processes *processes); /* NULL is a no-op */
 
-/* Scans the whole of /proc. has_mappings false: reads the parents only; the mappings of a process
- * are read when a sample needs them. Errors: ERR_IO (/proc cannot be read). */
+/* Scans the whole of /proc. has_mappings false: reads parent, start and name of each process; its
+ * mappings are read when a sample needs them. Errors: ERR_IO (/proc cannot be read). */
 enum err_code processes_scan(struct processes *processes, bool has_mappings,
                              struct err *err) MUST_USE;
 /* Makes the process and its future children targets, and reads its mappings. */

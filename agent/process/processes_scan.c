@@ -13,7 +13,7 @@
  *   - this process is not scanned for 10 t, at least 1 s, or 10 s if it has refused mappings
  *     (scan_ns);
  *   - no known process is scanned at once (next_scan_ns), or in a sweep (next_sweep_ns), until 10 t
- *     after the begin of the scan, depending on which of both this scan was.
+ *     after the begin of the scan, depending on which of the two this scan was.
  * Example: each of twelve processes takes 60 ms. After an immediate scan there is no other one for
  * 540 ms, so immediate scans take at most a tenth of the time. A sweep, once a second, scans one of
  * the processes that wait and then ends, because its 50 ms are over; the next sweep continues with
