@@ -173,8 +173,8 @@ static bool take_budget(struct go_frames *go, struct read_budget *budget)
  * frame.
  *
  * The table is a list of pairs (change of the stack size, number of instructions) with zigzag
- * LEB128 numbers; the size begins at -1. Example: (2, 4) (32, 60) (31, 1) in bytes: sizes 0 for 4
- * units, 16 for 60, 0 for 1. A size of 0 is a leaf without frame.
+ * LEB128 numbers; the size begins at -1. Example: the bytes 2 4, 32 60, 31 1 mean a size of 0 for 4
+ * instruction units, 16 for the next 60, and 0 for one more. A size of 0 is a leaf without frame.
  */
 static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t start,
                         uint64_t end, const struct eh_frame_sink *sink)

@@ -12,10 +12,10 @@
 /*
  * Writes facts about the unwind table of the file, problems of its call frame information, and then
  * every row: an ELF address and the rule that holds from there on. The output is text or one JSON
- * object { path, machine, section, section_bytes, functions, rules, table_bytes, left_out,
- * problems: {name: count}, stops: {reason: rows}, rows: [[address, rule], ...] }.
- * Errors: as unwind_table_build(), also ERR_NOT_FOUND (there is no such file), ERR_INVALID (it is
- * no regular file).
+ * object { path, machine, section, section_bytes, functions, go_functions, rules, table_bytes,
+ * left_out, problems: {name: count}, stops: {reason: rows}, rows: [[address, rule], ...] }, in
+ * which addresses are hexadecimal texts. Errors: as unwind_table_build(), also ERR_NOT_FOUND (there
+ * is no such file), ERR_INVALID (it is no regular file).
  */
 enum err_code show_unwind(const char *path, bool as_json, FILE *out, struct err *err) MUST_USE;
 

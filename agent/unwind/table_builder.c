@@ -32,7 +32,8 @@ enum {
  *   state    event                                                  next state
  *   -------  -----------------------------------------------------  ----------------------------
  *   UNKNOWN  request: before the retry time (may_try)              UNKNOWN
- *            request: the file does not open                       UNKNOWN, failures + 1
+ *            request: the file does not open, and the process      UNKNOWN, failures + 1
+ *            that maps it still runs
  *            request: no space for its chunks, or above the quota  UNKNOWN, failures + 1, refused
  *            request: no call frame information                    NONE
  *            request: its chunks are reserved                      PLANNED, holds fd
@@ -42,14 +43,15 @@ enum {
  *            build_planned: the file turns out to be unreadable     NONE; the chunks stay reserved
  *            build_planned: filled                                  READY; refused if rules or
  *                                                                   build time were short
- *   READY    request: rules were missing and fit now                PLANNED with the old chunks;
- *                                                                   READY if the file does not open
+ *   READY    request: rules were missing and fit now                PLANNED with the old chunks
+ *            and the file does not open                             READY
+ *            and the file is unreadable                             NONE
  *   NONE     -                                                      NONE
  *   any      the number has another binary (serial) by now          UNKNOWN, chunks removed
  *            sweep: unmapped for 60 s (5 s if space is short)       UNKNOWN, chunks removed
  *
- * The retry time doubles with each failure from 0.1 s to 6.4 s, or to 51.2 s once the table was
- * refused.
+ * The retry time doubles with each failure, from 0.2 s after the first to 6.4 s, or to 51.2 s once
+ * the table was refused.
  */
 enum table_state {
     TABLE_UNKNOWN,
@@ -58,8 +60,12 @@ enum table_state {
     TABLE_NONE, /* the file has no readable call frame information */
 };
 
-#define RETRY_NS (CLOCK_NS_PER_S / 10) /* after the first failure */
-enum { RETRY_DOUBLINGS_MAX = 6, REFUSED_DOUBLINGS_MAX = 9, FAILURES_MAX = 10 };
+#define RETRY_NS (CLOCK_NS_PER_S / 10) /* doubled by each failure, also by the first */
+enum {
+    RETRY_DOUBLINGS_MAX = 6,
+    REFUSED_DOUBLINGS_MAX = 9,
+    FAILURES_MAX = 10, /* then processes are no longer published again for the table */
+};
 /* Processor time: libLLVM's table takes 27 ms, that of the largest browser about 150. */
 #define BUILD_MAX_NS CLOCK_NS_PER_S
 #define BUILD_MAX_WALL_NS (3 * CLOCK_NS_PER_S) /* includes waiting for the disk */

@@ -32,8 +32,8 @@ struct table_builder_host {
 };
 
 struct table_builder_counts {
-    uint32_t ready;
-    uint64_t failed;  /* binaries without call frame information */
+    uint32_t ready;   /* tables with rows, at present */
+    uint64_t failed;  /* binaries without readable call frame information */
     uint64_t refused; /* tables without space, or not built for lack of memory; each once */
 };
 

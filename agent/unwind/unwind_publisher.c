@@ -16,7 +16,8 @@
  *   state         event                                             next state
  *   ------------  ------------------------------------------------  ----------------------------
  *   idle          unwind_publisher_enqueue: mappings have changed   queued
- *   queued        must_pause: many mappings, published just before  retry queued
+ *   queued        must_pause: many mappings, and published just     retry queued
+ *                   before or too many removed bytes wait
  *                 publish: no space for the mapping list, or a      retry queued
  *                   table of a process that still runs may improve
  *                 publish: otherwise                                idle

@@ -14,7 +14,7 @@
 enum {
     UNWIND_TABLE_CHUNKS_MAX = 1024,    /* 16 GiB of addresses; functions beyond are left out */
     UNWIND_TABLE_BYTES_MAX = 64 << 20, /* further chunks are left out */
-    UNWIND_TABLE_RULES_MAX = 60000,
+    UNWIND_TABLE_RULES_MAX = 60000,    /* their numbers have 16 bits */
     /* As many as fit a shard together with the index for 16 MiB. */
     UNWIND_TABLE_CHUNK_ROWS_MAX = (UNWIND_SHARD_BYTES - (288 << 10)) / 3,
     UNWIND_TABLE_GAP_BYTES = 15, /* padding between functions that gets no row of its own */
