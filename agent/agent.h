@@ -101,13 +101,13 @@ struct agent_counts {
     uint32_t unsampled_cpus; /* online CPUs on which sampling could not begin */
     uint32_t processes;
     uint32_t mappings;
-    uint64_t refused; /* sum of the following, which had no space or no memory */
+    uint64_t refused; /* sum of the next five, which had no space or no memory */
     uint64_t refused_processes;
     uint64_t refused_mappings;
     uint64_t refused_off_cpu;
     uint64_t refused_tables; /* unwind tables of binaries, and mappings of processes */
     uint64_t refused_names;  /* processes not all of whose JIT names are kept */
-    uint64_t left_out_names; /* owners whose names did not all fit a window, by window */
+    uint64_t left_out_names; /* owners whose names did not all fit a window, summed over windows */
     uint64_t memory_bytes;   /* resident */
     bool is_short_of_memory;
     uint64_t short_seconds; /* seconds in which memory was above the limit */

@@ -50,7 +50,7 @@ struct agent {
     struct pollfd *polled; /* the ring buffer of samples, then the perf rings */
     uint32_t polled_count;
     int64_t swept_ns;             /* when the last sweep began */
-    int64_t gathered_ns;          /* when process events were last waited for */
+    int64_t gathered_ns;          /* when agent_poll last found process events */
     int64_t event_ns;             /* when the last process event was read */
     uint32_t first_target;        /* process number; 0: there is no target yet */
     bool is_publishing_due;       /* process changes are left that are not published */

@@ -32,12 +32,12 @@
 
 enum {
     POLL_MS = 200,
-    SETTLED_POLL_MS =
-        1000, /* each poll costs a tenth of a millisecond, because CPU caches are cold by then */
-    BATCH_MAX_BYTES = 256 << 20,
-    LAST_SEND_MS = 3000,
-    REPORT_S = 60,
-    PUBLISH_S = 1,
+    /* Each poll costs a tenth of a millisecond, because CPU caches are cold by then. */
+    SETTLED_POLL_MS = 1000,
+    BATCH_MAX_BYTES = 256 << 20, /* before compression */
+    LAST_SEND_MS = 3000,         /* how long a stop waits for batches to be sent */
+    REPORT_S = 60,               /* between two log lines of one kind */
+    PUBLISH_S = 1,               /* between two updates of /metrics */
     METRICS_MAX_BYTES = 64 << 10,
     SITES_LOGGED = 5,
     SITES_TEXT_BYTES = 2048,

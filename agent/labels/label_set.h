@@ -33,8 +33,9 @@ void label_set_init(struct label_set *set, struct arena *arena);
 
 /* The value of a label; empty: there is none. */
 struct span label_set_get(const struct label_set *set, struct span name);
-/* Sets a label; an empty value removes it. Both texts are copied. A value is made valid UTF-8 and
- * cut if it is too long; invalid bytes of a name become '_'. */
+/* Sets a label; an empty value removes it. Both texts are copied and cut at their limits. A value
+ * is made valid UTF-8; invalid bytes of a name become '_'. A new label that does not fit the set is
+ * counted in left_out. */
 void label_set_put(struct label_set *set, struct span name, struct span value);
 void label_set_remove(struct label_set *set, struct span name);
 

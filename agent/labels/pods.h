@@ -25,9 +25,8 @@ struct label_set;
 struct pod_list;
 struct pods;
 
-/* access->server is the complete address; http:// only to this machine. access is borrowed until
- * pods_stop. Errors:
- * ERR_INVALID (the address), ERR_NOT_FOUND, ERR_IO (ca_file). */
+/* access->server is the complete address; http:// only to this machine. The texts of access are
+ * borrowed until pods_stop. Errors: ERR_INVALID (the address), ERR_NOT_FOUND, ERR_IO (ca_file). */
 enum err_code pods_start(const struct server_config *access, struct pods **ret_pods,
                          struct err *err) MUST_USE;
 void pods_stop(struct pods *pods); /* NULL is a no-op */
@@ -41,6 +40,7 @@ uint64_t pods_generation(struct pods *pods);
  */
 enum err_code pod_list_read(struct span json, struct arena *arena, struct pod_list **ret_list,
                             struct err *err) MUST_USE;
+/* Adds the labels of a container; false: it is not in the list, or list is NULL. */
 bool pod_list_find(const struct pod_list *list, struct span container_id, struct label_set *labels);
 
 #endif

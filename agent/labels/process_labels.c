@@ -33,10 +33,10 @@ struct process_labels {
     struct batch_text_label *labels;
     size_t count;
     struct buf key;
-    uint64_t generation; /* pods_generation() at that time */
-    uint32_t program;    /* the executed program at that time; BINARY_NONE: it was not mapped yet */
-    int64_t made_ns;
-    int64_t pause_ns; /* until empty files are read again; 0: none was empty */
+    uint64_t generation; /* pods_generation() at made_ns */
+    uint32_t program;    /* the executed program at made_ns; BINARY_NONE: it was not mapped yet */
+    int64_t made_ns;     /* when the labels were collected */
+    int64_t pause_ns;    /* until empty files are read again; 0: none was empty */
     bool has_container;
     bool is_wanted;
 };
@@ -83,7 +83,8 @@ static bool read_proc(struct search *search, const char *name, struct buf *text)
     return !code || (code == ERR_TOO_LARGE && text->size);
 }
 
-/* Adds such a label from a text that the kernel reads from the memory of the process. */
+/* Reads cmdline or environ, which the kernel reads from the memory of the process. False: the text
+ * cannot be read. */
 static bool read_own_text(struct search *search, const char *name, struct buf *text)
 {
     buf_clear(text);

@@ -25,7 +25,8 @@ struct relabel_rules;
 
 enum { RELABEL_TEXT_MAX_BYTES = 1 << 20, RELABEL_RULES_MAX = 1024, RELABEL_SOURCES_MAX = 32 };
 
-/* The rules live in arena. Errors: ERR_INVALID (the message names the line). */
+/* The rules live in arena. Errors: ERR_INVALID (the message names the line), ERR_TOO_LARGE (more
+ * than RELABEL_TEXT_MAX_BYTES). */
 enum err_code relabel_read(struct span text, struct arena *arena, struct relabel_rules **ret_rules,
                            struct err *err) MUST_USE;
 

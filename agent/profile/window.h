@@ -83,7 +83,8 @@ void window_destroy(struct window *window); /* NULL is a no-op */
 
 /* Adds a sample. Samples of processes that a relabelling rule drops are counted and left out. */
 void window_add(struct window *window, struct process *process, const struct sample_event *event);
-/* Adds counts to the sample of this window that has the key. */
+/* Adds counts to the sample of this window that has the key. If window_add dropped or never got
+ * that sample, nothing is added; counts of a dropped one count as window_unwanted. */
 void window_add_tally(struct window *window, uint64_t key, const struct sample_tally *tally);
 /* Adds an off-CPU interval: where the thread left its CPU, and for how long. */
 void window_add_off_cpu(struct window *window, struct process *process,
@@ -113,7 +114,9 @@ struct window_result {
 };
 
 /* Takes the content and starts the next window. For people, the first mapping is the program of the
- * process main, or the first one seen if main is NULL or has none. Errors: ERR_TOO_LARGE. */
+ * process main, or the first one seen if main is NULL or has none. Errors: ERR_TOO_LARGE (the
+ * window exceeded a limit of profiles; its content is lost, and the next window starts
+ * nevertheless). */
 enum err_code window_take(struct window *window, const struct process *main,
                           struct window_result *ret_result, struct err *err) MUST_USE;
 void window_result_fini(struct window_result *result);

@@ -70,6 +70,7 @@ struct profile_line window_builder_line(struct window_builder *builder,
 uint32_t window_builder_location(struct window_builder *builder,
                                  const struct profile_location *location,
                                  const struct profile_line *line);
+/* The location of the function WINDOW_NAME_LEFT_OUT. */
 uint32_t window_builder_left_out_location(struct window_builder *builder);
 /* The location of a function that the process did not name; mapping: PROFILE_NONE for none. */
 uint32_t window_builder_named_location(struct window_builder *builder, uint32_t mapping,

@@ -34,7 +34,7 @@ struct window_stack {
     struct window_code *code;
     struct map_u64 kernel_locations;        /* by address */
     struct map_u64 binary_locations;        /* by binary and ELF address */
-    struct map_bytes interpreted_locations; /* by struct interpreted_key; each is one more */
+    struct map_bytes interpreted_locations; /* by struct interpreted_key: location + 1 */
     struct arena *arena;                    /* of those keys */
     uint32_t kernel_mapping;
     uint64_t switch_address; /* return address in __schedule; 0: no off-CPU sample was seen yet */
@@ -302,7 +302,7 @@ const uint32_t *window_stack_find(struct window_stack *stack, struct process *pr
                                   const struct sample_event *event, uint32_t *ret_depth)
 {
     uint32_t depth = add_kernel_frames(stack, event);
-    /* From here on: what the kernel's frames added is charged to no owner. */
+    /* The owner is set after the kernel's frames were added, which are charged to no owner. */
     window_builder_set_owner(stack->builder, process_owner(process), process->process_id);
     const uint32_t merged_count = merge_frames(stack, process, event);
     for (uint32_t i = 0; i < merged_count && depth < FRAMES_MAX; i++) {

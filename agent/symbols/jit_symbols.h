@@ -7,8 +7,9 @@
  * decides which files are read.
  *
  * Limits: the memory of all processes together is bounded and, except when a window is taken, so is
- * the time for reading. One process may use half of the memory that is left; the processes of one
- * owner (process_owner) may use three quarters of what the others leave, and half of the time.
+ * the time for reading. One process may use half of the memory that all other processes leave; the
+ * processes of one owner (process_owner) together may use three quarters of what the other owners
+ * leave, and half of the time.
  *
  * Reference-counted, because the names of a process are needed for a moment after it has ended.
  * Threads: one.

@@ -24,7 +24,7 @@ enum {
     LINES_MAX = 1000000,
     READ_MAX_BYTES = 64 << 20,
     READ_MAX_MS = 100,
-    LOOK_BACK = 16,
+    LOOK_BACK = 16,     /* functions before an address that are checked: they may overlap */
     CAPACITY_MIN = 256, /* first capacity of functions and lines, which then doubles */
     TEXT_MIN_BYTES = 64,
     CODES_MIN_BYTES = 1024,

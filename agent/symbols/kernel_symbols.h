@@ -2,8 +2,9 @@
  * kernel_symbols: names of the kernel's functions, its modules' too, from /proc/kallsyms.
  *
  * The file is read when the first address is looked up, and again, at most every ten seconds, for
- * an address above all known symbols (a module was loaded). Only functions are kept, each with one
- * name and its padding (__pfx_…), packed: 64,000 take 1.6 MB. Threads: one.
+ * an address that is in no known function or in the last one (a module may have been loaded above
+ * it). Only functions are kept, each with one name and its padding (__pfx_…), packed: 64,000 take
+ * 1.6 MB. Threads: one.
  */
 #ifndef AGENT_SYMBOLS_KERNEL_SYMBOLS_H
 #define AGENT_SYMBOLS_KERNEL_SYMBOLS_H

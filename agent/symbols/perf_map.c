@@ -6,7 +6,11 @@
 
 #include <stdlib.h>
 
-enum { FILE_MAX_BYTES = 32 << 20, ENTRIES_MAX = 500000, LOOK_BACK = 16 };
+enum {
+    FILE_MAX_BYTES = 32 << 20,
+    ENTRIES_MAX = 500000,
+    LOOK_BACK = 16, /* entries before an address that are checked, because entries may overlap */
+};
 #define NEVER_READ UINT64_MAX
 
 struct entry {

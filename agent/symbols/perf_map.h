@@ -23,8 +23,9 @@ struct perf_map;
 struct perf_map *perf_map_create(void);
 void perf_map_destroy(struct perf_map *map); /* NULL is a no-op */
 
-/* Replaces the content by that of the file, unless the file has not grown since the last read.
- * max_bytes: the memory limit. False: not everything fits. */
+/* Replaces the content by that of the file; does nothing and returns true if file_bytes is the same
+ * as in the last call. max_bytes: the memory limit. False: not everything fits, or a read failed.
+ */
 bool perf_map_read(struct perf_map *map, int fd, uint64_t file_bytes, uint64_t max_bytes);
 /* Replaces the content by text. */
 void perf_map_take(struct perf_map *map, struct span text);

@@ -29,7 +29,8 @@ struct profile_uploader_counts {
     uint64_t refused_profiles; /* in batches that the server accepted in part */
 };
 
-/* Starts the thread. Errors: ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (files). */
+/* Starts the thread. The texts of access, and spool, are borrowed until profile_uploader_stop.
+ * Errors: ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (files). */
 enum err_code profile_uploader_start(const struct server_config *access, struct spool *spool,
                                      struct profile_uploader **ret_uploader,
                                      struct err *err) MUST_USE;

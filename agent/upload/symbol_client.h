@@ -35,8 +35,8 @@ struct symbol_client_file {
     uint64_t bytes;
 };
 
-/* is_ending cancels a request when it becomes true; borrowed, as access is. Errors:
- * ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (ca_file). */
+/* is_ending cancels a request when it becomes true. It and the texts of access are borrowed.
+ * Errors: ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (ca_file). */
 enum err_code symbol_client_create(const struct server_config *access, const atomic_bool *is_ending,
                                    struct symbol_client **ret_service, struct err *err) MUST_USE;
 void symbol_client_destroy(struct symbol_client *service); /* NULL is a no-op */

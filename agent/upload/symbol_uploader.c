@@ -5,8 +5,8 @@
  *   --------------------------------------  --------------------------------------------------
  *   the server has names, or a table that   done: known
  *   ours cannot improve
- *   pending: the server itself looks for    query again after 30 s, 60 s, ...; from the 9th time on
- *   names                                   as if missing
+ *   pending: the server itself looks for    query again after 30 s, 60 s, ...; as if missing from
+ *   names                                   the 9th time on, and at once with SYMBOL_POLICY_ALL
  *   missing, or ours may be better          build a table
  *
  *   build                                   next

@@ -38,12 +38,12 @@ struct symbol_uploader_options {
     enum symbol_policy policy;
     bool may_send_files;        /* send the separate debug file if its table exceeds the bounds */
     uint64_t memory_bytes;      /* limit of the child's address space */
-    const char *work_folder;    /* for tables that wait; used by the agent only */
-    uint32_t pauses_divided_by; /* for tests; 0: 1 */
+    const char *work_folder;    /* for the temporary file of a table; used by the agent only */
+    uint32_t pauses_divided_by; /* shortens all pauses in tests; 0: 1 */
 };
 
 struct symbol_uploader_counts {
-    uint64_t queried; /* queried build ids */
+    uint64_t queried; /* build ids that symbol_uploader_give accepted, in order to query them */
     uint64_t known;   /* the server had names */
     uint64_t sent_tables;
     uint64_t sent_files;
@@ -70,7 +70,8 @@ enum symbol_want symbol_uploader_wants(struct symbol_uploader *uploader, const c
 /* True once after binaries were dropped because the server accepted none: sampled binaries have to
  * be offered again. */
 bool symbol_uploader_has_forgotten(struct symbol_uploader *uploader);
-/* Takes both files over; debug_fd -1: there is none. */
+/* Takes both files over; debug_fd -1: there is none. If too many binaries wait, it closes them, and
+ * the binary may be offered again. */
 void symbol_uploader_give(struct symbol_uploader *uploader, const char *build_id, const char *path,
                           int fd, int debug_fd);
 /* While it is paused, for lack of memory, nothing is built. */
