@@ -42,6 +42,7 @@ static void begin_phase(const struct build *build, enum build_phase phase)
         build->inputs->begin(phase);
 }
 
+/* Adds a text to the report, and marks the table as partial. */
 static void add_problem(struct build *build, const char *text)
 {
     size_t length = strlen(build->report->problem);
@@ -198,7 +199,7 @@ static enum err_code open_dwarf(struct build *build, struct err *err)
     return ERR_NONE;
 }
 
-static void say_dwarf_problems(struct build *build, const struct dwarf_result *result)
+static void add_dwarf_problems(struct build *build, const struct dwarf_result *result)
 {
     char text[ERR_MESSAGE_BYTES];
     if (result->broken_units) {
@@ -236,7 +237,7 @@ static enum err_code add_dwarf(struct build *build, struct err *err)
         facts->quality |= SYMBOL_HAS_DWARF | SYMBOL_HAS_INLINES;
     if (result.line_ranges)
         facts->quality |= SYMBOL_HAS_LINES;
-    say_dwarf_problems(build, &result);
+    add_dwarf_problems(build, &result);
     if ((build->dwarf->sections[DWARF_INFO].size || build->dwarf->sections[DWARF_LINE].size) &&
         !result.function_ranges && !result.line_ranges)
         add_problem(build, "it has DWARF, but nothing could be read of it");

@@ -39,9 +39,10 @@ struct build_report {
     struct symbol_table_facts facts;
     struct symbol_table_writer_counts counts;
     char problem[ERR_MESSAGE_BYTES]; /* what was left out and why; empty: nothing */
-    /* Path of dwz's shared file as the file contains it, when names are missing without it. */
+    /* Path of dwz's shared file as the file contains it, if that file is needed and was not given;
+     * otherwise empty. */
     char alternate[SYMBOL_BUILDER_TEXT_BYTES];
-    uint8_t alternate_id[SYMBOL_BUILDER_ID_BYTES / 2]; /* its build id */
+    uint8_t alternate_id[SYMBOL_BUILDER_ID_BYTES / 2]; /* build id of that file */
     uint32_t alternate_id_bytes;
     /* The separate debug file that .gnu_debuglink names, without directories; empty: none. */
     char debug_link[SYMBOL_BUILDER_LINK_BYTES];

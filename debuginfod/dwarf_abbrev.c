@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+/* Of one entry: 16 bytes each, so fixed_bytes does not overflow. */
+enum { ATTRIBUTES_MAX = 1024 };
+
 struct builder {
     struct dwarf_abbrevs *table;
     uint32_t capacity;
@@ -91,7 +94,7 @@ static bool read_attributes(struct builder *builder, struct cursor *cursor,
         if (!name && !form)
             return true;
         int64_t implicit = form == DW_FORM_implicit_const ? cursor_sleb(cursor) : 0;
-        if (++abbrev->attribute_count > 1024)
+        if (++abbrev->attribute_count > ATTRIBUTES_MAX)
             return false;
         abbrev->is_fixed = abbrev->is_fixed && add_fixed_size(abbrev, (uint16_t)form);
         add_attribute(builder, (struct dwarf_attribute){

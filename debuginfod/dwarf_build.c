@@ -31,12 +31,12 @@ struct build {
      * range that is added wins. */
     struct range *unowned_lines;
     size_t unowned_line_count;
-    size_t orphan_capacity;
+    size_t unowned_line_capacity;
 };
 
-static void keep_orphan(struct build *build, const struct range *range)
+static void keep_unowned_line(struct build *build, const struct range *range)
 {
-    vec_reserve(build->unowned_lines, build->orphan_capacity, build->unowned_line_count + 1);
+    vec_reserve(build->unowned_lines, build->unowned_line_capacity, build->unowned_line_count + 1);
     build->unowned_lines[build->unowned_line_count++] = *range;
 }
 
@@ -44,7 +44,7 @@ static void flush_pending(struct build *build)
 {
     const struct range *range = &build->pending;
     if (range->begin < range->end && range->node == SYMBOL_NONE) {
-        keep_orphan(build, range);
+        keep_unowned_line(build, range);
     } else if (range->begin < range->end) {
         symbol_table_writer_range(build->writer, range->begin, range->end, range->node, range->file,
                                   range->line);
@@ -117,8 +117,8 @@ static void join_scopes_and_rows(struct build *build)
     flush_pending(build);
 }
 
-/* Indexes split units by their ids. They are opened without a skeleton, with the data that does
- * not require one. */
+/* Indexes split units by their ids. Each is opened before its skeleton is known; content_unit sets
+ * the skeleton, which has the addresses and lines. */
 static void index_splits(struct build *build)
 {
     for (uint32_t i = 0; i < build->inputs->split_file_count; i++) {
@@ -173,8 +173,8 @@ static void build_unit(struct build *build, struct dwarf_unit *unit)
     build->result->broken_units += !is_good;
 }
 
-/* Adds lines that no unit refers to: all the data of assembly without units, and of a file that
- * has only .debug_line. Lines that a unit had before do not win over those of the unit. */
+/* Adds the lines of a file that has tables of lines but no units, such as assembly without
+ * .debug_info. Does nothing if the file has units. */
 static void build_lines(struct build *build)
 {
     struct dwarf_file *file = build->inputs->file;

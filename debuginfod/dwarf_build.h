@@ -20,7 +20,7 @@ struct dwarf_inputs {
 
 struct dwarf_result {
     uint32_t unit_count;   /* with and without code */
-    uint32_t broken_units; /* including the units lost after a broken one */
+    uint32_t broken_units; /* including 1 for all units that follow a broken header */
     uint32_t split_units;
     uint32_t missing_split_units;   /* units in a .dwo file that was not given */
     uint64_t function_ranges;       /* ranges with a function */

@@ -51,7 +51,9 @@ struct dwarf_abbrev {
     uint32_t code;
     uint16_t tag;
     bool has_children;
-    bool is_fixed; /* all its values have fixed sizes: the sum of the three members below */
+    /* The values of an entry have a known size: fixed_bytes, and address_count addresses and
+     * offset_count offsets of the unit's sizes. Otherwise the three members have no meaning. */
+    bool is_fixed;
     uint16_t fixed_bytes;
     uint16_t address_count;
     uint16_t offset_count;
@@ -116,7 +118,7 @@ struct dwarf_file {
     struct dwarf_file *alternate; /* dwz's shared file, or NULL */
     struct dwarf_unit *units;     /* by offset */
     uint32_t unit_count;
-    uint32_t lost_units; /* units after a broken header cannot be found */
+    uint32_t lost_units; /* 1: units after a broken header or DWARF_MAX_UNITS are missing */
     struct map_u64 abbrevs_by_offset;
     struct dwarf_abbrevs **abbrevs;
     uint32_t abbrevs_count;
@@ -131,7 +133,7 @@ struct dwarf_file {
 
 enum dwarf_kind {
     DWARF_VALUE_NONE,
-    DWARF_VALUE_NUMBER,        /* also flags and addresses */
+    DWARF_VALUE_NUMBER,        /* a constant, a flag, or before DWARF 4 an offset */
     DWARF_VALUE_ADDRESS,       /* number is an address */
     DWARF_VALUE_ADDRESS_INDEX, /* index into .debug_addr */
     DWARF_VALUE_TEXT,

@@ -113,8 +113,8 @@ static bool read_new_names(const struct dwarf_unit *unit, struct names *names,
     return true;
 }
 
-/* Reads the header of a table. Only forms whose size depends on the table alone may be read with
- * a unit constructed from its header. */
+/* Reads the header of a table. Names of version 5 are values with forms; they are read with a copy
+ * of the unit that has the table's size of offsets. */
 static bool read_header(struct dwarf_lines *lines, const struct dwarf_unit *owner,
                         struct cursor *cursor)
 {

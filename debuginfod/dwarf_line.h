@@ -43,7 +43,8 @@ uint32_t dwarf_lines_file(struct dwarf_unit *unit, uint64_t file,
 
 /*
  * Runs the unit's program: rows of code, ascending and without overlaps. Returns false when the
- * program is truncated; the rows up to there are kept. A unit without a table has no rows.
+ * table is broken, then without rows, or when its program is truncated, then with the rows of the
+ * sequences that have ended. A unit without a table has no rows, and the result is true.
  */
 bool dwarf_lines_run(struct dwarf_unit *unit, const struct code_map *code, struct dwarf_rows *rows);
 void dwarf_rows_fini(struct dwarf_rows *rows);

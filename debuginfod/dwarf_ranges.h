@@ -30,7 +30,7 @@ struct dwarf_range_list {
 };
 
 /* Replaces the content of list with the parts of the extent that are code. Returns false when
- * the entry's list is damaged. */
+ * the entry's list is damaged or has more than DWARF_MAX_RANGES. */
 bool dwarf_ranges_read(const struct dwarf_unit *unit, const struct dwarf_extent *extent,
                        const struct code_map *code, struct dwarf_range_list *list);
 void dwarf_range_list_fini(struct dwarf_range_list *list);

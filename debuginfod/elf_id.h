@@ -2,8 +2,8 @@
  * elf_id: identifies a build: by the GNU build id, else Go's build id, else a hash of the code.
  *
  * Notes are read from the sections of type SHT_NOTE and, in a file without sections, from the
- * segments of type PT_NOTE. The hash is the one that other agents use, XXH64 of .text. It is
- * computed only if .text has bytes in the file; a separate debug file has none.
+ * segments of type PT_NOTE. The hash is the one that other agents use, XXH64 of .text. It is not
+ * computed for a separate debug file, whose .text has no bytes, or for a relocatable file.
  */
 #ifndef DEBUGINFOD_ELF_ID_H
 #define DEBUGINFOD_ELF_ID_H

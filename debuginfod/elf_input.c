@@ -15,7 +15,7 @@ enum {
     COMPRESSED_ZSTD = 2, /* ELFCOMPRESS_ZSTD, which libelf 0.188 lacks */
     PAGE_BYTES = 4096,
     ZDEBUG_HEADER_BYTES = 12, /* "ZLIB" and the size, big-endian */
-    DEFLATE_RATIO_MAX = 1032, /* a larger claim is false */
+    DEFLATE_RATIO_MAX = 1032, /* the highest that deflate reaches; a larger claim is false */
 };
 
 /* ---- compressed sections ---- */

@@ -4,8 +4,8 @@
  *
  * In such a file the debug information has zeros in place of addresses; .rela.debug_* contains the
  * values. Only relocations for addresses and offsets are supported: the absolute ones of x86-64,
- * i386 and AArch64, and RISC-V's ADD and SUB pairs. Values use the section addresses that elf_input
- * assigned.
+ * i386, ARM, AArch64 and RISC-V, and RISC-V's ADD and SUB pairs. Those of thread-local variables
+ * are ignored. Values use the section addresses that elf_input assigned.
  */
 #ifndef DEBUGINFOD_ELF_RELOCATE_H
 #define DEBUGINFOD_ELF_RELOCATE_H

@@ -2,9 +2,9 @@
  * elf_symbols: adds the functions of .symtab and .dynsym, for code that no better source describes.
  *
  * If several symbols have one address, the largest is used; among equally large ones a global
- * before a weak before a local one. A symbol without a size (hand-written assembly) extends to the
- * next symbol, at most to the end of its code. In .dynsym, where most functions are missing, it
- * covers only its first byte.
+ * before a weak before a local one, and last one without a type (STT_NOTYPE), whatever its binding.
+ * A symbol without a size (hand-written assembly) extends to the next symbol, at most to the end of
+ * its code. In .dynsym, where most functions are missing, it covers only its first byte.
  */
 #ifndef DEBUGINFOD_ELF_SYMBOLS_H
 #define DEBUGINFOD_ELF_SYMBOLS_H

@@ -5,7 +5,7 @@
 
 #include <elf.h>
 
-/* Indexes of the words of the module data. */
+/* Indexes of the words of the module data (struct moduledata in Go's src/runtime/symtab.go). */
 enum {
     WORD_TEXT = 22,
     WORD_FUNCTION_DATA_1_18 = 38,
@@ -44,7 +44,8 @@ static bool word_at(const struct search *search, uint64_t address, uint64_t *ret
     return (!cursor.has_failed && *ret_value) || relocated(search, address, ret_value);
 }
 
-/* Module data begins with the table itself, and the names in it with their count. */
+/* Whether there is module data at the address, whose first word is the address of the table: its
+ * second word is the address of the names in the table. */
 static bool is_module(const struct search *search, uint64_t address)
 {
     uint64_t names;
