@@ -120,9 +120,8 @@ static enum err_code begin_cpu(struct agent *agent, uint32_t cpu, struct err *er
     return watch.code;
 }
 
-/* Begins sampling on each of these CPUs. Returns those on which it failed. *ret_errors: on how many
- * of them it failed for another reason than that the CPU is offline again; err has the last of
- * these errors. */
+/* Begins sampling on each of these CPUs. Returns those on which it failed. *ret_errors: the number
+ * of CPUs on which it failed although they are online; err has the last of these errors. */
 static struct cpu_list begin_cpus(struct agent *agent, struct cpu_list cpus, struct arena *arena,
                                   uint32_t *ret_errors, struct err *err)
 {

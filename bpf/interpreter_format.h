@@ -57,7 +57,7 @@ struct interpreter_layout {
     __u8 unused;
     __u16 thread_owner;    /* state: the object that has thread_self; 0: the state itself */
     __u16 thread_self;     /* the thread pointer of the thread; 0: it is not compared */
-    __u16 thread_stack;    /* begin of the thread's own stack; the next word is its size in words */
+    __u16 thread_stack;    /* start of the thread's own stack; the next word is its size in words */
     __u16 thread_frame;    /* the current frame, without is_frame_in_record */
     __u16 thread_record;   /* the record of the innermost call */
     __u16 record_frame;    /* record: the current frame */
@@ -70,7 +70,7 @@ struct interpreter_layout {
                                 bytes, or 4 with is_position_short */
     __u16 group_end;         /* a byte, see enum interpreter_groups */
     __u16 code_body;         /* code object: the body that has the next members; 0: itself */
-    __u16 code_start;        /* begin of the part that is read for interpreter_check() */
+    __u16 code_start;        /* start of the part that is read for interpreter_check() */
     __u16 code_bytes;        /* size of that part */
     __u16 code_words[3];     /* offsets in that part of the words that are checked */
 };

@@ -19,7 +19,7 @@
 /* A switch is selected if a random number of 32 bits is not above it. */
 const volatile __u32 off_cpu_threshold = 0;
 
-/* The begin of a thread's open interval; the key is the kernel's own thread number. */
+/* The start of a thread's open interval; the key is the kernel's own thread number. */
 struct off_cpu_start {
     __u64 since_ns;
     __u64 ran_ns;   /* CPU time of the thread at since_ns */

@@ -24,7 +24,7 @@ enum {
 
 enum sample_kind {
     SAMPLE_TICK,       /* a tick of a perf event */
-    SAMPLE_SWITCH_OUT, /* a thread leaves its CPU: begin of an off-CPU interval */
+    SAMPLE_SWITCH_OUT, /* a thread leaves its CPU: start of an off-CPU interval */
     SAMPLE_SWITCH_IN,  /* it runs again: only the head, with time_ns, thread_id and amount */
 };
 
@@ -58,7 +58,7 @@ struct sample_event {
 
 #define SAMPLE_EVENT_HEAD_BYTES __builtin_offsetof(struct sample_event, addresses)
 
-/* The count of a key: samples after the one that was sent. */
+/* The count of a key: the samples that equal the one that was sent, without that one. */
 struct sample_tally {
     __u64 samples;
     __u64 amount; /* sum of their sample_event.amount */

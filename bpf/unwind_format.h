@@ -20,7 +20,7 @@
  * Its rows are (0xF0, rule 5) and (0xF2, rule 9) in block 1 of group 1, and block 2 has the
  * carry 9. The address 0x11F1 has rule 5, 0x1210 has rule 9.
  *
- * All offsets are in bytes from the begin of a shard:
+ * All offsets are in bytes from the start of a shard:
  *
  *   chunk:  __u32 group[group_count],         at 4-aligned groups: offset of each, 2-aligned
  *   group:  __u16 first_row[17],              of each block among the group's rows, and their count
@@ -70,7 +70,7 @@ enum {
 #define UNWIND_GROUP_BLOCKS (1u << (UNWIND_GROUP_SHIFT - UNWIND_BLOCK_SHIFT))
 #define UNWIND_GROUP_HEAD_BYTES (2 * (UNWIND_GROUP_BLOCKS + 1))
 #define UNWIND_MAPPINGS_MAX                                                                        \
-    (UNWIND_SHARD_BYTES / 32u) /* mappings of one address space: those that fill one shard */
+    (UNWIND_SHARD_BYTES / 32u) /* the most mappings of one address space: they fill one shard */
 
 /* How the canonical frame address (CFA), the caller's stack pointer, is found. */
 enum unwind_cfa {
@@ -131,7 +131,7 @@ struct unwind_rule_extra {
 /* Rule numbers with a fixed meaning in every table. */
 enum {
     UNWIND_RULE_NONE =
-        0, /* { UNWIND_CFA_NONE }: begin of addresses that the table does not cover */
+        0, /* { UNWIND_CFA_NONE }: start of addresses that the table does not cover */
     UNWIND_RULE_ROOT = 1, /* { UNWIND_CFA_STOP, UNWIND_STOP_ROOT } */
     UNWIND_RULE_FULL = 2, /* { UNWIND_CFA_STOP, UNWIND_STOP_RULES_FULL } */
     UNWIND_RULE_FIXED_COUNT,

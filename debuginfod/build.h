@@ -31,7 +31,7 @@ struct build_inputs {
     const struct span *split_files;
     uint32_t split_file_count;
     bool is_mapped;                        /* the spans are mappings of files */
-    void (*begin)(enum build_phase phase); /* called at the begin of each phase; may be NULL */
+    void (*begin)(enum build_phase phase); /* called at the start of each phase; may be NULL */
     bool is_first_names; /* read only Go's table and symbols, no DWARF: takes milliseconds */
 };
 

@@ -25,7 +25,7 @@ struct dwarf_result {
     uint32_t missing_split_units;   /* units in a .dwo file that was not given */
     uint64_t function_ranges;       /* ranges with a function */
     uint64_t line_ranges;           /* ranges with a line */
-    struct span missing_split_name; /* the file of one of them */
+    struct span missing_split_name; /* the .dwo file of one such unit */
 };
 
 /* Adds everything that can be read to the writer. */

@@ -10,7 +10,7 @@
 
 struct symbol_table_writer;
 
-/* At most so many references are followed: from a copy of a function or an inlined call to its
+/* The most references that are followed: from a copy of a function or an inlined call to its
  * origin, from there to the declaration. */
 enum { DWARF_MAX_HOPS = 16 };
 

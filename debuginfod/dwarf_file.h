@@ -95,7 +95,7 @@ struct dwarf_unit {
     uint64_t addr_base;
     uint64_t rnglists_base;
     uint64_t gnu_ranges_base;
-    uint64_t piece_str_offsets; /* in a package: begin of the unit's part of the section */
+    uint64_t piece_str_offsets; /* in a package: start of the unit's part of the section */
     uint64_t piece_rnglists;
     struct span directory;
     struct span split_name; /* of the file with its content; empty: this file */

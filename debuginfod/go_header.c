@@ -57,7 +57,7 @@ static void read_new_parts(struct go_header *header, struct cursor *cursor)
     header->functions = from(header->table, cursor_uint(cursor, header->word));
 }
 
-/* Version 1.2: offsets are relative to the begin of the table; the header has the offset of the
+/* Version 1.2: offsets are relative to the start of the table; the header has the offset of the
  * list of files. */
 static void read_old_parts(struct go_header *header, struct cursor *cursor)
 {
@@ -100,7 +100,9 @@ enum err_code go_header_read(struct span table, struct go_header *ret_header, st
     return ERR_NONE;
 }
 
-/* Reads the offset of one funcdata table. Before 1.18 these are aligned pointers. */
+/* Reads where the inline tree of a function is (FUNCDATA_INLINE_TREE): an offset or, before 1.18,
+ * an aligned pointer. The cursor is at the function's pcdata, and offset is its place in the table.
+ * False: the function has no tree. */
 static bool read_funcdata(const struct go_header *header, struct cursor *cursor, uint64_t offset,
                           uint32_t pcdata_count, uint64_t *ret_value)
 {
@@ -135,7 +137,7 @@ static void read_inline_tables(const struct go_header *header, struct cursor cur
 static bool read_function(const struct go_header *header, uint64_t offset,
                           struct go_function *function)
 {
-    /* Before 1.16 offsets are relative to the begin of the table. */
+    /* Before 1.16 offsets are relative to the start of the table. */
     struct span base = header->version == GO_1_2 ? header->table : header->functions;
     struct cursor cursor = cursor_at(base, offset);
     cursor_skip(&cursor, header->version >= GO_1_18 ? 4 : header->word);

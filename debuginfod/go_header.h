@@ -32,7 +32,7 @@ struct go_header {
 };
 
 struct go_function {
-    uint64_t entry; /* from 1.18 on relative to the begin of the text */
+    uint64_t entry; /* from 1.18 on relative to the start of the text */
     uint64_t end;
     struct span name;
     uint32_t start_line; /* 0: unknown */

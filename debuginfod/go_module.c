@@ -123,7 +123,7 @@ void go_module_find(struct elf_input *elf, const struct go_header *header, uint6
         read_module(&search, address, ret_module);
     if (ret_module->has_text)
         return;
-    /* Without module data: the base in the header, else the begin of .text. */
+    /* Without module data: the base in the header, else the start of .text. */
     const struct elf_section *text = elf_input_named(elf, ".text");
     ret_module->text = header->text_start;
     if (!header->text_start && text)

@@ -4,7 +4,7 @@
  * Module data begins with the address of the table. It is found by searching for that address: as a
  * word of the file's data or, in a position-independent program, as the value of a relocation. If
  * there is none, the base of the code (from Go 1.18 on) is that of the table's header, else the
- * begin of .text.
+ * start of .text.
  */
 #ifndef DEBUGINFOD_GO_MODULE_H
 #define DEBUGINFOD_GO_MODULE_H

@@ -8,7 +8,7 @@
  * DWARF) and 2 (packed output).
  *
  * The report consists of lines with a key, a blank and a text. A "phase" line is written at the
- * begin of each phase of build.h. The last line is "done", or "failed CODE TEXT".
+ * start of each phase of build.h. The last line is "done", or "failed CODE TEXT".
  */
 #ifndef DEBUGINFOD_WORKER_H
 #define DEBUGINFOD_WORKER_H

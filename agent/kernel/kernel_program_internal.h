@@ -7,7 +7,8 @@
  *   kernel_program_sampling.c   attaches the programs to the events of each CPU
  *   kernel_program.c            opens and closes; samples, targets, processes, tallies, counts
  *
- * The last file calls the others, which call only the first. No other file includes this header.
+ * kernel_program.c calls the other files, which call only kernel_program_load.c. No other file
+ * includes this header.
  */
 #ifndef AGENT_KERNEL_KERNEL_PROGRAM_INTERNAL_H
 #define AGENT_KERNEL_KERNEL_PROGRAM_INTERNAL_H

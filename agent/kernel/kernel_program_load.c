@@ -116,9 +116,9 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const uint8_t has_targets = program->options.has_targets;
     const uint8_t has_tallies = program->options.has_tallies;
     const uint8_t unwind_options = program->options.has_no_tables ? UNWIND_OPTION_FP_ONLY : 0;
-    /* A BPF program wakes the agent once it has written so many bytes on a CPU since it last did.
-     * Each CPU counts twice, for ticks and for thread switches, so the ring is at most half full.
-     */
+    /* A BPF program wakes the agent once it has written this many bytes on its CPU since it last
+     * woke the agent. Each CPU has one counter for ticks and one for thread switches, so the ring
+     * is at most half full. */
     const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
     const uint32_t off_cpu_threshold = (uint32_t)(program->options.off_cpu_fraction * UINT32_MAX);
     const uint32_t subsample_hz =

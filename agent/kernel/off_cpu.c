@@ -8,7 +8,7 @@
  *
  * An interval is not reported before its length reaches min_ns. The first reported part begins at
  * SWITCH_OUT, even if windows have ended since then. The `amount` of a SWITCH_IN is time_ns of its
- * SWITCH_OUT. A SWITCH_IN whose amount differs from the begin of the open interval is ignored: its
+ * SWITCH_OUT. A SWITCH_IN whose amount differs from the start of the open interval is ignored: its
  * SWITCH_OUT was lost, or dropped by off_cpu_begin.
  */
 #include "agent/kernel/off_cpu.h"
@@ -22,7 +22,7 @@ enum { BUCKETS = 1 << 14, BYTES_MAX = 64 << 20 };
 
 struct interval {
     struct interval *next;
-    int64_t since_ns;            /* end of what was reported, or begin of the interval */
+    int64_t since_ns;            /* end of what was reported, or start of the interval */
     int64_t reported_ns;         /* the length of what was reported */
     size_t bytes;                /* size of event */
     struct sample_event event[]; /* without the copied stack: do not use sample_stack_of */

@@ -17,7 +17,7 @@ struct off_cpu;
 /*
  * Receives an interval that has ended or was cut, or the next part of it. event: the
  * SAMPLE_SWITCH_OUT record, with the stack; borrowed during the call. off_cpu_ns: the time since
- * the end of the part that was passed before; in the first call for an interval, since its begin.
+ * the end of the part that was passed before; in the first call for an interval, since its start.
  */
 typedef void off_cpu_visit(void *context, const struct sample_event *event, int64_t off_cpu_ns);
 

@@ -48,7 +48,7 @@ struct perf_sideband {
     uint32_t ring_count;
     uint32_t ring_capacity;
     uint64_t data_bytes;     /* size of a ring, a power of two */
-    uint8_t *wrapped_record; /* buffer for a record that continues at the begin of its ring */
+    uint8_t *wrapped_record; /* buffer for a record that continues at the start of its ring */
     struct watch *watches;   /* events of single threads */
     uint32_t watch_count;
     uint32_t watch_capacity;
@@ -187,7 +187,7 @@ bool perf_sideband_parse(struct span record, struct process_event *ret_event)
 
 /* ---- samples ---- */
 
-/* The begin of a PERF_RECORD_SAMPLE after its header, with the fields that perf_event_open_own
+/* The start of a PERF_RECORD_SAMPLE after its header, with the fields that perf_event_open_own
  * requests. The addresses follow. */
 struct sample_head {
     uint32_t process_id, thread_id;
@@ -272,7 +272,7 @@ static struct span ring_record(const struct perf_sideband *band, const struct ri
     struct perf_event_header header;
     if (head - tail < sizeof(header))
         return (struct span){0};
-    /* Records are aligned to 8 bytes, so the header never continues at the begin of the ring. */
+    /* Records are aligned to 8 bytes, so the header never continues at the start of the ring. */
     memcpy(&header, data + (tail & mask), sizeof(header));
     if (header.size < sizeof(header) || header.size > head - tail)
         return (struct span){0};

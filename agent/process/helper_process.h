@@ -21,7 +21,7 @@ enum { HELPER_PROCESS_BYTES = 256 << 10 };
 
 /*
  * The buffer has HELPER_PROCESS_BYTES. It begins with the arguments of the call; the function
- * writes its output to the begin of the same buffer and returns the number of bytes, or a negative
+ * writes its output to the start of the same buffer and returns the number of bytes, or a negative
  * number for a failure. *ret_fd is -1; the function may set it to an open descriptor. It must be
  * async-signal-safe: no heap, no locks, no log.
  */

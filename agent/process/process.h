@@ -68,7 +68,7 @@ struct process {
     int64_t unopened_ns; /* interpreters: files that failed to open are tried again from then on */
     int64_t unopened_pause_ns;
 
-    int64_t sampled_ns; /* window: begin of the last window that had a sample; 0: none */
+    int64_t sampled_ns; /* window: start of the last window that had a sample; 0: none */
 
     /* unwind_publisher */
     uint64_t list_owner; /* owner whose quota `list` counts against (unwind_maps.h); 0: none */

@@ -221,7 +221,7 @@ bool process_file_read_status(uint32_t process_id, struct buf *text)
 
 /* The user who created the outermost user namespace below ours that contains the process; in it
  * that user may have thousands of user numbers (subuid(5)). 0: the process is in our namespace, or
- * root created the other one. */
+ * root created the outermost one. */
 static uint32_t user_of_namespace(uint32_t process_id)
 {
     char path[LINK_BYTES];

@@ -13,7 +13,7 @@
  *   - this process is not scanned for 10 t, at least 1 s, or 10 s if it has refused mappings
  *     (scan_ns);
  *   - no known process is scanned at once (next_scan_ns), or in a sweep (next_sweep_ns), until 10 t
- *     after the begin of the scan, depending on which of the two this scan was.
+ *     after the start of the scan, depending on which of the two this scan was.
  * Example: each of twelve processes takes 60 ms. After an immediate scan there is no other one for
  * 540 ms, so immediate scans take at most a tenth of the time. A sweep, once a second, scans one of
  * the processes that wait and then ends, because its 50 ms are over; the next sweep continues with
@@ -34,10 +34,10 @@ enum {
     MAPS_MAX_BYTES = 64 << 20,
     STAT_MAX_BYTES = 4096,
     PATH_BYTES = 64,
-    /* A scan that took t is followed by a pause of so many t: for one process, for all processes
-     * together, and for the whole of /proc after losses. Immediate scans and scans in sweeps have a
-     * pause each, because a process that needs immediate scans all the time would otherwise block
-     * the sweeps. */
+    /* A scan that took t is followed by a pause of this many times t: for one process, for all
+     * processes together, and for the whole of /proc after losses. Immediate scans and scans in
+     * sweeps have a pause each, because a process that needs immediate scans all the time would
+     * otherwise block the sweeps. */
     SCAN_PAUSE_FACTOR = 10,
     ALL_SCANS_PAUSE_FACTOR = 10,
     LOSS_PAUSE_FACTOR = 10,

@@ -8,10 +8,10 @@
  * and has no meaning on other hosts. JIT code without a name is looked up once more when the window
  * is taken.
  *
- * Sample types: samples and, for people, the event: cpu in nanoseconds, or the counted events since
- * the last sample. Off-CPU intervals have the type off_cpu, in nanoseconds, and for people also
- * their number, the type waits. As wall time they are added to processor time, and both are called
- * wall.
+ * Sample types: `samples` and, for people, the event: cpu in nanoseconds, or the counted events
+ * since the last sample. Off-CPU intervals have the type off_cpu, in nanoseconds, and for people
+ * also the type waits, their number. With WINDOW_OFF_CPU_AS_WALL they are added to processor time
+ * instead, and the sum has the type wall.
  *
  * Labels of a sample: thread, process (names) and pid for people; thread.name and the number of the
  * process's label set for OTLP. Names that processes chose are cut after 512 bytes. For OTLP, the
@@ -70,7 +70,7 @@ struct window_options {
     struct kernel_symbols *kernel_symbols;
     struct jit_budget *jit_budget; /* outlives all processes */
     struct label_source *label_source;
-    /* An address in a binary is new to this window. May be NULL, as the next one. */
+    /* An address in a binary is new to this window. on_binary and on_left_out may be NULL. */
     void (*on_binary)(void *context, const struct process *process,
                       const struct process_mapping *mapping);
     /* Names of this process are left out; once for each window and owner. */
@@ -97,7 +97,7 @@ bool window_has_samples(const struct window *window);
  * than 10 s ago. */
 bool window_is_full(const struct window *window);
 
-/* Set the begin or end of the window to now. By default a window lasts from its creation, or from
+/* Set the start or end of the window to now. By default a window lasts from its creation, or from
  * when the last one was taken, until it is taken. If the wall clock is set or the machine suspended
  * meanwhile, the window is as long as the monotonic clock ran (window_time.h). */
 void window_begin_time(struct window *window);

@@ -35,7 +35,7 @@ struct window_stack {
     struct map_u64 kernel_locations;        /* by address */
     struct map_u64 binary_locations;        /* by binary and ELF address */
     struct map_bytes interpreted_locations; /* by struct interpreted_key: location + 1 */
-    struct arena *arena;                    /* of those keys */
+    struct arena *arena;                    /* holds the keys of interpreted_locations */
     uint32_t kernel_mapping;
     uint64_t switch_address; /* return address in __schedule; 0: no off-CPU sample was seen yet */
     uint64_t newest_serial;  /* of the binaries in binary_locations */

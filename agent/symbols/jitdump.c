@@ -124,7 +124,7 @@ static uint64_t u64_at(struct span bytes, size_t offset)
     return number;
 }
 
-/* The NUL-terminated text at the begin of bytes; false: there is no NUL. */
+/* The NUL-terminated text at the start of bytes; false: there is no NUL. */
 static bool find_text(struct span bytes, struct span *ret_text)
 {
     const size_t size = bytes.size < NAME_MAX_BYTES ? bytes.size : NAME_MAX_BYTES;

@@ -199,8 +199,8 @@ void kernel_symbols_read(struct kernel_symbols *symbols, struct span text)
     reading_fini(&reading);
 }
 
-/* Adds the complete lines of piece and moves the begin of the incomplete one to its start; returns
- * the size of that. */
+/* Adds the complete lines of piece. Moves an incomplete last line to the start of piece and returns
+ * its size. */
 static size_t add_whole_lines(struct reading *reading, char *piece, size_t size)
 {
     const char *end = memrchr(piece, '\n', size);

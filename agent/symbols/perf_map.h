@@ -5,7 +5,7 @@
  * with a libperf-jitted agent, .NET with DOTNET_PerfMapEnabled.
  *
  * The file grows while the process runs and is read as a whole each time. If two entries cover an
- * address, the one that was written last is found. Size, count and names are bounded: the begin of
+ * address, the one that was written last is found. Size, count and names are bounded: the start of
  * a larger file is used. Threads: one.
  */
 #ifndef AGENT_SYMBOLS_PERF_MAP_H

@@ -26,7 +26,8 @@ enum { REMEMBERED_MAX = 32 };
 
 /* Opcodes of DWARF 5, table 7.29, and of GNU. */
 enum {
-    CFA_ADVANCE_LOC = 0x40, /* these three: operand in the low 6 bits */
+    /* ADVANCE_LOC, OFFSET, RESTORE: the operand is in the low 6 bits. */
+    CFA_ADVANCE_LOC = 0x40,
     CFA_OFFSET = 0x80,
     CFA_RESTORE = 0xc0,
     CFA_NOP = 0x00,
@@ -83,7 +84,7 @@ struct program {
     struct cfi_state remembered[REMEMBERED_MAX];
 };
 
-/* Reads "breg N, offset" at the begin of an expression. */
+/* Reads "breg N, offset" at the start of an expression. */
 static bool read_base(struct cfi_cursor *expression, uint32_t *ret_register, int64_t *ret_offset)
 {
     uint8_t op = cfi_cursor_u8(expression);

@@ -238,7 +238,7 @@ static void run_function(struct reader *reader, const struct cie *cie, const str
         count_problem(reader, EH_FRAME_BAD_INSTRUCTIONS);
 }
 
-/* Reads a function and runs its instructions, up to the begin of the next function at most. False:
+/* Reads a function and runs its instructions, up to the start of the next function at most. False:
  * too much was read. */
 static bool read_function(struct reader *reader, const struct function *function, uint64_t next)
 {
@@ -273,8 +273,8 @@ static bool read_function(struct reader *reader, const struct function *function
     return true;
 }
 
-/* The table of .eh_frame_hdr: pairs of signed 32-bit numbers (function, FDE), relative to its
- * begin. */
+/* The table of .eh_frame_hdr: pairs of signed 32-bit numbers (function, FDE), relative to the start
+ * of .eh_frame_hdr. */
 struct index {
     struct file_window window;
     uint64_t address;

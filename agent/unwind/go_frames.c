@@ -40,7 +40,7 @@ static uint32_t half_at(const uint8_t *bytes, unsigned offset)
     return half;
 }
 
-/* Finds the begin of the code. The header contains its address or 0. With 0 the code begins with
+/* Finds the start of the code. The header contains its address or 0. With 0 the code begins with
  * .text, provided that the program contains only Go code. */
 static bool find_text(struct go_frames *go, uint64_t in_header)
 {
@@ -61,7 +61,7 @@ static bool read_header(struct go_frames *go, const struct elf_extent *table)
     go->has_short_addresses = magic != MAGIC_1_16;
     if (magic != MAGIC_1_16 && magic != MAGIC_1_18 && magic != MAGIC_1_20)
         return false;
-    /* Words: number of functions, number of files, from 1.18 on the begin of the code, then the
+    /* Words: number of functions, number of files, from 1.18 on the start of the code, then the
      * offsets of five parts. */
     const unsigned parts = go->has_short_addresses ? 3 : 2;
     const uint8_t *words =
@@ -169,7 +169,7 @@ static bool take_budget(struct go_frames *go, struct read_budget *budget)
 }
 
 /*
- * Adds a row for the begin of the function, and for each address at which it gets or loses its
+ * Adds a row for the start of the function, and for each address at which it gets or loses its
  * frame.
  *
  * The table is a list of pairs (change of the stack size, number of instructions) with zigzag

@@ -2,7 +2,7 @@
  * go_frames: where functions of a Go program have no frame, from the table by which Go's own
  * runtime unwinds (pclntab), which stripped programs contain too.
  *
- * Go keeps frame pointers, by which callers are found. At the begin and the end of a function, and
+ * Go keeps frame pointers, by which callers are found. At the start and the end of a function, and
  * in functions without a frame, the frame pointer still belongs to the caller. Unwinding by frame
  * pointers would then skip the caller. At these addresses the return address is at the stack
  * pointer (x86-64) or in the link register (arm64).
@@ -21,7 +21,7 @@
 struct go_frames {
     const struct elf_frames *frames; /* borrowed */
     struct file_window list;         /* functab: for each function its address and an offset */
-    struct file_window functions;    /* struct _func, at these offsets */
+    struct file_window functions;    /* struct _func of each function, at its offset in functab */
     struct file_window programs;     /* tables of stack sizes (pcsp) */
     uint64_t list_offset;            /* where functab begins in the file; base of its offsets */
     uint64_t programs_offset;

@@ -11,7 +11,7 @@ enum { UNWIND_RULE_TEXT_BYTES = 96 };
 /* "root", "frame-pointer", …; "unknown" for any other number. Also values of a metric's label. */
 const char *unwind_stop_name(enum unwind_stop stop);
 
-/* Whether the stack is complete: it was unwound to the begin of its thread. */
+/* Whether the stack is complete: it was unwound to the start of its thread. */
 static inline bool unwind_stop_is_complete(enum unwind_stop stop)
 {
     return stop == UNWIND_STOP_ROOT || stop == UNWIND_STOP_ROOT_ZERO;

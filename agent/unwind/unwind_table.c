@@ -99,7 +99,7 @@ static void push_row(struct builder *builder, uint32_t offset, uint32_t rule)
     }
     if (scratch->row_count == builder->row_capacity)
         grow_rows(builder);
-    /* first_rows[block_count] is the end of the last block and therefore the begin of the next one.
+    /* first_rows[block_count] is the end of the last block and therefore the start of the next one.
      */
     while (scratch->block_count <= block)
         scratch->first_rows[++scratch->block_count] = scratch->row_count;
@@ -110,7 +110,7 @@ static void push_row(struct builder *builder, uint32_t offset, uint32_t rule)
 }
 
 /* Closes chunks up to the wanted one and opens it. A rule that holds at the end of a chunk also
- * holds at the begin of the next one, which gets a row there. */
+ * holds at the start of the next one, which gets a row there. */
 static void reach_chunk(struct builder *builder, uint32_t number, uint32_t block)
 {
     bool is_covered = builder->current_rule != UNWIND_RULE_NONE;

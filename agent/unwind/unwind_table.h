@@ -42,9 +42,9 @@ struct unwind_table_facts {
 
 struct unwind_table {
     uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
-    uint64_t start;   /* ELF address of the begin of the first chunk */
+    uint64_t start;   /* ELF address of the start of the first chunk */
     struct unwind_table_chunk *chunks;
-    struct cfi_rule *rules; /* [facts.rule_count]; begins with those of fixed numbers */
+    struct cfi_rule *rules; /* [facts.rule_count]; the first UNWIND_RULE_FIXED_COUNT are fixed */
     struct unwind_table_facts facts;
 };
 

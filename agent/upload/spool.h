@@ -33,7 +33,8 @@ struct spool;
 struct spool_counts {
     uint64_t bytes; /* of the queued batches; 0 without a limit, where they are not known */
     uint32_t batches;
-    uint64_t put_batches; /* since the spool was opened, as the following */
+    /* Since the spool was opened: */
+    uint64_t put_batches;
     uint64_t put_bytes;
     /* Queued batches that were deleted for newer ones or could not be read. Batches that spool_put
      * refused are not included. */

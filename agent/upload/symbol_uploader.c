@@ -104,7 +104,8 @@ struct symbol_uploader {
     struct map_bytes known; /* build ids that were given */
     struct arena *arena;    /* holds these build ids */
     struct symbol_uploader_counts counts;
-    int64_t pause_ms; /* used by the thread only, as the following members */
+    /* Used by the thread only: */
+    int64_t pause_ms;
     int64_t off_ms;
     bool has_logged_forbidden;
     bool has_logged_off;
