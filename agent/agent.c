@@ -356,8 +356,8 @@ static void add_child(void *context, struct process *process)
         family->code = agent_add_target(family->agent, process->process_id, family->err);
 }
 
-static enum err_code watch(struct agent *agent, uint32_t process_id, bool *ret_is_new,
-                           struct err *err)
+static enum err_code watch_process(struct agent *agent, uint32_t process_id, bool *ret_is_new,
+                                   struct err *err)
 {
     const struct process *known = processes_get(agent->processes, process_id);
     *ret_is_new = !known || !known->is_target;
@@ -372,7 +372,7 @@ enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct 
         agent->first_target = process_id;
     family.code = agent->program
                       ? kernel_program_add_target(agent->program, process_id, &is_new, err)
-                      : watch(agent, process_id, &is_new, err);
+                      : watch_process(agent, process_id, &is_new, err);
     if (!family.code && is_new)
         processes_make_target(agent->processes, process_id);
     if (!family.code && is_new)

@@ -33,7 +33,8 @@ static bool take_version(uint32_t magic, enum go_version *ret_version)
     }
 }
 
-static struct span from(struct span table, uint64_t offset)
+/* The rest of the table from offset on; empty if offset is past the end. */
+static struct span part_from(struct span table, uint64_t offset)
 {
     return offset <= table.size ? span_of(table.data + offset, table.size - offset)
                                 : (struct span){NULL, 0};
@@ -50,11 +51,11 @@ static void read_new_parts(struct go_header *header, struct cursor *cursor)
     cursor_uint(cursor, header->word); /* number of files */
     if (header->version >= GO_1_18)
         header->text_start = cursor_uint(cursor, header->word);
-    header->names = from(header->table, cursor_uint(cursor, header->word));
-    header->units = from(header->table, cursor_uint(cursor, header->word));
-    header->files = from(header->table, cursor_uint(cursor, header->word));
-    header->lines = from(header->table, cursor_uint(cursor, header->word));
-    header->functions = from(header->table, cursor_uint(cursor, header->word));
+    header->names = part_from(header->table, cursor_uint(cursor, header->word));
+    header->units = part_from(header->table, cursor_uint(cursor, header->word));
+    header->files = part_from(header->table, cursor_uint(cursor, header->word));
+    header->lines = part_from(header->table, cursor_uint(cursor, header->word));
+    header->functions = part_from(header->table, cursor_uint(cursor, header->word));
 }
 
 /* Version 1.2: offsets are relative to the start of the table; the header has the offset of the
@@ -62,9 +63,9 @@ static void read_new_parts(struct go_header *header, struct cursor *cursor)
 static void read_old_parts(struct go_header *header, struct cursor *cursor)
 {
     header->names = header->lines = header->table;
-    header->functions = from(header->table, 8U + header->word);
+    header->functions = part_from(header->table, 8U + header->word);
     cursor_skip(cursor, (uint64_t)header->function_count * entry_bytes(header) + header->word);
-    header->files = from(header->table, cursor_u32(cursor));
+    header->files = part_from(header->table, cursor_u32(cursor));
     struct cursor files = cursor_of(header->files);
     header->file_count = cursor_u32(&files);
 }

@@ -105,7 +105,8 @@ static int deny_file_system(void)
     return result == 0 ? 0 : -1;
 }
 
-static bool limit_softly(__rlimit_resource_t resource, uint64_t soft, uint64_t hard)
+/* Sets both limits of a resource, but not above the present hard limit. */
+static bool set_soft_and_hard(__rlimit_resource_t resource, uint64_t soft, uint64_t hard)
 {
     struct rlimit now, wanted = {.rlim_cur = soft, .rlim_max = hard};
     if (getrlimit(resource, &now) != 0)
@@ -117,19 +118,19 @@ static bool limit_softly(__rlimit_resource_t resource, uint64_t soft, uint64_t h
     return setrlimit(resource, &wanted) == 0;
 }
 
-static bool limit(__rlimit_resource_t resource, uint64_t number)
+static bool set_limit(__rlimit_resource_t resource, uint64_t number)
 {
-    return limit_softly(resource, number, number);
+    return set_soft_and_hard(resource, number, number);
 }
 
 static bool set_limits(const struct sandbox_limits *limits)
 {
     /* At the soft limit the kernel sends SIGXCPU, which shows the cause of death. At the hard limit
      * it sends SIGKILL, to a process that ignores the first signal. */
-    return limit(RLIMIT_AS, limits->memory_bytes) &&
-           limit_softly(RLIMIT_CPU, limits->cpu_s, (uint64_t)limits->cpu_s + 1) &&
-           limit(RLIMIT_FSIZE, limits->output_bytes) && limit(RLIMIT_CORE, 0) &&
-           limit(RLIMIT_NPROC, 0);
+    return set_limit(RLIMIT_AS, limits->memory_bytes) &&
+           set_soft_and_hard(RLIMIT_CPU, limits->cpu_s, (uint64_t)limits->cpu_s + 1) &&
+           set_limit(RLIMIT_FSIZE, limits->output_bytes) && set_limit(RLIMIT_CORE, 0) &&
+           set_limit(RLIMIT_NPROC, 0);
 }
 
 enum err_code sandbox_enter(const struct sandbox_limits *limits, const char **ret_warning,

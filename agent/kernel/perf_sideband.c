@@ -236,7 +236,7 @@ static bool take_copy(struct span rest, struct stack_copy *copy)
     return true;
 }
 
-static void give_sample(const struct perf_sideband *band, struct span record)
+static void pass_sample(const struct perf_sideband *band, struct span record)
 {
     struct perf_event_header header;
     struct sample_head head;
@@ -309,7 +309,7 @@ static void ring_take(struct perf_sideband *band, struct ring *ring)
     const struct span record = ring_record(band, ring);
     struct process_event event;
     if (is_sample(record))
-        give_sample(band, record);
+        pass_sample(band, record);
     else if (perf_sideband_parse(record, &event))
         band->options.on_event(band->options.context, &event);
     __atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record.size, __ATOMIC_RELEASE);

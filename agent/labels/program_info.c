@@ -83,7 +83,7 @@ static void read_go(struct reader *reader, const Elf64_Shdr *section)
 
 /* ---- headers ---- */
 
-static void look_at_section(struct reader *reader, const Elf64_Shdr *section, const char *name)
+static void take_section(struct reader *reader, const Elf64_Shdr *section, const char *name)
 {
     if (strcmp(name, ".symtab") == 0)
         reader->facts->is_stripped = false;
@@ -109,7 +109,7 @@ static void read_sections(struct reader *reader)
         return;
     for (uint32_t i = 0; i < count; i++) {
         if (sections[i].sh_name < names_bytes)
-            look_at_section(reader, &sections[i], names + sections[i].sh_name);
+            take_section(reader, &sections[i], names + sections[i].sh_name);
     }
 }
 

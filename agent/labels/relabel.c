@@ -171,7 +171,8 @@ static void drop_labels(const struct relabel_rule *rule, bool is_dropped_on_matc
     }
 }
 
-static void join(const struct relabel_rule *rule, const struct label_set *labels, struct buf *value)
+static void join_sources(const struct relabel_rule *rule, const struct label_set *labels,
+                         struct buf *value)
 {
     for (uint32_t i = 0; i < rule->source_count; i++) {
         if (i)
@@ -185,7 +186,7 @@ static bool apply_rule(const struct relabel_rule *rule, struct label_set *labels
 {
     buf_auto joined;
     buf_init(&joined, TEXT_MAX_BYTES);
-    join(rule, labels, &joined);
+    join_sources(rule, labels, &joined);
     const struct span value = joined.size ? buf_span(&joined) : SPAN_LITERAL("");
     switch (rule->action) {
     case RELABEL_KEEP:

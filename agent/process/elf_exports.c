@@ -89,7 +89,7 @@ static uint32_t hash_name(const char *name)
 }
 
 /* Checks the Bloom filter; false: the file does not export the name. */
-static bool may_be_there(const struct elf_exports *symbols, uint32_t hash)
+static bool may_be_exported(const struct elf_exports *symbols, uint32_t hash)
 {
     uint64_t word;
     const uint64_t at =
@@ -119,7 +119,7 @@ bool elf_exports_find(const struct elf_exports *symbols, const char *name,
     const uint64_t chains = buckets + (uint64_t)symbols->bucket_count * 4;
     uint32_t index, chained;
     Elf64_Sym symbol;
-    if (!may_be_there(symbols, hash) ||
+    if (!may_be_exported(symbols, hash) ||
         !read_at(symbols->fd, &index, sizeof(index),
                  buckets + (uint64_t)(hash % symbols->bucket_count) * 4) ||
         index < symbols->first_hashed)

@@ -180,15 +180,15 @@ static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t
                         uint64_t end, const struct eh_frame_sink *sink)
 {
     const uint8_t *begin = cursor.at;
-    int64_t taken = -1;
+    int64_t stack_bytes = -1;
     bool was_leaf = false;
     for (uint64_t at = start; at < end;) {
         const uint64_t change = cfi_cursor_uleb(&cursor);
         const uint64_t distance = cfi_cursor_uleb(&cursor) * go->quantum;
         const bool is_at_end = cursor.has_failed || (!change && at > start) || !distance;
         const uint64_t half = change >> 1;
-        taken = (int64_t)((uint64_t)taken + (change & 1 ? ~half : half));
-        const bool is_leaf = !is_at_end && taken == 0;
+        stack_bytes = (int64_t)((uint64_t)stack_bytes + (change & 1 ? ~half : half));
+        const bool is_leaf = !is_at_end && stack_bytes == 0;
         if (at == start || is_leaf != was_leaf)
             sink->row(sink->context, at, is_leaf ? &leaf : &none);
         was_leaf = is_leaf;

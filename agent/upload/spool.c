@@ -64,7 +64,8 @@ static void list_remove(struct spool *spool, uint32_t i)
     memmove(&spool->files[i], &spool->files[i + 1], (spool->count - i) * sizeof(*spool->files));
 }
 
-static void forget(struct spool *spool, const struct spool_batch *batch)
+/* Removes the batch from the list, if it is in it; the file stays. */
+static void list_forget(struct spool *spool, const struct spool_batch *batch)
 {
     for (uint32_t i = 0; i < spool->count; i++) {
         if (strcmp(spool->files[i].name, batch->name) == 0) {
@@ -244,7 +245,7 @@ enum err_code spool_put(struct spool *spool, struct span batch, struct err *err)
     return code;
 }
 
-static bool oldest(struct spool *spool, struct spool_batch *ret_batch)
+static bool find_oldest(struct spool *spool, struct spool_batch *ret_batch)
 {
     int64_t ignored;
     pthread_mutex_lock(&spool->mutex);
@@ -256,7 +257,7 @@ static bool oldest(struct spool *spool, struct spool_batch *ret_batch)
 enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, struct buf *bytes,
                          struct err *err)
 {
-    if (!oldest(spool, ret_batch))
+    if (!find_oldest(spool, ret_batch))
         return err_set(err, ERR_NOT_FOUND, "the spool is empty");
     buf_clear(bytes);
     fd_auto fd = os_openat(spool->folder_fd, ret_batch->name, O_RDONLY | O_NOFOLLOW, 0);
@@ -268,7 +269,7 @@ enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, str
         return ERR_NONE;
     /* A missing or damaged file is skipped, so that it does not block the others. */
     pthread_mutex_lock(&spool->mutex);
-    forget(spool, ret_batch);
+    list_forget(spool, ret_batch);
     spool->dropped++;
     pthread_mutex_unlock(&spool->mutex);
     return ERR_CORRUPT;
@@ -278,7 +279,7 @@ void spool_remove(struct spool *spool, const struct spool_batch *batch)
 {
     pthread_mutex_lock(&spool->mutex);
     (void)os_unlinkat(spool->folder_fd, batch->name);
-    forget(spool, batch);
+    list_forget(spool, batch);
     pthread_mutex_unlock(&spool->mutex);
 }
 
