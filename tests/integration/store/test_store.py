@@ -82,7 +82,8 @@ def parameters(labels):
 
 
 def in_parts(rng, samples):
-    """The samples of one time, each (…, values), as one profile or as two with equal times."""
+    """Divides the samples of one time, each a tuple (…, values), at random: into one list, or into
+    two lists, which are then sent as two profiles with equal times."""
     if rng.random() < 0.6:
         return [samples]
     parts = [], []
@@ -120,7 +121,8 @@ def send_part(client, oracle, source, time_ns, stacks, is_heap):
         return
     for i, name in enumerate(names):
         values = {stack: numbers[i] for stack, numbers in stacks.items() if numbers[i]}
-        oracle.add(source.labels, name, time_ns, values)  # also without samples of the type
+        # A profile without samples of the type is data, too.
+        oracle.add(source.labels, name, time_ns, values)
 
 
 def make_sources(rng):
@@ -147,8 +149,8 @@ def folded(client, selector, start_ns, end_ns):
 
 
 def is_unknown(response, oracle, name, window):
-    """Whether the window has no profile of the type; checks that the response then names the types
-    that exist. Snapshots just outside the window may still contribute to it."""
+    """Whether the window has no profile of the type; checks that the response then is an error that
+    names the types that exist. False if snapshots just outside the window contribute a result."""
     types = oracle.lacks(name, *window)
     if not types or (response.status == 200 and store_oracle.rule_of(name) != "sum"):
         return False
@@ -193,7 +195,7 @@ TYPE_VALUES = {
 }
 
 
-def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
+def random_selector(rng, comparisons=("=", "!=", "=~", "!~")):
     """A random selector with conditions on types and possibly on labels, and the equivalent
     matches(type, labels)."""
     types = [
@@ -209,10 +211,11 @@ def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
     )
 
 
-def check_match(client, oracle, rng):
-    """Checks the series that conditions on types select and, if these have one type, the merge."""
+def check_selection(client, oracle, rng):
+    """Checks which series a random selector with conditions on types selects and, if all of them
+    have one type, the merged profile of the selector."""
     front = rng.choice(["", "", *NAMES])
-    selector, by_braces = some_match(rng)
+    selector, by_braces = random_selector(rng)
     query, window = front + selector, {"start": BEGIN - HOUR, "end": BEGIN + 9 * HOUR}
 
     def matches(name, labels):
@@ -233,10 +236,11 @@ def check_match(client, oracle, rng):
         ), query
 
 
-def check(client, oracle, rng, rounds):
+def check_queries(client, oracle, rng, rounds):
+    """Compares random queries for merged profiles with the oracle."""
     for number in range(rounds):
         if number % 4 == 0:
-            check_match(client, oracle, rng)
+            check_selection(client, oracle, rng)
         name = rng.choice(NAMES)
         selector, matches = rng.choice(MATCHERS)
         start = BEGIN - HOUR + rng.randrange(4 * HOUR)
@@ -257,8 +261,8 @@ def check(client, oracle, rng, rounds):
 
 @pytest.mark.parametrize("seed", rest_long([2, 1]))
 def test_results_equal_a_plain_recomputation(shared_server, seed):
-    """Profiles of seed 1 are sent in the order of their times. Some of seed 2 are late, and the
-    store is compacted."""
+    """Seed 1: profiles are sent in the order of their times. Seed 2: they are sent in random order,
+    and the store is compacted, also a second time after late profiles."""
     server = shared_server("--jobs-interval", "1s")
     rng = random.Random(seed)
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
@@ -268,28 +272,30 @@ def test_results_equal_a_plain_recomputation(shared_server, seed):
         times.sort()
     for time_ns in times:
         send(client, oracle, rng.choice(sources), time_ns)
-    check(client, oracle, rng, 150)
+    check_queries(client, oracle, rng, 150)
     server.stop()
     server.start()
-    check(client, oracle, rng, 50)
+    check_queries(client, oracle, rng, 50)
     if seed == 1:
         return
     compact(server)
-    check(client, oracle, rng, 100)
+    check_queries(client, oracle, rng, 100)
     for time_ns in times[:10]:  # late profiles in addition to a block of the whole day
         send(client, oracle, rng.choice(sources), time_ns + 1)
-    check(client, oracle, rng, 50)
+    check_queries(client, oracle, rng, 50)
     compact(server)
-    check(client, oracle, rng, 50)
+    check_queries(client, oracle, rng, 50)
     assert objects_of(server) == rows_of(
-        server, "SELECT object_key FROM block UNION " "SELECT object_key FROM segment"
+        server, "SELECT object_key FROM block UNION SELECT object_key FROM segment"
     )
 
 
 @pytest.mark.parametrize("types", [("goroutine", "count"), ("contentions", "count")])
 def test_many_small_values_add_up_to_the_whole(shared_server, types):
-    """Each of ten snapshots has ten of 100 stacks, so that each mean is 0.1. The increase of a
-    counter is 1 per stack in a minute, and 0.1 in a tenth of a minute."""
+    """There are 1,000 stacks, and ten snapshots, one per minute. Gauge: each snapshot has 100
+    stacks that no other has, each with the value 1, so the total of every window is 100, also if
+    the window has several snapshots and the mean of a stack is 0.2. Counter: each stack increases
+    by 1 per minute, so in a window of 6 s by 0.1, which must not be rounded to 0 for all stacks."""
     client = Tenant(shared_server()).api("ingest", "read")
     is_counter = types[0] == "contentions"
     for snapshot in range(10):
@@ -327,7 +333,8 @@ def test_many_small_values_add_up_to_the_whole(shared_server, types):
     ids=lambda types: types[0],
 )
 def test_gauges_of_other_profilers_are_averaged(shared_server, types):
-    """A stored series has the rule by which its profiles were taken for gauges."""
+    """Ingest decides by the names of the types that these profiles are gauges, and queries of the
+    stored series average them."""
     client = Tenant(shared_server()).api("ingest", "read")
     for snapshot, value in enumerate((1000, 1100, 1000, 1100)):
         maker = pprof_maker.Maker([types])
@@ -339,7 +346,7 @@ def test_gauges_of_other_profilers_are_averaged(shared_server, types):
     assert response.headers["perfolio-rule"] == "mean" and response.json()["total"] == 1050
 
 
-def test_totals_of_profiles_with_equal_times_do_not_overflow(shared_server):
+def test_a_total_over_2_63_of_profiles_with_equal_times_is_refused(shared_server):
     client = Tenant(shared_server()).api("ingest", "read")
     for label in ("a", "b"):
         body = make_profile(CPU, BEGIN, {("main", label): [1, 2**62]}, CPU[1])
@@ -350,7 +357,8 @@ def test_totals_of_profiles_with_equal_times_do_not_overflow(shared_server):
 
 
 def test_profiles_with_equal_times_are_one_snapshot(shared_server):
-    """They count as one snapshot in differences and in means, before and after merges."""
+    """They count as one snapshot in increases of counters and in means of gauges, before and after
+    compaction."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     later = BEGIN + 10 * 10**9
@@ -374,7 +382,7 @@ def test_profiles_with_equal_times_are_one_snapshot(shared_server):
     def check_results():
         window = BEGIN, BEGIN + 60 * 10**9
         assert folded(client, HEAP_NAMES[0], *window)[1] == {("main", "x"): 4, ("main", "y"): 40}
-        # A gain of ten seconds is distributed over these seconds.
+        # The increase of 44 in the ten seconds is spread over these seconds.
         assert points(HEAP_NAMES[0], "1s") == [4, 5, 4, 5, 4, 4, 5, 4, 5, 4] and points(
             HEAP_NAMES[0], "60s"
         ) == [44]
@@ -392,8 +400,9 @@ def test_profiles_with_equal_times_are_one_snapshot(shared_server):
 
 
 def test_a_merge_that_is_rolled_back_deletes_its_object(start_server):
-    """A deadlock in the database, for example, rolls a merge back. The server deletes the object
-    that the merge wrote immediately, not after the writer has ended."""
+    """A deadlock in the database, for example, rolls a merge of blocks back. The server discards
+    the object that the merge wrote at once; it does not leave the object to the search for orphans,
+    which runs only after the writer has ended."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for second in range(3):
@@ -401,7 +410,9 @@ def test_a_merge_that_is_rolled_back_deletes_its_object(start_server):
             HEAP, BEGIN + second * 10**9, {("main", "x"): [5, 100]}, ("space", "bytes")
         )
         assert client.post("/api/v1/profiles", body=body).status == 200
-    time.sleep(4)  # by then the server has collected the objects of ended writers
+    # The first search for orphans runs 2 s after the start (FIRST_S in store/maintain/orphans.c);
+    # the next one is later than the deletion that this test expects.
+    time.sleep(4)
     with server.cursor() as cursor:
         cursor.execute(
             "CREATE SEQUENCE refusals; GRANT ALL ON SEQUENCE refusals TO PUBLIC;"
@@ -434,24 +445,25 @@ def until(condition, what, seconds=120):
 
 
 def compact(server):
-    """Makes all objects old until one block a day is left and the objects that it replaced are
-    deleted."""
+    """Makes all objects an hour older, again and again, until they are merged into one block per
+    day and the replaced objects are deleted."""
 
-    def is_done():
+    def age_and_check():
         for table in ("segment", "block"):
             server.rows(
                 f"UPDATE {table} SET"
                 " created_at = created_at - CASE WHEN swapped_at IS NULL THEN interval '1 hour'"
                 " ELSE '0' END, swapped_at = swapped_at - interval '1 hour'"
             )
-        ((is_one_a_day,),) = server.rows(
+        # Level 4: a block of a day, the highest level (CATALOGUE_LEVELS).
+        ((has_only_days,),) = server.rows(
             "SELECT NOT EXISTS (SELECT FROM segment) AND EXISTS (SELECT FROM block)"
             " AND NOT EXISTS (SELECT FROM block WHERE level IS DISTINCT FROM 4)"
             " AND NOT EXISTS (SELECT FROM object_trash)"
         )
-        return is_one_a_day
+        return has_only_days
 
-    def left():
+    def failure_message():
         return (
             "the store is not compacted: "
             + "; ".join(
@@ -466,7 +478,7 @@ def compact(server):
             + server.log()[-4000:]
         )
 
-    until(is_done, left)
+    until(age_and_check, failure_message)
 
 
 def test_concurrent_requests_are_all_stored(server):
@@ -513,7 +525,9 @@ def test_a_batch_that_is_sent_twice_counts_once(server):
     assert folded(other, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
 
 
-def test_reports_of_queries_equal_those_of_shares(server):
+def test_a_query_has_the_reports_of_a_share(server):
+    """The table of functions equals that of a share with the same profile; of the other reports
+    only the beginning is checked."""
     client = Tenant(server).api("ingest", "read", "share")
     body = make_profile(
         CPU,
@@ -617,7 +631,7 @@ def test_invalid_parameters_are_named(server, options, expected):
     assert response.status == 400 and expected in response.json()["detail"], response
 
 
-def test_an_empty_group_of_a_plot_is_refused(server):
+def test_an_empty_group_by_is_refused(server):
     response = (
         Tenant(server)
         .api("read")
@@ -787,7 +801,7 @@ def test_a_query_names_a_missing_object_and_the_rest_is_merged(start_server):
         assert response.status == 200 and '"p0"' not in response.text, response
         assert first in response.headers["perfolio-warning"]
 
-    def is_merged():
+    def age_and_check():
         with server.cursor() as cursor:
             cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
             cursor.execute(
@@ -796,7 +810,7 @@ def test_a_query_names_a_missing_object_and_the_rest_is_merged(start_server):
             )
         return rows_of(server, "SELECT DISTINCT 1 FROM block WHERE swapped_at IS NULL")
 
-    until(is_merged, "the objects that are left are not merged")
+    until(age_and_check, "the objects that are left are not merged")
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)[1] == {("main",): 1}
 
 
@@ -825,15 +839,15 @@ def test_values_and_days_beyond_the_limits_of_a_merge_do_not_block_it(start_serv
         )
         assert response.status == 200, response
 
-    def is_merged():
+    def age_and_check():
         with server.cursor() as cursor:
             for table in ("segment", "block"):
                 cursor.execute(f"UPDATE {table} SET created_at = created_at - interval '1 hour'")
         left = rows_of(server, "SELECT is_broken FROM segment_tenant WHERE NOT is_swapped")
         blocks = rows_of(server, "SELECT level FROM block WHERE swapped_at IS NULL")
-        return left == {True} and blocks == {4}
+        return left == {True} and blocks == {4}  # 4: blocks of a day, the highest level
 
-    until(is_merged, "objects that cannot be merged block the others")
+    until(age_and_check, "objects that cannot be merged block the others")
     for i in range(3):
         at = BEGIN + i
         assert folded(client, CPU_NAMES[1] + '{pod="huge"}', at, at + 1)[1] == {
@@ -847,7 +861,11 @@ def test_values_and_days_beyond_the_limits_of_a_merge_do_not_block_it(start_serv
         assert rows == {("main",): 30 * count} and "perfolio-warning" not in response.headers
 
 
-def test_swapped_objects_are_kept_for_the_longest_query_time(start_server):
+def test_replaced_objects_are_kept_as_long_as_queries_of_any_team_may_run(start_server):
+    """One background job deletes replaced blocks and then batch ids of more than a day. The test
+    inserts an old batch id and waits until the id is deleted, twice: so the job has run as a whole
+    since the blocks were replaced 30 minutes ago, and must have kept them for the team whose
+    queries may run for an hour."""
     server = start_server("--jobs-interval", "1s")
     slow, client = Tenant(server, query_time_s=3600), Tenant(server).api("ingest", "read")
     for minute in range(2):
@@ -865,11 +883,8 @@ def test_swapped_objects_are_kept_for_the_longest_query_time(start_server):
         with server.cursor() as cursor:
             cursor.execute(statement)
 
-    def swap():
-        for table in ("segment", "block"):
-            run(f"UPDATE {table} SET swapped_at = now() - interval '30 minutes'")
-
-    swap()
+    for table in ("segment", "block"):
+        run(f"UPDATE {table} SET swapped_at = now() - interval '30 minutes'")
     for _ in range(2):
         run(
             "INSERT INTO ingest_batch (tenant_id, batch_id, received_at) "
@@ -885,7 +900,7 @@ def test_swapped_objects_are_kept_for_the_longest_query_time(start_server):
     server.api().patch(f"/api/v1/admin/tenants/{slow.id}", json={"query_time_s": None})
     until(
         lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL"),
-        "a swapped block is not deleted",
+        "a replaced block is not deleted",
     )
 
 
@@ -907,23 +922,25 @@ def test_profiles_past_the_retention_of_the_team_are_deleted(start_server):
     server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"profile_retention_s": 60})
     until(lambda: folded(client, CPU_NAMES[0], 0, now)[1] == {}, "an expired profile is still read")
 
-    def is_gone():
+    def age_and_check():
         with server.cursor() as cursor:
             for table in ("segment", "block"):  # a merge may have replaced the segment by a block
                 cursor.execute(f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour'")
         return len(objects_of(server)) == 1
 
-    until(is_gone, "the bytes of an expired profile are not deleted")
+    until(age_and_check, "the bytes of an expired profile are not deleted")
     assert folded(other, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
 
 
 @pytest.mark.long
-@pytest.mark.skipif(stored.is_in_bucket(), reason="bytes are changed below an open block")
+@pytest.mark.skipif(
+    stored.is_in_bucket(), reason="changes bytes of a block's file while the server has it open"
+)
 @pytest.mark.parametrize("hour_count, step", rest_long([(2, 7), (5, 29)]))
 def test_a_query_omits_a_damaged_granule_and_returns_the_others(start_server, hour_count, step):
-    """The store has one block with some hours of two pods, and one byte after the other is damaged.
-    A response is complete, or it lacks one hour of one pod and has a warning. A mean is that of the
-    remaining snapshots."""
+    """The store has one block with some hours of two pods. Every step-th byte is damaged, one at a
+    time. A response is complete, or it lacks one hour of one pod and has a warning. Means are those
+    of the remaining snapshots."""
     # Without the query cache, which would hide the damage.
     server = start_server("--jobs-interval", "1s", "--query-cache-bytes", "0")
     client = Tenant(server).api("ingest", "read")
@@ -963,7 +980,8 @@ def test_a_query_omits_a_damaged_granule_and_returns_the_others(start_server, ho
                     for left_out, oracle in oracles.items()
                     if rows == oracle.merge(name, lambda labels: True, *window)
                 }
-                # Snapshots before and after a missing hour in the middle may yield its differences.
+                # With more than two hours, a result without a middle hour may equal the complete
+                # one: the increase of a counter over the gap contains those of the missing hour.
                 is_whole = fits == {None} or hour_count > 2 and None in fits
                 assert is_whole or fits and "perfolio-warning" in response.headers, (at, rows)
                 if "perfolio-warning" in response.headers:

@@ -24,15 +24,15 @@ from test_store import (
     CPU_NAMES,
     HOUR,
     NAMES,
-    check,
+    check_queries,
     compact,
     folded,
     make_profile,
     make_sources,
     objects_of,
+    random_selector,
     rows_of,
     send,
-    some_match,
     store_oracle,
     until,
 )
@@ -133,7 +133,7 @@ def test_results_equal_a_recomputation_without_deleted_profiles(shared_server, s
         if number == 2:
             compact(server)
         for _ in range(2):
-            selector, matches = some_match(rng)
+            selector, matches = random_selector(rng)
             name = rng.choice(["", *NAMES])
             start = BEGIN + rng.randrange(time_ns - BEGIN)
             end = start + rng.choice([1, 10 * 60 * 10**9, HOUR, 3 * HOUR])
@@ -144,12 +144,12 @@ def test_results_equal_a_recomputation_without_deleted_profiles(shared_server, s
                 start,
                 end,
             )
-        check(client, oracle, rng, 40)
+        check_queries(client, oracle, rng, 40)
     compact(server)
-    check(client, oracle, rng, 150)
+    check_queries(client, oracle, rng, 150)
     server.stop()
     server.start()
-    check(client, oracle, rng, 40)
+    check_queries(client, oracle, rng, 40)
 
 
 @pytest.mark.parametrize(

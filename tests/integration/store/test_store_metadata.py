@@ -25,8 +25,8 @@ from test_store import (
     is_unknown,
     make_profile,
     make_sources,
+    random_selector,
     send,
-    some_match,
 )
 
 import otlp_maker
@@ -85,7 +85,7 @@ def check_lists(client, oracle, rng):
     window = some_window(rng)
     match, matches = rng.choice(MATCHES)
     if rng.random() < 0.5:
-        match, matches = some_match(rng)
+        match, matches = random_selector(rng)
     wanted = oracle.series(matches, *window)
     limit = rng.choice([1, 3, 1000])
     types = pages(client, "/api/v1/profile_types", window, limit, match=match)

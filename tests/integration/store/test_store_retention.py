@@ -29,9 +29,9 @@ from test_store import (
     make_sources,
     objects_of,
     pprof_maker,
+    random_selector,
     rows_of,
     send,
-    some_match,
     store_oracle,
     until,
 )
@@ -162,7 +162,7 @@ def test_results_equal_a_recomputation_without_expired_profiles(start_server, se
             rng.random() < 0.5,
         )
         team.expire()
-        team.set_match(*some_match(rng, ("!=", "=~", "!~")), next(cutoffs), rng.random() < 0.5)
+        team.set_match(*random_selector(rng, ("!=", "=~", "!~")), next(cutoffs), rng.random() < 0.5)
         team.expire()
         team.check(rng, begin, 60)
     compact(server)
