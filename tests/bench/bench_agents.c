@@ -28,14 +28,14 @@
 
 enum {
     AGENTS_MAX = 5000,
-    QUERY_CLIENTS =
-        200, /* connections for queries; a query that is due while all are busy is skipped */
+    /* Connections for queries; a query that is due while all are busy is skipped. */
+    QUERY_CLIENTS = 200,
     PROGRAMS = 20,
     PROGRAMS_OF_AGENT = 4,
     STACKS_OF_PROGRAM = 5000,
-    SHARING = 24,
+    SHARING = 24, /* as in bench_otlp.c, which compares it with recorded profiles */
     INTERVAL_S = 10,
-    DRAIN_S = 60, /* time for requests that are running at the end */
+    DRAIN_S = 60, /* time for requests that are running at the end; also limit of a request */
     MESSAGES_MAX = 10,
     TEXT_MAX = 512
 };
@@ -52,7 +52,7 @@ struct options {
     double queries_per_s;
 };
 
-/* One of the queries that repeat in rotation. Times are those of the server's clock. */
+/* The queries, which are sent in turn; "now" in them is the time of the server's clock. */
 struct query_text {
     const char *kind;
     const char *path; /* %s: a program */
@@ -311,7 +311,8 @@ static void finish(struct bench *bench, struct client *client, CURLcode code)
 
 /* ---- the loop ---- */
 
-/* Starts the batches that are due; repeats of refused batches also after the end of the run. */
+/* Sends the batches that are due. After the end of the run, only batches that were refused before
+ * are sent again. */
 static void start_agents(struct bench *bench, int64_t now_ns, bool is_over)
 {
     for (long i = 0; i < bench->options.agent_count; i++) {
@@ -326,7 +327,8 @@ static void start_agents(struct bench *bench, int64_t now_ns, bool is_over)
     }
 }
 
-static bool any_waits(const struct bench *bench)
+/* Whether a batch is not acknowledged yet or a query runs. */
+static bool is_unfinished(const struct bench *bench)
 {
     for (long i = 0; i < bench->options.agent_count; i++) {
         if (bench->clients[i].body.size)
@@ -355,7 +357,7 @@ static void run(struct bench *bench)
     for (;;) {
         const int64_t now_ns = clock_monotonic_ns();
         const bool is_over = now_ns >= end_ns;
-        if (is_over && (!any_waits(bench) || now_ns >= end_ns + DRAIN_S * CLOCK_NS_PER_S))
+        if (is_over && (!is_unfinished(bench) || now_ns >= end_ns + DRAIN_S * CLOCK_NS_PER_S))
             return;
         start_agents(bench, now_ns, is_over);
         const double due = (double)(now_ns - begin_ns) / 1e9 * bench->options.queries_per_s;

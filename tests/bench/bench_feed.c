@@ -8,11 +8,15 @@
  * Requests are generated before they are sent, some hundred megabytes at a time: generating them
  * while others are in flight would make the server wait. otlp: a request is what an agent sees on a
  * host in 10 s: 20 pods, one of each service, each sample with its own stack, in the layout of OTLP
- * 1.10, not compressed. pprof: a request is one gzip profile. unique: this many of 1,000 samples
- * have a stack that occurs only once. --paced: not faster than the time of the profiles. --rows
- * writes (service, pod, stack, time_ns, value), --stacks the text of each stack as `folded` has it,
- * by number. Prints a header and a line of CSV at the end:
- * rows,requests,protobuf_bytes,seconds,generator_cpu_s,distinct; seconds are those of sending.
+ * 1.10, not compressed. pprof: a request is one gzip profile. --unique: this many of 1,000 samples
+ * have a stack that occurs only once. --paced: the profiles of 10 s are sent 10 s after those
+ * before. --rows: the Parquet file, with columns service, pod, stack, time_ns, value. --stacks: a
+ * text file whose line N, from 0, is the stack with number N, names from the root on with ";"
+ * between them.
+ *
+ * Prints a header and a line of CSV at the end:
+ * rows,requests,protobuf_bytes,seconds,generator_cpu_s,distinct; seconds: those in which requests
+ * were sent; distinct: distinct stacks of the profiles divided by rows.
  */
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
@@ -36,8 +40,8 @@ enum {
     AHEAD_BYTES = 256 << 20,
     AHEAD_MAX = 1 << 14,
     CONNECTIONS_MAX = 64,
-    SKEW = 24,
-    UNIQUE_DEPTH = 12,
+    SKEW = 24,         /* of fleet_init */
+    UNIQUE_DEPTH = 12, /* frames of a stack that occurs only once */
     REFUSALS_MAX = 10000
 };
 
@@ -72,7 +76,7 @@ struct ahead {
 struct feed {
     struct options options;
     struct ahead ahead;
-    int64_t sending_ns; /* time for that */
+    int64_t sending_ns; /* the time spent in send_ahead */
     struct fleet fleet;
     CURLM *multi;
     struct connection connections[CONNECTIONS_MAX];
@@ -82,7 +86,7 @@ struct feed {
     uint32_t next_unique; /* number of the next stack that occurs only once */
     uint32_t unique[UNIQUE_DEPTH];
     uint64_t row_count;
-    uint64_t distinct_count; /* sum of the stacks of all requests */
+    uint64_t distinct_count; /* sum over all profiles of their stacks */
     uint64_t request_count;
     uint64_t protobuf_bytes;
     uint64_t failure_count;
@@ -181,7 +185,8 @@ struct frames {
     uint32_t number;
 };
 
-/* A stack of the fleet, or sometimes a new one: callers of the fleet with leaves of its own. */
+/* A stack of the fleet, or in unique_permille of 1,000 cases a new one: the callers of that stack
+ * with 4 random frames below them. A new one is valid until the next call. */
 static struct frames find_frames(struct feed *feed, uint32_t stack)
 {
     const struct fleet *fleet = &feed->fleet;
@@ -562,7 +567,8 @@ static void make_ahead(struct feed *feed, uint32_t tick, uint32_t target, bool i
     ahead->targets[ahead->count++] = target;
 }
 
-/* With --paced: sends all requests that are due at the same time. */
+/* Sends whenever AHEAD_BYTES are generated; with --paced, also when the requests of a tick are due.
+ */
 static void feed_all(struct feed *feed)
 {
     const int64_t start_ns = clock_monotonic_ns();

@@ -7,8 +7,9 @@
  * host: 3,000 samples of 20 processes, four fifths of which have their own stack; stacks of 21
  * frames on average that share their callers; a third of the locations with function and file, the
  * others with an address only; thread, processor and timestamps with every sample. In the first
- * request, leaves are in the same libraries, 5,900 locations in total, as in recorded profiles of
- * that size (1,900 with 650 samples, 8,200 with 12,000); in the second, hardly a leaf occurs twice.
+ * request (SHARING), many stacks share their leaves: it has 5,900 locations, in proportion to
+ * recorded profiles (1,900 with 650 samples, 8,200 with 12,000). In the second, hardly a leaf
+ * occurs twice.
  */
 #include "lib/base/clock.h"
 #include "lib/base/err.h"

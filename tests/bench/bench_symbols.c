@@ -185,7 +185,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Addresses with a result. */
+/* ADDRESSES random addresses that have a result; the caller frees them. */
 static uint64_t *draw_addresses(const struct symbol_table *table)
 {
     const struct symbol_table_sizes sizes = symbol_table_sizes(table);
@@ -201,11 +201,12 @@ static uint64_t *draw_addresses(const struct symbol_table *table)
     return addresses;
 }
 
-struct json_response {
+struct lookup_cost {
     int64_t ns;      /* the median of the runs */
     uint64_t frames; /* of one run */
 };
 
+/* ORDERED: the addresses are sorted first, which is a part of the measured time. */
 enum how { ONE_BY_ONE, ORDERED };
 
 static uint64_t find_all(const struct symbol_table *table, const uint64_t *addresses,
@@ -227,19 +228,19 @@ static uint64_t find_all(const struct symbol_table *table, const uint64_t *addre
     return frames;
 }
 
-static struct json_response resolve(const struct symbol_table *table, const uint64_t *addresses,
-                                    uint32_t count, enum how how)
+static struct lookup_cost resolve(const struct symbol_table *table, const uint64_t *addresses,
+                                  uint32_t count, enum how how)
 {
     int64_t times[RUNS];
-    struct json_response response = {0};
+    struct lookup_cost cost = {0};
     for (int run = 0; run < RUNS; run++) {
         const int64_t start = clock_thread_cpu_ns();
-        response.frames = find_all(table, addresses, count, how);
+        cost.frames = find_all(table, addresses, count, how);
         times[run] = clock_thread_cpu_ns() - start;
     }
     qsort(times, RUNS, sizeof(times[0]), compare_times);
-    response.ns = times[RUNS / 2];
-    return response;
+    cost.ns = times[RUNS / 2];
+    return cost;
 }
 
 static double millions_per_second(uint32_t count, int64_t ns)
@@ -250,16 +251,16 @@ static double millions_per_second(uint32_t count, int64_t ns)
 static void bench_lookups(const char *what, const struct symbol_table *table)
 {
     uint64_t *addresses = draw_addresses(table);
-    struct json_response response = resolve(table, addresses, ADDRESSES, ONE_BY_ONE);
-    print_row(what, "frames of an address", (double)response.frames / ADDRESSES, "");
-    print_goal(what, "random, one by one", millions_per_second(ADDRESSES, response.ns), "M/s", 2,
+    struct lookup_cost cost = resolve(table, addresses, ADDRESSES, ONE_BY_ONE);
+    print_row(what, "frames of an address", (double)cost.frames / ADDRESSES, "");
+    print_goal(what, "random, one by one", millions_per_second(ADDRESSES, cost.ns), "M/s", 2,
                false);
-    response = resolve(table, addresses, BATCH, ORDERED);
-    print_goal(what, "200000 random, put in order", millions_per_second(BATCH, response.ns), "M/s",
-               2, false);
+    cost = resolve(table, addresses, BATCH, ORDERED);
+    print_goal(what, "200000 random, put in order", millions_per_second(BATCH, cost.ns), "M/s", 2,
+               false);
     qsort(addresses, BATCH, sizeof(addresses[0]), compare_addresses);
-    response = resolve(table, addresses, BATCH, ORDERED);
-    print_goal(what, "200000 sorted", millions_per_second(BATCH, response.ns), "M/s", 5, false);
+    cost = resolve(table, addresses, BATCH, ORDERED);
+    print_goal(what, "200000 sorted", millions_per_second(BATCH, cost.ns), "M/s", 5, false);
     mem_free(addresses);
 }
 

@@ -1,8 +1,11 @@
 /*
- * otlp_maker: builds OTLP requests (layout 1.10) step by step, for benchmarks.
+ * otlp_maker: builds OTLP requests (layout 1.10) step by step, for benchmarks: maker_init,
+ * begin_dictionary, then add_stack for each stack, add_sample for the samples of a process,
+ * add_resource for the process, and put_message for the finished dictionary.
  *
- * A maker contains the dictionary of the request; functions are numbers below MAKER_FUNCTIONS, a
- * third of which have names and files, the others addresses only. A maker belongs to one thread.
+ * A maker contains the dictionary of the request. Functions are numbers below MAKER_FUNCTIONS: a
+ * third of them have a name, a quarter of these also a file, all others only an address. A maker
+ * belongs to one thread.
  */
 #ifndef TESTS_BENCH_OTLP_MAKER_H
 #define TESTS_BENCH_OTLP_MAKER_H
@@ -13,13 +16,13 @@
 #include <stdio.h>
 
 enum {
-    MAKER_FUNCTIONS = 50000, /* number of programs; a request contains those that occur in it */
+    MAKER_FUNCTIONS = 50000, /* of all programs; a request contains those of its stacks */
     MAKER_MAPPINGS = 60,
     MAKER_THREADS = 300,
     MAKER_PROCESSORS = 32,
     MAKER_DEPTH_MIN = 6,
     MAKER_DEPTH_MAX = 36,
-    MAKER_PERIOD_NS = 50000000,
+    MAKER_PERIOD_NS = 50000000, /* 20 samples per second of CPU time */
     MAKER_MAX_BYTES = 64 << 20
 };
 
@@ -58,7 +61,7 @@ static inline void put_text(struct buf *buf, uint32_t field, const char *text)
     put_bytes(buf, field, span_text(text));
 }
 
-/* Appends message as field of buf and empties it. */
+/* Appends message as a field of buf and clears message. */
 static inline void put_message(struct buf *buf, uint32_t field, struct buf *message)
 {
     put_bytes(buf, field, buf_span(message));
@@ -69,13 +72,14 @@ static inline void put_message(struct buf *buf, uint32_t field, struct buf *mess
 
 struct maker {
     struct buf dictionary;
-    struct buf message;
+    struct buf message; /* the message that is being built, and one within it */
     struct buf inner;
-    uint32_t strings;
+    uint32_t strings; /* number of entries in the dictionary's table, also of the next three */
     uint32_t functions;
     uint32_t locations;
     uint32_t attributes;
-    uint32_t sharing; /* 1: leaves hardly occur twice; more: leaves are in the same libraries */
+    uint32_t sharing; /* exponent of the choice of functions (add_stack): 1: all are as frequent,
+                       * so leaves hardly occur twice; more: many stacks share their leaves */
     uint64_t random;
     uint32_t *location_of; /* function to location, 0: none yet */
 };
@@ -149,8 +153,11 @@ static inline void add_mappings(struct maker *maker, uint32_t build_id_key)
     }
 }
 
-/* Few callers near the root, many callees: a path down a program's tree, whose branches are
- * numbers. */
+/*
+ * Adds a stack to the dictionary: a random path from the root of the program's call tree. A node of
+ * the tree is a hash of its parent and the number of a branch, 2 branches in the upper half of the
+ * path and 6 in the lower half, so that stacks share callers.
+ */
 static inline void add_stack(struct maker *maker, uint64_t *random, uint32_t program)
 {
     const uint32_t depth =
@@ -173,8 +180,8 @@ static inline void add_stack(struct maker *maker, uint64_t *random, uint32_t pro
     put_message(&maker->dictionary, 7, &maker->message);
 }
 
-/* The common start of all requests. Attributes of threads and processors begin at MAKER_MAPPINGS.
- * */
+/* The common start of all requests; the caller has cleared the dictionary. Attributes 1 to
+ * MAKER_MAPPINGS - 1 are build ids of the mappings; then follow those of threads and processors. */
 static inline void begin_dictionary(struct maker *maker)
 {
     static const char *const strings[] = {"",
@@ -207,8 +214,8 @@ static inline void begin_dictionary(struct maker *maker)
 
 /* ---- samples ---- */
 
-/* One sample of the 10 s from start_ns on, of a thread that was seen once or twice; returns how
- * often. */
+/* Appends to samples one stack of a random thread, with one or two timestamps in the 10 s from
+ * start_ns on; returns how many. */
 static inline uint32_t add_sample(struct maker *maker, struct buf *samples, uint32_t stack,
                                   int64_t start_ns)
 {
@@ -248,7 +255,8 @@ static inline void add_resource_attributes(struct maker *maker, struct buf *reso
     put_message(resource, 1, &attributes);
 }
 
-/* One profile of a process: samples:count, one per MAKER_PERIOD_NS of CPU time. */
+/* Appends to request a process with one profile of the samples; its type is samples:count, and its
+ * period is MAKER_PERIOD_NS of CPU time. */
 static inline void add_resource(struct maker *maker, struct buf *request, const char *service,
                                 const char *host, struct span samples, int64_t start_ns)
 {

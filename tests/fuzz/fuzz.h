@@ -61,7 +61,7 @@ static const struct profile_limits fuzz_limits = {
     .memory_bytes = 64 << 20,
 };
 
-/* Checks that a decoder returns one of the errors for invalid input. */
+/* Whether code is one of the errors that decoders return for invalid input, with a message. */
 static inline bool fuzz_is_refusal(enum err_code code, const struct err *err)
 {
     return (code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE) &&
@@ -101,9 +101,11 @@ static inline void fuzz_check_profile(const struct profile *profile)
         fuzz_check(profile->stack[i] < profile->location_count);
 }
 
-/* Runs a decoder of text or bytes: a profile that it accepts must be valid. */
 typedef enum err_code fuzz_decode_function(struct span bytes, const struct profile_limits *limits,
                                            struct profile **ret_profile, struct err *err);
+
+/* The body of a fuzzer of one decoder: an input gives a valid profile or is refused. Returns 0, as
+ * LLVMFuzzerTestOneInput has to. */
 static inline int fuzz_decoder(fuzz_decode_function *decode, const uint8_t *data, size_t size)
 {
     struct profile *profile;

@@ -1,6 +1,8 @@
 /*
- * Lines of positions in functions of Python, for tests/integration/agent/test_cpython_lines.py:
- * reads lines "FORM FIRST_LINE TABLE_IN_HEX POSITION…" and writes the lines of the positions.
+ * cpython_lines: the source lines of positions in code of Python, for
+ * tests/integration/agent/test_cpython_lines.py. Reads lines "FORM FIRST_LINE -TABLE
+ * POSITION…" and writes for each a line with the source lines of the positions. FORM: a number of
+ * enum cpython_line_form. TABLE: hexadecimal; the "-" makes an empty table a word, too.
  */
 #include "agent/interpreter/cpython_lines.h"
 

@@ -2,10 +2,10 @@
  * perfoliod whose disk fails on demand: the whole program, with a thread in the serving process
  * that sets the faults of lib/base/os. tests/integration/ops/test_disk_faults.py sends commands to
  * the abstract socket "perfolio-faults-<pid>", one line per connection:
- *   plan CALL NTH ERRNO   the NTH call of that kind from now on fails
- *   count CALL            responds with the number of calls since then
- *   reset
- * CALL is a number of enum os_call.
+ *   plan CALL NTH ERRNO   the NTH call of that kind from now on fails with ERRNO
+ *   count CALL            the number of calls of that kind since the last plan or reset
+ *   reset                 no call fails
+ * CALL is a number of enum os_call. The response is a number in a line, 0 except for count.
  */
 int perfoliod_main(int argc, char **argv);
 #define main perfoliod_main

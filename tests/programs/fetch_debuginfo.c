@@ -1,9 +1,11 @@
 /*
  * fetch_debuginfo FOLDER KIND BUILD_ID MAX_BYTES AT_ONCE [--allow HOST]... [--ca FILE] URL [--auth
- * LINE]... queries debuginfod servers as perfoliod does, with a short timeout: AT_ONCE requests at
- * a time, the next ones for each line on standard input, until its end. Prints a line of JSON for
- * each request: outcome, bytes, sum of the file's bytes, upstream, retry_after_s, reason, later_s
- * of a first attempt.
+ * LINE]... queries debuginfod servers as perfoliod does, but with short timeouts. Sends AT_ONCE
+ * requests for the same file at a time, and again for each line on standard input, until its end.
+ * KIND is "debuginfo", "executable" or the name of a section. Prints a line of JSON for each
+ * request: outcome, bytes, sum of the file's bytes, upstream (index of the URL), retry_after_s,
+ * later_s (the delay before a second attempt), reason; or, for an error, outcome (the name of the
+ * error code) and reason.
  */
 #include "lib/base/buf.h"
 #include "lib/base/digest.h"

@@ -2,10 +2,11 @@
  * print_symbols TABLE [starts]: prints the contents of a symbol table, to compare them with the
  * output of other tools.
  *
- * Without "starts" reads addresses in hexadecimal, one a line, and prints of each the address, then
- * one line per frame, leaf first: full name, linkage name, file and line, between tabs; an empty
- * line ends it. With "starts" prints the address of every place where the result may change, and of
- * the byte before it, as far as they have frames: found by asking for every address of the table.
+ * Without "starts", reads addresses in hexadecimal from standard input, one per line, and prints
+ * for each the address, one line per frame, leaf first, with full name, linkage name, file and line
+ * between tabs, and an empty line. With "starts", looks up every address of the table and prints
+ * each address whose frames differ from those of the address before, and that address before; those
+ * without frames are left out.
  */
 #include "lib/base/err.h"
 #include "lib/base/os.h"

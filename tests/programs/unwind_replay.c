@@ -5,8 +5,9 @@
  *   unwind_replay SAMPLES EXPECTED PROGRAM [ARGUMENT...]
  *
  * EXPECTED: names of functions from the leaf to the root, separated by commas. A sample is as
- * expected if they are on its stack in this order. Ends the program and prints one line of numbers.
- * The exit status is 77 if the kernel refuses to record.
+ * expected if its stack contains them in this order; other frames may be between them. After
+ * SAMPLES samples or 120 s, kills the program and prints one line of numbers, before it the first
+ * three stacks that differ. The exit status is 77 if the kernel refuses to record.
  */
 #include "agent/unwind/unwind_maps.h"
 #include "agent/unwind/unwind_names.h"
@@ -39,18 +40,20 @@ enum {
     TABLES_MAX = 256,
     FRAMES_MAX = 1024,
     EXIT_SKIPPED = 77,
-    PATIENCE_S = 120,
+    TIMEOUT_S = 120,
 };
 
-/* perf's numbers of DWARF's registers and of the program counter. */
+/* SP, FP and PC are DWARF's numbers of registers. perf_registers: perf's number of each of DWARF's
+ * registers, and at PC that of the program counter. */
 #ifdef __aarch64__
 enum { REGISTERS = 33, DWARF_REGISTERS = 32, SP = 31, FP = 29, PC = 32 };
-/* perf returns them in this order, DWARF's. */
+/* perf and DWARF have the same numbers. */
 static const int perf_registers[REGISTERS] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                               11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
                                               22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32};
 #else
-/* DWARF registers 0..15 and the return address column, as libdwfl needs them. */
+/* DWARF's registers 0 to 15, and 16, the column of the return address, which libdwfl takes as the
+ * program counter. */
 enum { REGISTERS = 17, DWARF_REGISTERS = 17, SP = 7, FP = 6, PC = 16 };
 static const int perf_registers[REGISTERS] = {
     PERF_REG_X86_AX,  PERF_REG_X86_DX,  PERF_REG_X86_CX,  PERF_REG_X86_BX,  PERF_REG_X86_SI,
@@ -302,7 +305,7 @@ static void open_dwfl(struct replay *replay)
 
 /* ---- comparison ---- */
 
-static enum unwind_stop scan(struct replay *replay, struct frames *frames)
+static enum unwind_stop unwind_sample(struct replay *replay, struct frames *frames)
 {
     struct unwind_state state = {.pc = replay->sample.registers[PC],
                                  .sp = replay->sample.registers[SP],
@@ -315,7 +318,7 @@ static enum unwind_stop scan(struct replay *replay, struct frames *frames)
         frames->address[frames->count++] = unwind_address(&state);
         stop = unwind_step(&replay->source, &state);
         if (!stop && state.was_signal)
-            frames->address[frames->count - 1]++; /* a signal frame */
+            frames->address[frames->count - 1]++; /* a signal frame: no call before it */
     }
     return unwind_end(&state, stop, &frames->count);
 }
@@ -372,14 +375,14 @@ static void replay_sample(struct replay *replay)
         open_dwfl(replay);
         replay->is_stale = false;
     }
-    enum unwind_stop stop = scan(replay, &ours);
+    enum unwind_stop stop = unwind_sample(replay, &ours);
     if (!unwind_stop_is_complete(stop) || !is_in_known_files(replay, &ours)) {
         /* Mappings may change without a record (mprotect), or with a record in another processor's
-         * ring. A file that is not known yet can look complete: invalid frame pointers end at
-         * zero. */
+         * ring. A stack with frames in a file that is not known yet can look complete, because
+         * invalid frame pointers end at zero. */
         read_mappings(replay);
         open_dwfl(replay);
-        stop = scan(replay, &ours);
+        stop = unwind_sample(replay, &ours);
     }
     theirs.count = 0;
     bool is_whole =
@@ -445,6 +448,8 @@ static void take_registers(struct sample *sample, const uint64_t *values)
         sample->registers[i] = by_bit[perf_registers[i]];
 }
 
+/* A sample has the fields of sample_type in open_ring: pid and tid in one word; ABI and registers;
+ * the size of the copy of the stack, its bytes, and how many of them the kernel filled. */
 static void take_record(struct replay *replay, const uint8_t *record)
 {
     const struct perf_event_header *header = (const void *)record;
@@ -536,7 +541,7 @@ int main(int argc, char **argv)
                                                              .shard_limit = UNWIND_SHARD_COUNT});
     replay.is_stale = true;
     start(&replay, argv + 3);
-    time_t end = time(NULL) + PATIENCE_S;
+    time_t end = time(NULL) + TIMEOUT_S;
     while (replay.samples < replay.wanted && time(NULL) < end) {
         usleep(20000);
         for (int i = 0; i < replay.ring_count; i++)

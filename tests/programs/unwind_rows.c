@@ -6,8 +6,9 @@
  * Prints a line with the first difference for each file that differs, and a last line with totals;
  * the exit status is 1 if a file differs. Files without call frame information are skipped.
  *
- * All addresses where one of the two changes its rule are compared. The rule of elfutils is derived
- * only from dwarf_frame_cfa and dwarf_frame_register.
+ * Compares each address at which the table or elfutils changes its rule, and the last one before a
+ * change of elfutils. The rule of elfutils is derived only from dwarf_frame_cfa and
+ * dwarf_frame_register.
  */
 #include "agent/unwind/unwind_names.h"
 #include "agent/unwind/unwind_table.h"
@@ -45,7 +46,7 @@ struct comparison {
     bool is_signal;
 };
 
-/* elfutils' rule of a register, in the words of cfi_saved. */
+/* elfutils' rule of a register as a cfi_saved. */
 static struct cfi_saved saved_in(Dwarf_Frame *frame, int reg)
 {
     Dwarf_Op memory[3], *ops;
@@ -71,6 +72,8 @@ static struct cfi_saved saved_in(Dwarf_Frame *frame, int reg)
     return other;
 }
 
+/* The expression that linkers write for the PLT (UNWIND_CFA_PLT). Its operand 4 is a literal: the
+ * offset in a PLT entry from which on the entry has pushed a word. */
 static bool is_plt(const Dwarf_Op *ops, size_t count)
 {
     static const uint8_t atoms[] = {DW_OP_breg7, DW_OP_breg16, DW_OP_lit15, DW_OP_and, 0,
@@ -115,7 +118,8 @@ static struct cfi_cfa cfa_in(Dwarf_Frame *frame)
     return at == count ? cfa : other;
 }
 
-/* Converts elfutils' result to a rule; forms that rules lack become the expected stop. */
+/* Converts elfutils' result to a rule; a form that rules cannot express becomes the stop that the
+ * table must have. */
 static struct cfi_rule expected_rule(const struct comparison *comparison)
 {
     bool is_arm64 = comparison->is_arm64;
@@ -186,7 +190,7 @@ static struct cfi_rule expected_rule(const struct comparison *comparison)
     return rule;
 }
 
-/* elfutils does not distinguish handlers from callers. */
+/* elfutils does not know UNWIND_RA_IS_HANDLER, so it is not compared. */
 static struct cfi_rule without_handler(const struct cfi_rule *rule)
 {
     struct cfi_rule plain = *rule;
@@ -237,7 +241,7 @@ static void compare_at(struct comparison *comparison, uint64_t address)
     }
 }
 
-/* All addresses where elfutils' rule changes. */
+/* Compares the addresses of a function at which elfutils' rule changes, and those before them. */
 static void compare_function(void *context, uint64_t start, uint64_t end)
 {
     struct comparison *comparison = context;

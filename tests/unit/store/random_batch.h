@@ -1,4 +1,7 @@
-/* Random batches, and their contents as lines of text, to be compared with what a store returns. */
+/*
+ * random_batch: random batches, and their contents as lines of text, to be compared with what a
+ * store returns. The same state gives the same batch on every machine.
+ */
 #ifndef TESTS_UNIT_STORE_RANDOM_BATCH_H
 #define TESTS_UNIT_STORE_RANDOM_BATCH_H
 
@@ -34,10 +37,10 @@ struct random_shape {
     uint32_t profile_count;
     uint32_t label_set_count;
     int64_t begin_ns;
-    int64_t span_ns; /* profiles begin in it */
+    int64_t span_ns; /* times of profiles are in the span_ns from begin_ns on */
     bool has_timestamps;
     bool has_negative_values;
-    int64_t value_max;
+    int64_t value_max; /* values are value_unit times a number from 1 to value_max, often 1 */
     int64_t value_unit;
 };
 
@@ -133,7 +136,8 @@ static inline void random_stacks(struct batch *batch, uint64_t *state, uint32_t 
     uint32_t *stack = arena_new(batch->arena, uint32_t, count * (size_t)40);
     for (uint32_t i = 1; i < count; i++) {
         uint64_t at = starts[i];
-        /* Leaf first; there are few callers, so stacks share them. */
+        /* Leaf first: the first three frames are any locations, their callers one of four, so that
+         * stacks share callers. */
         const uint32_t depth = random_below(state, 40);
         for (uint32_t j = 0; j < depth; j++)
             stack[at++] = random_below(state, 1 + batch->tables->location_count * (j < 3 ? 1 : 0) +
@@ -250,7 +254,7 @@ static inline void random_profiles(struct batch *batch, uint64_t *state,
     }
 }
 
-/* In its own arena, which batch_destroy frees. */
+/* The batch is in its own arena, which batch_destroy frees. */
 static inline struct batch *random_batch(uint64_t *state, const struct random_shape *shape)
 {
     struct arena *arena = arena_create();
@@ -272,6 +276,7 @@ struct lines {
     size_t capacity;
 };
 
+/* Adds a copy of text as a line and clears text. */
 static inline void lines_add(struct lines *lines, struct buf *text)
 {
     if (lines->count == lines->capacity) {

@@ -5,13 +5,14 @@
 
 enum { NOWHERE = INTERPRETED_NOWHERE, ITEMS_MAX = 32 };
 
-/* The native frames that are calls of the interpreter, as bits. */
+/* context: a bit per native frame, 1 if it is in the interpreter's C function. */
 static bool is_call(const void *context, uint32_t native)
 {
     return *(const uint32_t *)context >> native & 1;
 }
 
-/* wanted: for example "n0 i0 i1 n2", native and interpreted frames. */
+/* Merges native_count native frames with frames. calls: see is_call. wanted: the merged stack, leaf
+ * first, with n for native and i for interpreted frames, for example "n0 i0 i1 n2". */
 static void assert_merged(uint32_t native_count, uint32_t calls,
                           const struct interpreted_frame *frames, uint32_t frame_count,
                           const char *wanted)
@@ -33,11 +34,13 @@ static void assert_merged(uint32_t native_count, uint32_t calls,
     assert_string_equal((const char *)text.data, wanted);
 }
 
+/* A frame of a group that is not the group's last one. */
 static struct interpreted_frame inner(void)
 {
     return (struct interpreted_frame){.native = NOWHERE};
 }
 
+/* The last frame of a group. native: the group's anchor, or NOWHERE if there is none. */
 static struct interpreted_frame last(uint16_t native)
 {
     return (struct interpreted_frame){.native = native, .flags = INTERPRETED_LAST};
@@ -66,7 +69,8 @@ static void a_call_that_begins_or_ends_is_not_replaced(void **state)
     (void)state;
     const struct interpreted_frame frames[] = {last(NOWHERE), inner(), last(NOWHERE)};
     assert_merged(6, 1 << 0 | 1 << 2 | 1 << 4, frames, 3, "n0 n1 i0 n3 i1 i2 n5");
-    /* Two additional calls cannot be explained that way. */
+    /* Two calls more than groups: they cannot all be one that begins or ends, so none is skipped.
+     */
     assert_merged(6, 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5, frames, 3, "i0 n1 i1 i2 n3 n4 n5");
     const struct interpreted_frame known[] = {last(NOWHERE), last(2)};
     assert_merged(4, 1 << 0 | 1 << 1 | 1 << 2, known, 2, "i0 n1 i1 n3");

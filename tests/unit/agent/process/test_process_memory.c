@@ -55,8 +55,8 @@ static void reads_as_much_as_is_readable(void **state)
     munmap(memory, 2 * PAGE_BYTES);
 }
 
-/* A page that no handler provides: a read of it never returns. False: the kernel does not allow
- * it. */
+/* A page of a userfaultfd that nobody handles: a read of it never returns. False: the kernel
+ * refuses userfaultfd. */
 static bool map_endless(uint8_t **ret_page)
 {
     const int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -94,7 +94,8 @@ static void a_read_that_does_not_end_is_given_up(void **state)
     assert_false(
         process_memory_read((uint32_t)child, (uint64_t)(uintptr_t)page, &byte, sizeof(byte)));
     const int64_t first_ns = clock_monotonic_ns() - begin_ns;
-    /* Processes of that owner, of root only this one, are not read for a while: at once. */
+    /* Reads of that owner's processes fail at once for a while; a process of root is its own owner,
+     * so other processes are still read. */
     assert_false(process_memory_read((uint32_t)child, (uint64_t)(uintptr_t)numbers, &byte, 1));
     assert_true(process_memory_read((uint32_t)getpid(), (uint64_t)(uintptr_t)numbers, &byte, 1));
     assert_true(first_ns > CLOCK_NS_PER_S);

@@ -681,7 +681,7 @@ static void memory_is_reused_after_the_grace_period_only(void **state)
     destroy_unwinder(unwinder);
 }
 
-/* A table with this many rules that no other table has. */
+/* A table with count rules that no table with another number has. */
 static struct unwind_table *make_unique_table(uint32_t number, uint32_t count)
 {
     struct cfi_rule *rules = mem_new(struct cfi_rule, count);
@@ -693,8 +693,11 @@ static struct unwind_table *make_unique_table(uint32_t number, uint32_t count)
     return table;
 }
 
-static struct unwind_table_ref add_strange_table(struct test_unwinder *unwinder, uint32_t number,
-                                                 uint32_t count)
+/* Adds make_unique_table(number, count) without an owner. A table may add rules for an eighth of
+ * the free records: 2,047 at first, so 2,040 rules fit and 16,000 do not. 585 rules fit as long as
+ * 4,680 records are free. */
+static struct unwind_table_ref add_unique_table(struct test_unwinder *unwinder, uint32_t number,
+                                                uint32_t count)
 {
     struct unwind_table *table = make_unique_table(number, count);
     struct unwind_table_ref ref;
@@ -709,10 +712,10 @@ static void unique_rules_of_one_table_leave_space_for_other_tables(void **state)
     (void)state;
     struct test_unwinder *unwinder = create_unwinder(4);
     for (uint32_t i = 1; i <= 5; i++) {
-        const struct unwind_table_ref strange = add_strange_table(unwinder, i, 16000);
-        assert_int_equal(unwind_maps_rules_state(unwinder->maps, &strange), UNWIND_RULES_TOO_MANY);
+        const struct unwind_table_ref huge = add_unique_table(unwinder, i, 16000);
+        assert_int_equal(unwind_maps_rules_state(unwinder->maps, &huge), UNWIND_RULES_TOO_MANY);
     }
-    const struct unwind_table_ref usual = add_strange_table(unwinder, 6, 585);
+    const struct unwind_table_ref usual = add_unique_table(unwinder, 6, 585);
     assert_int_equal(unwind_maps_rules_state(unwinder->maps, &usual), UNWIND_RULES_COMPLETE);
     destroy_unwinder(unwinder);
 }
@@ -748,8 +751,9 @@ static void unique_rules_of_one_user_leave_space_for_other_users(void **state)
     destroy_unwinder(unwinder);
 }
 
-/* Every other record is used, so rules of two records do not fit, except for three: they are among
- * the last records, fewer than eight, which the limit of an eighth leaves free. */
+/* Every other record is free, so rules of two records (with cfa_add) do not fit there. Three of the
+ * four fit into the last records: fewer than eight, which no table may take because its limit, an
+ * eighth of the free ones, is 0. */
 static void a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly(void **state)
 {
     (void)state;
@@ -771,7 +775,7 @@ static void a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly(void *
         unwind_table_destroy(single);
     }
     for (uint32_t i = 0; i < FILLERS; i++)
-        (void)add_strange_table(unwinder, i + 1, 2040);
+        (void)add_unique_table(unwinder, i + 1, 2040);
     unwind_maps_stats_get(unwinder->maps, &stats);
     assert_true(stats.rule_count > UNWIND_RULE_COUNT - 8);
     for (uint32_t i = 0; i < SINGLE; i += 2)
@@ -798,7 +802,7 @@ static void unused_rules_are_free_after_the_grace_period(void **state)
     struct unwind_maps_stats stats;
     struct err err;
     for (uint32_t i = 0; i < 40; i++)
-        refs[i] = add_strange_table(unwinder, i + 1, 2000);
+        refs[i] = add_unique_table(unwinder, i + 1, 2000);
     struct unwind_table *table = make_unique_table(100, 585);
     struct unwind_table_ref ref;
     assert_int_equal(unwind_maps_add_table(unwinder->maps, table, &ref, &err), ERR_NONE);
@@ -969,7 +973,8 @@ static void empty_shards_are_freed_and_the_limit_prevents_new_ones(void **state)
     destroy_unwinder(unwinder);
 }
 
-/* Adds mappings of 64 KiB until the owner's quota is used up. */
+/* Adds mapping lists of 64 KiB (2,048 mappings) until the owner's quota is used up; returns how
+ * many. */
 static uint32_t put_all(struct test_unwinder *unwinder, const struct lists *lists, uint64_t owner,
                         struct unwind_mapping_list *ret_list)
 {
@@ -989,16 +994,14 @@ static void large_owners_leave_memory_for_others(void **state)
     struct unwind_table *table = make_unique_table(1, 16000); /* 120 KB of rows */
     struct unwind_table_ref refs[16], other;
     uint32_t tables = 0;
-    /* The first half of 256 pieces is not counted. Then an owner may have an eighth of the
-     * remaining pieces.
-     */
-    /* Below half, nothing is counted. */
+    /* While less than half of the memory is used, nothing is counted. */
     for (; tables < 16; tables++)
         assert_int_equal(add_owned(unwinder, 9, table, &refs[tables]), ERR_NONE);
     for (; tables; tables--)
         unwind_maps_remove_table(unwinder->maps, &refs[tables - 1], 0);
     unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1);
     const uint32_t count = put_all(unwinder, &lists, 7, put_lists);
+    /* Of 256 pieces of 64 KiB, 128 are not counted; then held <= (128 - held) / 8, so 14. */
     assert_int_equal(count, 128 + 14);
     assert_int_equal(put(unwinder, &lists, 8, 2048, &ignored), ERR_NONE);
     while (tables < 16 && !add_owned(unwinder, 9, table, &refs[tables]))

@@ -194,13 +194,15 @@ static void a_full_queue_refuses_the_client_with_the_most(void **state)
     assert_true(jobs[2].is_refused); /* the last one that may be refused */
     assert_int_equal(worker_submit(pool, &others[1].work, &err), ERR_NONE);
     assert_true(jobs[1].is_refused && !jobs[0].is_refused);
-    assert_int_equal(worker_submit(pool, &others[2].work, &err), ERR_BUSY); /* two of each */
+    /* Two jobs of each client wait, so none has more than the other. */
+    assert_int_equal(worker_submit(pool, &others[2].work, &err), ERR_BUSY);
     sem_post(&opened);
     worker_pool_destroy(pool);
     assert_int_equal(count, 4);
 }
 
-/* A request that waits elsewhere has been run and keeps its body. */
+/* A job that has run still counts with its bytes: its request keeps the body while it waits for
+ * something else, and is submitted again. */
 static void counts_bytes_until_they_are_released(void **state)
 {
     (void)state;
@@ -219,7 +221,7 @@ static void counts_bytes_until_they_are_released(void **state)
     worker_submit_admitted(pool, &job.work);
     assert_int_equal(worker_bytes(pool), 600);
     assert_int_equal(worker_submit(pool, &next.work, &err), ERR_BUSY);
-    worker_release(pool, &next.work); /* it was not accepted */
+    worker_release(pool, &next.work); /* of a job that was refused: no effect */
     assert_int_equal(worker_bytes(pool), 600);
     worker_pool_destroy(pool);
 }

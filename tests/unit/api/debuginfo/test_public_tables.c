@@ -33,7 +33,8 @@ static void notes_a_table_once_an_hour(void **state)
     public_tables_destroy(tables);
 }
 
-/* Binaries without space are noted by the next result, after the others were written. */
+/* The list has space for 1,024 uses. Those beyond it are not noted; a result that uses the tables
+ * after the list was taken notes them. */
 static void notes_as_many_tables_as_there_is_space_for(void **state)
 {
     (void)state;
@@ -68,7 +69,7 @@ static void notes_uses_again_that_could_not_be_written(void **state)
     public_tables_note_use(tables, "ef03");
     public_tables_give_uses(tables, uses);
     assert_string_equal(public_tables_take_uses(tables, arena), "{ef03,ab01,cd02}");
-    /* Without space they are noted by the next result. */
+    /* If the list is full, uses that are given back are dropped; the next use notes them again. */
     for (int i = 0; i < 2000; i++) {
         snprintf(id, sizeof(id), "%x", i);
         public_tables_note_use(tables, id);

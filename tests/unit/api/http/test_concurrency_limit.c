@@ -488,7 +488,8 @@ static void clients_without_credentials_share_a_limit_of_waiting_bytes(void **st
     for (int i = 0; i < 5; i++)
         assert_int_equal(concurrency_limit_take_or_wait(shares, &slots[i]),
                          CONCURRENCY_LIMIT_WAITING);
-    assert_ptr_equal(refused, &slots[1]); /* for the last one, of the client with two */
+    /* slots[4] takes the place of the later request of the client that has two. */
+    assert_ptr_equal(refused, &slots[1]);
     assert_int_equal(concurrency_limit_take_or_wait(shares, &slots[5]), CONCURRENCY_LIMIT_REFUSED);
     leave_all(shares, slots, 6);
     concurrency_limit_give(shares, &held);
@@ -505,8 +506,8 @@ static void a_single_thread_is_shared(void **state)
     concurrency_limit_destroy(shares);
 }
 
-/* Each client asks again as soon as it was served. A table that forgets clients would take those
- * that it forgot for clients that were never served, and serve them before all others. */
+/* Each client sends its next request as soon as it was served. If the table of recently served
+ * clients forgot some of them, it would serve these before all others, again and again. */
 static void all_of_many_clients_are_served(void **state)
 {
     enum { CLIENT_COUNT = 1000, ROUND_COUNT = 10 };

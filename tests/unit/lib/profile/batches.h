@@ -1,6 +1,7 @@
 /*
- * batches: a batch as text, the shortest form of its contents. For each series a line with type,
- * labels, time, duration and period, then a line per sample with stack, labels, link and value.
+ * batches: a batch as text, the shortest form of its contents. For each profile a line with the
+ * type and the labels of its series, time_ns, duration_ns and period, then a line per sample with
+ * stack (root first), labels, link and value.
  */
 #ifndef TESTS_UNIT_LIB_PROFILE_BATCHES_H
 #define TESTS_UNIT_LIB_PROFILE_BATCHES_H

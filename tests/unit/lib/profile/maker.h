@@ -1,6 +1,7 @@
 /*
- * maker: small profiles for tests, with types such as "cpu/nanoseconds" and samples of main and one
- * leaf.
+ * maker: small profiles for tests, with types such as "cpu/nanoseconds" and samples whose stack is
+ * main and one leaf. Calls: NEW_MAKER, then put_text and put_number for the labels of the next
+ * sample, ADD for the sample, and in the end take.
  */
 #ifndef TESTS_UNIT_LIB_PROFILE_MAKER_H
 #define TESTS_UNIT_LIB_PROFILE_MAKER_H
@@ -39,7 +40,7 @@ static inline void set_period(struct maker *maker, const char *type, const char 
     fields->period = period;
 }
 
-/* Adds a label to the next sample. */
+/* Adds a label to the next sample, which may have 8. */
 static inline void put_text(struct maker *maker, const char *key, const char *value)
 {
     maker->labels[maker->label_count++] =
@@ -68,6 +69,7 @@ static inline void add_values(struct maker *maker, const char *leaf, const int64
 }
 #define ADD(maker, leaf, ...) add_values((maker), (leaf), (const int64_t[]){__VA_ARGS__})
 
+/* Ends the maker. The caller destroys the profile. */
 static inline struct profile *take(struct maker *maker)
 {
     struct profile *profile = NULL;

@@ -18,6 +18,7 @@
 typedef enum err_code decode_function(struct span bytes, const struct profile_limits *limits,
                                       struct profile **ret_profile, struct err *err);
 
+/* The test fails if text cannot be decoded. The caller destroys the profile. */
 static inline struct profile *decode_text(decode_function *decode, struct span text)
 {
     struct profile *profile = NULL;
@@ -29,7 +30,8 @@ static inline struct profile *decode_text(decode_function *decode, struct span t
     return profile;
 }
 
-/* Compares the stacks of one sample type ("": the default) and grouping with folded text. */
+/* Asserts that the stacks of one sample type ("": the default), grouped by group_by (""), equal
+ * expected, which is folded text. */
 static inline void assert_stacks_by(const struct profile *profile, const char *sample_type,
                                     const char *group_by, const char *expected)
 {
@@ -61,7 +63,7 @@ static inline void assert_type(const struct profile *profile, uint32_t index, co
     assert_true(span_equal_text(profile_string(profile, value_type->unit), unit));
 }
 
-/* Decoding must fail with code, and words must occur in the message. */
+/* Asserts that decoding fails with code, and that the error message contains words. */
 static inline void assert_refused(decode_function *decode, const char *text,
                                   const struct profile_limits *limits, enum err_code code,
                                   const char *words)

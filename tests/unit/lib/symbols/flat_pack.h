@@ -1,5 +1,7 @@
-/* Packed symbol tables with uncompressed columns, so that tests can change single numbers: header,
- * sizes of the columns, columns. */
+/*
+ * flat_pack: packed symbol tables (lib/symbols/symbol_pack_format.h) with uncompressed columns, so
+ * that tests can change single numbers: the header, the size of each column as u32, the columns.
+ */
 #ifndef TESTS_UNIT_LIB_SYMBOLS_FLAT_PACK_H
 #define TESTS_UNIT_LIB_SYMBOLS_FLAT_PACK_H
 
@@ -24,7 +26,7 @@ static inline void flat_pack_check(bool is_true)
         abort();
 }
 
-/* packed must be valid. */
+/* Appends the flat form of packed, which must be valid. */
 static inline void flat_pack_open(struct span packed, struct buf *flat)
 {
     struct symbol_pack_column columns[SYMBOL_PACK_COLUMNS];
@@ -46,7 +48,8 @@ static inline void flat_pack_open(struct span packed, struct buf *flat)
     }
 }
 
-/* Accepts any bytes: missing ones count as empty, and all lengths and checksums are corrected. */
+/* Appends the packed form of any bytes, with correct lengths and checksums: a column that extends
+ * beyond the end is cut there. Appends nothing if flat has no complete header and sizes. */
 static inline void flat_pack_close(struct span flat, struct buf *packed)
 {
     struct symbol_table_header header = {0};

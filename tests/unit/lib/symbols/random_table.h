@@ -1,5 +1,8 @@
-/* Random symbol tables, and the result for an address as lines of text: by a search of all ranges,
- * and by the reader of the table. */
+/*
+ * random_table: random symbol tables, written as a table with symbol_table_writer, and the expected
+ * frames of an address as lines of text. random_table_describe finds them by a linear search of all
+ * ranges, symbols_describe with the reader of the written table.
+ */
 #ifndef TESTS_UNIT_LIB_SYMBOLS_RANDOM_TABLE_H
 #define TESTS_UNIT_LIB_SYMBOLS_RANDOM_TABLE_H
 
@@ -50,6 +53,7 @@ struct random_function {
     uint32_t line;
 };
 
+/* A function, or the inlined call of one in its parent. */
 struct random_node {
     uint32_t parent;
     uint32_t function;
@@ -70,7 +74,7 @@ struct random_table {
     struct random_function *functions;
     struct random_node *nodes;
     struct random_range *ranges;
-    struct random_range *symbols;
+    struct random_range *symbols; /* node is the index of a function; no file and line */
 };
 
 static inline uint32_t random_file(uint64_t *state, const struct random_shape *shape)
@@ -174,7 +178,7 @@ static inline void random_demangle(void *context, struct span linkage_name, stru
     buf_printf(output, "space%lu::function%lu(int)", number % 7, number);
 }
 
-static inline uint32_t random_give_file(struct symbol_table_writer *writer, uint32_t file)
+static inline uint32_t random_write_file(struct symbol_table_writer *writer, uint32_t file)
 {
     char path[64];
     if (file == SYMBOL_NONE)
@@ -183,34 +187,34 @@ static inline uint32_t random_give_file(struct symbol_table_writer *writer, uint
     return symbol_table_writer_file(writer, span_text(path));
 }
 
-static inline uint32_t random_give_function(struct symbol_table_writer *writer,
-                                            const struct random_table *table, uint32_t number)
+static inline uint32_t random_write_function(struct symbol_table_writer *writer,
+                                             const struct random_table *table, uint32_t number)
 {
     const struct random_function *function = &table->functions[number];
     const struct symbol_function given = {.linkage_name = span_text(function->linkage_name),
                                           .name = number % 2 ? span_text(function->name)
                                                              : (struct span){0},
-                                          .file = random_give_file(writer, function->file),
+                                          .file = random_write_file(writer, function->file),
                                           .line = function->line};
     return symbol_table_writer_function(writer, &given);
 }
 
-static inline void random_give_all(struct symbol_table_writer *writer,
-                                   const struct random_table *table)
+static inline void random_write_all(struct symbol_table_writer *writer,
+                                    const struct random_table *table)
 {
     uint32_t *nodes = mem_new(uint32_t, table->shape.nodes);
     for (uint32_t i = 0; i < table->shape.nodes; i++) {
         const struct random_node *node = &table->nodes[i];
         nodes[i] = symbol_table_writer_node(
             writer, node->parent == SYMBOL_NONE ? SYMBOL_NONE : nodes[node->parent],
-            random_give_function(writer, table, node->function),
-            random_give_file(writer, node->call_file), node->call_line);
+            random_write_function(writer, table, node->function),
+            random_write_file(writer, node->call_file), node->call_line);
     }
     for (uint32_t i = 0; i < table->shape.ranges; i++) {
         const struct random_range *range = &table->ranges[i];
         symbol_table_writer_range(writer, range->begin, range->end,
                                   range->node == SYMBOL_NONE ? SYMBOL_NONE : nodes[range->node],
-                                  random_give_file(writer, range->file), range->line);
+                                  random_write_file(writer, range->file), range->line);
     }
     for (uint32_t i = 0; i < table->shape.symbols; i++) {
         const struct random_range *symbol = &table->symbols[i];
@@ -232,7 +236,7 @@ static inline void random_table_write(const struct random_table *table, struct b
                                              .builder_version = 7};
     struct symbol_table_writer *writer = symbol_table_writer_create(&options);
     struct err err = {0};
-    random_give_all(writer, table);
+    random_write_all(writer, table);
     if (symbol_table_writer_finish(writer, &facts, output, &err)) {
         fprintf(stderr, "%s\n", err.message);
         abort();
@@ -242,8 +246,8 @@ static inline void random_table_write(const struct random_table *table, struct b
 
 /* ---- as text ---- */
 
-static inline void random_say_frame(struct buf *output, const char *name, const char *linkage_name,
-                                    uint32_t file, uint32_t line)
+static inline void random_describe_frame(struct buf *output, const char *name,
+                                         const char *linkage_name, uint32_t file, uint32_t line)
 {
     buf_printf(output, "%s [%s] ", name, linkage_name);
     if (file == SYMBOL_NONE)
@@ -262,9 +266,10 @@ static inline const struct random_range *random_first_at(const struct random_ran
     return NULL;
 }
 
-/* One line per frame, leaf first; nothing for an unknown address. */
-static inline void random_table_say(const struct random_table *table, uint64_t address,
-                                    struct buf *output)
+/* One line per frame, leaf first; nothing for an unknown address. Where ranges overlap, the first
+ * one counts. */
+static inline void random_table_describe(const struct random_table *table, uint64_t address,
+                                         struct buf *output)
 {
     const struct random_range *range = random_first_at(table->ranges, table->shape.ranges, address);
     const struct random_range *symbol =
@@ -273,19 +278,19 @@ static inline void random_table_say(const struct random_table *table, uint64_t a
     if (range && range->node != SYMBOL_NONE) {
         for (uint32_t at = range->node; at != SYMBOL_NONE; at = table->nodes[at].parent) {
             const struct random_function *function = &table->functions[table->nodes[at].function];
-            random_say_frame(output, function->name, function->linkage_name, file, line);
+            random_describe_frame(output, function->name, function->linkage_name, file, line);
             file = table->nodes[at].call_file;
             line = table->nodes[at].call_line;
         }
     } else if (symbol) {
         const struct random_function *function = &table->functions[symbol->node];
-        random_say_frame(output, function->name, function->linkage_name, file, line);
+        random_describe_frame(output, function->name, function->linkage_name, file, line);
     } else if (range) {
-        random_say_frame(output, "", "", file, line);
+        random_describe_frame(output, "", "", file, line);
     }
 }
 
-/* The same with the reader; false if a name cannot be read. */
+/* The lines of random_table_describe, found with the reader; false if a name cannot be read. */
 static inline bool symbols_describe(struct symbol_cursor *cursor, struct symbol_names *names,
                                     uint64_t address, struct buf *output)
 {
@@ -304,7 +309,7 @@ static inline bool symbols_describe(struct symbol_cursor *cursor, struct symbol_
     return true;
 }
 
-/* Corrects the checksums, so that the checks after them are reached. */
+/* Corrects the checksums of a changed table, so that readers reach the checks after them. */
 static inline void symbols_seal(uint8_t *bytes, size_t size)
 {
     struct symbol_table_header header;

@@ -34,7 +34,7 @@ static void assert_same_at(const struct random_table *model, struct symbol_curso
     buf_auto expected, actual;
     buf_init(&expected, TEXT_MAX_BYTES);
     buf_init(&actual, TEXT_MAX_BYTES);
-    random_table_say(model, address, &expected);
+    random_table_describe(model, address, &expected);
     assert_true(symbols_describe(cursor, names, address, &actual));
     if (!span_equal(buf_span(&expected), buf_span(&actual)))
         fail_msg("0x%" PRIx64 "\nexpected:\n%.*s\nsaid:\n%.*s", address,
