@@ -91,7 +91,7 @@ class Handler(socketserver.StreamRequestHandler):
         time.sleep(0.5)
         self.good(attempt, path)
 
-    def squeezed(self, attempt, path):
+    def compressed(self, attempt, path):
         packed = gzip.compress(ELF)
         self.send(
             head(
@@ -112,7 +112,8 @@ class Handler(socketserver.StreamRequestHandler):
             + self.server.stub.bomb
         )
 
-    def twice_squeezed(self, attempt, path):
+    def compressed_30_times(self, attempt, path):
+        """Each layer of compression is announced in Content-Encoding."""
         packed = ELF
         for _ in range(30):
             packed = gzip.compress(packed)
@@ -195,31 +196,32 @@ class Handler(socketserver.StreamRequestHandler):
     def closed(self, attempt, path):
         self.send(head("403 Forbidden", "Content-Length: 0", "Set-Cookie: a=b"))
 
-    def to(self, target):
+    def redirect_to(self, target):
         self.send(
             head("302 Found", f"Location: {target}", "Set-Cookie: tracked=1", "Content-Length: 0")
         )
 
-    def leads(self, attempt, path):
-        self.to(self.server.stub.leads_to + path[len("/leads") :])
+    def redirect_with_path(self, attempt, path):
+        """To stub.target and the rest of the path."""
+        self.redirect_to(self.server.stub.target + path[len("/redirect_with_path") :])
 
-    def leads_plainly(self, attempt, path):
-        self.to(self.server.stub.leads_to)
+    def redirect(self, attempt, path):
+        self.redirect_to(self.server.stub.target)
 
-    def around(self, attempt, path):
-        self.to(path)
+    def redirect_loop(self, attempt, path):
+        self.redirect_to(path)
 
-    def thrice(self, attempt, path):
-        self.to("/twice" + path[len("/thrice") :])
+    def three_redirects(self, attempt, path):
+        self.redirect_to("/two_redirects" + path[len("/three_redirects") :])
 
-    def twice(self, attempt, path):
-        self.to("/once" + path[len("/twice") :])
+    def two_redirects(self, attempt, path):
+        self.redirect_to("/one_redirect" + path[len("/two_redirects") :])
 
-    def once(self, attempt, path):
-        self.to("/good" + path[len("/once") :])
+    def one_redirect(self, attempt, path):
+        self.redirect_to("/good" + path[len("/one_redirect") :])
 
-    def four_times(self, attempt, path):
-        self.to("/thrice" + path[len("/four_times") :])
+    def four_redirects(self, attempt, path):
+        self.redirect_to("/three_redirects" + path[len("/four_redirects") :])
 
 
 class Listener(socketserver.ThreadingTCPServer):
@@ -232,10 +234,13 @@ class Listener(socketserver.ThreadingTCPServer):
 
 
 class Stub:
-    """with Stub() as stub: stub.url("good")"""
+    """with Stub() as stub: stub.url("good") is the URL of a server that behaves as Handler.good.
+
+    target: of redirects. content, files {build id: bytes}, bomb: what the behaviours of these names
+    send. go: lets "held" continue. over: set at the end, lets "silent" end."""
 
     def __init__(self, host="127.0.0.1", certificate=None):
-        self.host, self.seen, self.leads_to = host, [], ""
+        self.host, self.seen, self.target = host, [], ""
         self.lock, self.over, self.bomb = threading.Lock(), threading.Event(), b""
         self.go = threading.Event()
         self.content = b""

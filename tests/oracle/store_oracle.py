@@ -36,8 +36,8 @@ def rule_of(type_name):
 
 
 def is_type(type_name, value):
-    """Whether "=" matches the type: by some of its parts, from the first or the second on, or by
-    all, with or without the kind."""
+    """Whether "=" matches the type: value is the whole name, with or without the kind, or some
+    successive parts of it, of which the first is the name's first or second part."""
     parts, wanted = type_name.split(":")[:5], value.split(":")
     if len(wanted) > 5:
         return type_name == value
@@ -69,20 +69,21 @@ def value_of(labels, own, name):
     return labels.get(name) or ",".join(value for key, value in own if key == name)
 
 
-UNIT = 1 << 20  # fixed-point unit of values in steps, as in store/query/spread.h
+UNIT = 1 << 20  # sums of steps are in 1 / UNIT of the values, as in store/query/spread.h
 
 
 def truncated(numerator, denominator):
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
-# store/query/cadence.h, neighbours.h, spread.h
+# Snapshots beside a window that count, and their largest distance (store/query/neighbours.h); the
+# time for which a snapshot without any other is valid (store/query/spread.h).
 NEIGHBOURS, REACH, LONE = 3, 24 * HOUR, 60 * 10**9
 
 
 def interval_at(times, i):
-    """The interval around times[i]: the median of the five distances there, or 0 if there is
-    none."""
+    """The interval around times[i]: the median of five distances, the one after times[i] in their
+    middle, or 0 if there is none (store/query/cadence.h)."""
     found = sorted(
         b - a for a, b in zip(times[max(0, i - 2) : i + 4], times[max(0, i - 2) + 1 : i + 4])
     )
@@ -94,7 +95,8 @@ def longest_at(interval):
 
 
 def held_until(times, i):
-    """The time until which a snapshot is valid: the next snapshot, unless there is a gap."""
+    """The time until which a snapshot is valid: that of the next snapshot, or, if there is a gap
+    before it, one interval after its own."""
     interval = interval_at(times, i)
     if i + 1 < len(times) and times[i + 1] - times[i] <= longest_at(interval):
         return times[i + 1]
@@ -102,7 +104,8 @@ def held_until(times, i):
 
 
 class Steps:
-    """Sums of groups per step of a window, and the time for which they have data."""
+    """Sums of groups per step of a window, and the time for which they have data. Sums are in 1 /
+    UNIT of the values for deltas and counters; those of gauges are values times nanoseconds."""
 
     def __init__(self, start_ns, end_ns, step_ns):
         self.start_ns, self.end_ns, self.step_ns = start_ns, end_ns, step_ns
@@ -110,14 +113,16 @@ class Steps:
         self.covered = collections.defaultdict(list)
 
     def of(self, time_ns):
+        """The number of the step that contains the time."""
         return (time_ns - self.start_ns) // self.step_ns
 
     def add(self, group, step, value):
-        """In units."""
+        """value: in the unit of the sums."""
         self.sums[group][step] += value
 
     def spread_parts(self, begin_ns, duration_ns, values):
-        """{group: value} of one value: the parts add up to the value."""
+        """Spreads values, {group: value}. Each group gets the difference of two cumulative sums, so
+        that the groups add up in each step to what spread() gives for the sum of all."""
         before = 0
         for group, value in sorted(values.items()):
             self.spread(group, begin_ns, duration_ns, before + value)
@@ -136,7 +141,7 @@ class Steps:
             at = to
 
     def hold(self, group, begin_ns, end_ns, value):
-        """Adds the integral of a gauge."""
+        """Adds the integral of a gauge that has this value from begin_ns to end_ns."""
         at, end = max(begin_ns, self.start_ns), min(end_ns, self.end_ns)
         while at < end:
             to = min(end, self.start_ns + (self.of(at) + 1) * self.step_ns)
@@ -147,7 +152,7 @@ class Steps:
         self.covered[group].append((begin_ns, end_ns))
 
     def covered_ns(self, group, from_ns, to_ns):
-        """Length of the union of the covered intervals."""
+        """Length of the union of the group's covered intervals between two times."""
         done, total = from_ns, 0
         for begin_ns, end_ns in sorted(self.covered[group]):
             begin_ns, end_ns = max(begin_ns, done), min(end_ns, to_ns)
@@ -156,7 +161,7 @@ class Steps:
         return total
 
     def averages(self):
-        """{group: {step: value}} of gauges."""
+        """{group: {step: value}} of gauges: the mean over the covered time of each step."""
         found = {}
         for group, sums in self.sums.items():
             found[group] = {}
@@ -221,10 +226,12 @@ class Steps:
 class Oracle:
     def __init__(self):
         self.profiles = []  # (type, labels, time, rows, duration)
-        # Hours that end by this time have only totals.
+        # totals_until(type, labels): hours of such a series that end by this time have only totals.
+        # A test with rules for totals replaces it.
         self.totals_until = lambda type_name, labels: 0
 
     def are_totals(self, name, labels, time_ns):
+        """Whether the hour of that time has only totals."""
         return (time_ns // HOUR + 1) * HOUR <= self.totals_until(name, labels)
 
     def are_sums(self, name, labels, time_ns):
@@ -243,7 +250,7 @@ class Oracle:
         self.profiles.append((type_name, dict(labels), time_ns, rows_of(stacks), duration_ns))
 
     def delete(self, matches, start_ns, end_ns):
-        """The data added so far that matches(type, labels)."""
+        """Deletes the profiles added so far in the window for which matches(type, labels)."""
         self.profiles = [
             one
             for one in self.profiles
@@ -251,8 +258,9 @@ class Oracle:
         ]
 
     def chosen(self, type_name, matches, start_ns, end_ns):
-        """The profiles of each series in order of time, those with equal times as one. Hours with
-        totals only are included as a whole or not at all."""
+        """[(labels, [(time, rows)])] of each series with profiles in the window, in order of time;
+        profiles with equal times are one. Hours with totals only are included as a whole or not at
+        all."""
         series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows, _ in self.profiles:
             if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
@@ -270,12 +278,13 @@ class Oracle:
         }
 
     def lacks(self, type_name, start_ns, end_ns):
-        """The existing types if type_name is none of them; else nothing."""
+        """The types with profiles in the window if type_name is none of them; else an empty set."""
         types = {name for name, _, time_ns, _, _ in self.profiles if start_ns <= time_ns < end_ns}
         return types if type_name not in types else set()
 
     def listed(self, matches, start_ns, end_ns):
-        """{(time, type, sorted label pairs): stacks}; matches(type, labels)."""
+        """{(time, type, sorted label pairs): stacks} of the profiles that the server lists: those
+        of hours that have not only totals; matches(type, labels)."""
         found = collections.defaultdict(collections.Counter)
         for name, labels, time_ns, rows, _ in self.profiles:
             if self.are_totals(name, labels, time_ns):
@@ -287,8 +296,8 @@ class Oracle:
         return found
 
     def reaching(self, type_name, matches, start_ns, end_ns):
-        """[(labels, raw profiles)] of each series of a delta: the profiles that overlap the
-        window."""
+        """[(labels, [(time, duration, rows)])] of each series of a delta: the profiles whose
+        duration overlaps the window."""
         series = collections.defaultdict(list)
         for name, labels, time_ns, rows, duration_ns in self.profiles:
             if self.are_sums(name, labels, time_ns):  # the whole sum is in its hour
@@ -308,8 +317,8 @@ class Oracle:
         ]
 
     def snapshots(self, type_name, matches, start_ns, end_ns):
-        """The chosen profiles, and up to three neighbours on each side of the window, at most a day
-        away."""
+        """The profiles of chosen(), and of each series up to NEIGHBOURS more on each side of the
+        window, at most REACH away."""
         series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows, _ in self.profiles:
             if (
@@ -364,7 +373,8 @@ class Oracle:
         return steps.points()
 
     def cut_hours(self, type_name, labels, times_ns, steps):
-        """Hours of deltas with totals only that do not fit into one step."""
+        """The hours of deltas with totals only that do not fit into one step; their sums cannot be
+        divided among steps, so they are left out."""
         hours = {
             time_ns // HOUR for time_ns in times_ns if self.are_sums(type_name, labels, time_ns)
         }
@@ -411,8 +421,8 @@ class Oracle:
                 steps.cover(group, begin_ns, end_ns)
 
     def overhangs(self, type_name, labels, times_ns):
-        """Where the time is covered for which deltas with totals only extend beyond their hour: at
-        the begin of the hour."""
+        """Yields (begin, end) of further covered time: where deltas with totals only extend beyond
+        their hour by some time, that much time at the beginning of the hour is covered."""
         for name, own, time_ns, _, duration_ns in self.profiles:
             if name == type_name and own == labels and time_ns in times_ns:
                 hour = time_ns // HOUR * HOUR

@@ -681,8 +681,8 @@ def test_a_program_that_maps_a_file_in_a_loop_costs_little(start_agent, tmp_path
         getattr(after_floods, name) - getattr(before_floods, name)
         for name in ("ru_utime", "ru_stime")
     )
-    # Reading the file for every mapping costs 10 to 20 us, as much as the mapping itself; without
-    # that, the agent needs 7 % of that time.
+    # An agent that reads the file for every mapping needs 10 to 20 us each, as much as the program
+    # that maps it. One that does not needs 7 % of the programs' time.
     assert spent_seconds < floods_seconds / 4, (spent_seconds, floods_seconds, counts)
 
 

@@ -88,7 +88,8 @@ main
 
 
 def count_stacks(found, total):
-    """(whole stacks, those in leaf, those with native frames of a call, all)"""
+    """Numbers of samples: (those whose stack is the chain of the script or its beginning, those in
+    leaf, those with native frames left of a call, all)."""
     by_each = [("<main>", 28), ("main", 23), ("block in main", 23), ("outer", 17), ("middle", 12)]
     by_sort = [("<main>", 28), ("main", 24), ("block in main", 24)]
     whole, of_leaf, left = 0, 0, 0
@@ -111,7 +112,8 @@ def count_stacks(found, total):
 def test_methods_of_a_script_replace_the_frames_of_the_interpreter(
     record, tmp_path, options
 ):  # noqa: F811
-    for _ in range(3):  # beside other load a recording of 70 samples has more of the callers
+    # On a busy host more of the 70 samples are in the callers of leaf: record again.
+    for _ in range(3):
         whole, of_leaf, left, total = count_stacks(
             *record_script(record, tmp_path, LOAD, options=options)
         )

@@ -15,7 +15,7 @@ import pytest
 from conftest import CLIENT_BUILD
 
 NOBODY = 65534
-# Ends with its parent, which does not stop it.
+# Runs until its parent ends, which does not stop it: the kernel then kills it.
 DEEP = r"""
 #include <signal.h>
 #include <stdlib.h>

@@ -704,7 +704,7 @@ def test_replaced_tables_count_for_the_quota_until_they_are_deleted(server, tena
         backup.close()
 
 
-def test_a_replaced_table_waits_for_the_quota_without_a_row(server, tmp_path):
+def test_a_replaced_table_waits_for_the_quota_without_locking_a_row(server, tmp_path):
     tenant = Tenant(server, max_bytes_stored=10 << 20)
     client = tenant.api("debuginfo")
     tables = [
@@ -777,7 +777,7 @@ def test_a_file_in_parts_counts_once(server, tenant, tmp_path, backup_lock):
     assert stored_bytes(server, tenant) == len(data) + table
 
 
-def test_a_table_in_parts_waits_for_the_quota_without_a_row(server, tmp_path):
+def test_a_table_in_parts_waits_for_the_quota_without_locking_a_row(server, tmp_path):
     tenant = Tenant(server, max_bytes_stored=10 << 20)
     client = tenant.api("debuginfo")
     packed = packed_of(compile_with_id(tmp_path, "aa64"))

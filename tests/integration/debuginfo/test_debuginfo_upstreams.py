@@ -228,8 +228,8 @@ def mapped_profile(build_ids):
 
 @pytest.mark.long
 def test_many_unknown_binaries_do_not_delay_the_latest(start_server, stub, tmp_path):
-    """A share without an account names thousands of binaries that no server has. A share of later
-    gets its names before these look-ups have ended."""
+    """A share without an account names thousands of binaries that no server has. A later share gets
+    its names before these look-ups have ended."""
     server = start_server(
         f"--debuginfod-urls={stub.url('by_id')}", "--debuginfod-allow-host=127.0.0.1"
     )
@@ -240,8 +240,9 @@ def test_many_unknown_binaries_do_not_delay_the_latest(start_server, stub, tmp_p
         "/api/v1/shares", mapped_profile(os.urandom(20).hex() for _ in range(12_000))
     ).json()["id"]
     client.get(f"/api/v1/shares/{share_of_many}/top")
-    # The upload and the first view note 128 each, apart from hash collisions, and those of the view
-    # are written at once. Needs written together with the later one may come before it.
+    # The upload and the first view note 128 needs each, fewer if hashes collide; those of the view
+    # are written at once. Needs that are written together with that of the later share may come
+    # before it.
     wait_for(lambda: server.rows("SELECT count(*) FROM symbol_need")[0][0] > 200)
     waiting = "SELECT count(*) FROM symbol_need WHERE try_count = 0"
     later = client.post("/api/v1/shares", mapped_profile([build_id_of(program)])).json()["id"]
@@ -667,13 +668,13 @@ def test_public_upstreams_get_one_request_for_all_teams(start_server, tmp_path, 
 def test_hostile_upstreams_are_reported_and_do_not_stop_the_server(server, tmp_path, stub):
     program = build_program(tmp_path)
     stub.content = program.read_bytes()
-    stub.leads_to = "https://169.254.169.254/latest/meta-data"
+    stub.target = "https://169.254.169.254/latest/meta-data"
     wrong_id = "ab" * 20
     for behaviour, word in (
         ("content", "unusable file"),
         ("not_elf", "not an ELF file"),
         ("announces_much", "at most"),
-        ("leads_plainly", "redirects to a forbidden address"),
+        ("redirect", "redirects to a forbidden address"),
         ("good", "unusable file"),
         ("announces_little", "that it announced"),
     ):

@@ -81,7 +81,7 @@ def outcome(tmp_path, *urls, **options):
 def test_a_file_is_fetched_also_compressed_and_after_redirects(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
-    for behaviour in ("good", "squeezed", "once", "twice", "thrice"):
+    for behaviour in ("good", "compressed", "one_redirect", "two_redirects", "three_redirects"):
         (response,) = fetch(folder, stub.url(behaviour))
         assert response["outcome"] == "found", (behaviour, response)
         assert (response["bytes"], response["sum"]) == (len(ELF), sum(ELF))
@@ -101,7 +101,7 @@ HOSTILE = [
     ("missing", "absent", "the debuginfod server does not have the file"),
     ("bomb", "refused", "larger than 1048576 bytes"),
     ("lying_bomb", "refused", "more than the 1000 bytes that it announced"),
-    ("twice_squeezed", "unreachable", "encoding"),
+    ("compressed_30_times", "unreachable", "encoding"),
     ("drip", "unreachable", "sends less than 1000 bytes in 1 s"),
     ("drip_header", "unreachable", "does not respond within 2 s"),
     ("silent", "unreachable", "does not respond within 2 s"),
@@ -119,8 +119,8 @@ HOSTILE = [
     ("not_http", "refused", "HTTP/0.9"),
     ("failing", "unreachable", "responds with status 503"),
     ("closed", "refused", "requires other credentials"),
-    ("around", "refused", "redirects more than 3 times"),
-    ("four_times", "refused", "redirects more than 3 times"),
+    ("redirect_loop", "refused", "redirects more than 3 times"),
+    ("four_redirects", "refused", "redirects more than 3 times"),
 ]
 
 
@@ -134,7 +134,15 @@ def test_each_hostile_response_is_reported_with_a_reason(
 
 
 def test_the_next_server_is_queried_after_a_failure(tmp_path, stub):
-    wrong = ("missing", "announces_much", "not_elf", "failing", "around", "later", "truncated")
+    wrong = (
+        "missing",
+        "announces_much",
+        "not_elf",
+        "failing",
+        "redirect_loop",
+        "later",
+        "truncated",
+    )
     for behaviour in wrong:
         assert outcome(tmp_path, stub.url(behaviour), stub.url("good")) == ("found", "")
     # The reported reason is that of the server that may still have the file.
@@ -189,10 +197,8 @@ def test_forbidden_addresses_are_not_connected_to(tmp_path, stub, target):
     """Neither as the URL of the server nor as the target of a redirect from an allowed host."""
     result, message = outcome(tmp_path, target, allow=())
     assert result == "refused" and message, (result, message)
-    stub.leads_to = target
-    result, message = outcome(
-        tmp_path, stub.url("leads_plainly"), allow=(f"127.0.0.1:{stub.port}",)
-    )
+    stub.target = target
+    result, message = outcome(tmp_path, stub.url("redirect"), allow=(f"127.0.0.1:{stub.port}",))
     if target == "":
         assert result == "refused", (result, message)
     else:
@@ -266,22 +272,22 @@ def test_https_verifies_the_certificate_and_refuses_redirects_to_http(tmp_path, 
         assert outcome(tmp_path, *ca, safe.url("good"))[0] == "found"
         result, message = outcome(tmp_path, safe.url("good"))
         assert result == "unreachable" and "not trusted" in message
-        safe.leads_to = stub.url("good")
-        result, message = outcome(tmp_path, *ca, safe.url("leads"))
+        safe.target = stub.url("good")
+        result, message = outcome(tmp_path, *ca, safe.url("redirect_with_path"))
         assert result == "refused" and "from https to http" in message
         assert stub.paths() == []
-        stub.leads_to = safe.url("good")
-        assert outcome(tmp_path, *ca, stub.url("leads"))[0] == "found"
+        stub.target = safe.url("good")
+        assert outcome(tmp_path, *ca, stub.url("redirect_with_path"))[0] == "found"
 
 
 def test_the_authorization_header_is_sent_to_its_own_host_only(tmp_path, stub):
     secret = "Authorization: Bearer not-for-others"
     with Stub() as other:
-        stub.leads_to = other.url("good")
-        assert outcome(tmp_path, stub.url("leads"), "--auth", secret)[0] == "found"
+        stub.target = other.url("good")
+        assert outcome(tmp_path, stub.url("redirect_with_path"), "--auth", secret)[0] == "found"
         assert stub.seen[0][1]["authorization"] == "Bearer not-for-others"
         assert "authorization" not in other.seen[0][1]
-        assert outcome(tmp_path, stub.url("once"), "--auth", secret)[0] == "found"
+        assert outcome(tmp_path, stub.url("one_redirect"), "--auth", secret)[0] == "found"
         assert [fields["authorization"] for _, fields in stub.seen[1:]] == [
             "Bearer not-for-others"
         ] * 2

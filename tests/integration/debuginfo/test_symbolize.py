@@ -249,7 +249,8 @@ def kernel_modules():
 
 def frames_of_addr2line(module, address):
     """The frames according to addr2line, which decides where elfutils differs. One such address is
-    known: always inlined code, twice at one place. -j names the section of the address."""
+    known: a function that is always inlined, twice at the same place. -j: the address is relative
+    to the section."""
     next_address = 0
     for name, size, flags, alignment in re.findall(
         r"\] (\S+) +\w+ +[0-9a-f]{16} [0-9a-f]+ ([0-9a-f]+) \w+ +([A-Zop]*) +\d+ +\d+ +(\d+)",

@@ -141,7 +141,8 @@ def test_a_full_disk_refuses_uploads_and_allows_deletions(server, disk):
 
 @needs_compiler
 def test_names_return_when_the_disk_has_space_again(server, disk, tmp_path):
-    """A table that the disk has no space for is left out of responses, and of those only."""
+    """While the disk has no space to unpack a symbol table, responses lack its names and may not be
+    cached. Later responses have them."""
     api = Tenant(server).api("ingest", "read", "share", "debuginfo")
     program = Program(tmp_path, "ae" * 20, C_SOURCE)
     send_table(api, program.build_id, program.table)

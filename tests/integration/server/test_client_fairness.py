@@ -67,8 +67,9 @@ def test_bodies_of_requests_put_aside_have_a_limit(start_server):
 
 
 def test_a_client_waits_for_one_request_of_another_client(start_server, open_folder):
-    """The only worker waits for a lock. An address has queued more requests than it may, and the
-    last one is of another address. It is handled as one of the first three."""
+    """The only worker waits for a lock. One address has queued more requests than it may, and then
+    another address sends one. Its request is handled as one of the first three: after the one that
+    waits for the lock, and at most one more of the first address."""
     log = open_folder / "access.log"
     server = start_server(
         "--worker-threads", "1", "--worker-queue", str(QUEUE), "--access-log", str(log)

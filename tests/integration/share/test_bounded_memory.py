@@ -48,7 +48,8 @@ TYPE = block(1, number(1, 1) + number(2, 2))
 
 
 def test_an_address_with_very_many_parameters_is_refused(server):
-    """Each was looked up from the first one on, and all names were kept: 9 GB for 100 KB."""
+    """An earlier version looked up each parameter from the first one on and kept all names: 9 GB
+    for 100 KB."""
     client = server.anonymous()
     before = peak_mib(server)
     for path in ("/p/AAAAAAAAAAAAAAAAAAAAAA.svg", "/api/v1/shares/x/top", "/healthz"):
@@ -251,8 +252,8 @@ def decode_costs(server, body):
 
 @pytest.mark.long
 def test_data_shared_by_the_profiles_of_a_request_is_read_once(small_server):
-    """Requests of some 100 KB, in which one long part belongs to many short ones: each took from 8
-    to 120 s and up to 1.9 GB."""
+    """Requests of some 100 KB, in which one long part belongs to many short ones. In an earlier
+    version each took from 8 to 120 s and up to 1.9 GB."""
     empty_profiles = block(2, block(2, b"")) * 20000
     long_value = block(1, block(1, b"key") + block(2, block(1, b"v" * 17000)))
     no_attributes = block(1, b"") * 100000
@@ -281,7 +282,8 @@ def test_data_shared_by_the_profiles_of_a_request_is_read_once(small_server):
 
 @pytest.mark.long
 def test_numbers_of_attributes_count(start_server):
-    """Each of two million numbers becomes a text: 218 MiB for 8 MB that needed no budget."""
+    """Each of two million numbers becomes a text: 218 MiB for a request of 8 MB. An earlier version
+    did not count these texts in its budget."""
     server = start_server("--max-heavy-memory=64MiB")
     numbers = b"".join(number(3, 300 + i) for i in range(2000000))
     attribute = number(1, 3) + block(2, numbers)

@@ -180,7 +180,7 @@ def reply_behind_the_quota_lock(server, tenant, send):
     return responses[0]
 
 
-def test_a_part_that_is_put_again_waits_for_the_quota_without_a_row(server):
+def test_a_part_that_is_put_again_waits_for_the_quota_without_locking_a_row(server):
     tenant = Tenant(server, max_bytes_stored=10 * MIB)
     client = tenant.api("share")
     upload = begin(client, 1000)

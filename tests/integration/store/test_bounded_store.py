@@ -283,8 +283,8 @@ def test_a_team_with_very_many_blocks_waits_for_merges(start_server):
     until(lambda: api.post("/ingest", **folded).status == 200, "the limit stays")
 
 
-def test_what_merges_replaced_counts_towards_half_of_the_disk(start_server):
-    """It stays for some minutes; a team that sends much could fill the disk with it."""
+def test_replaced_blocks_count_towards_half_of_the_disk(start_server):
+    """They stay for some minutes, so a team that sends much could fill the disk with them."""
     server = start_server()
     tenant = Tenant(server)
     api = tenant.api("ingest")

@@ -454,7 +454,8 @@ def test_a_window_of_a_counter_has_a_proportional_part_of_each_delta(shared_serv
 
 
 def test_a_single_snapshot_of_a_large_counter_is_exact_or_refused(server):
-    """The snapshots of its granule exceed 2^63 in sum, but only those of one time are added."""
+    """The sum of all snapshots of the granule exceeds 2^63, but the server adds only those of one
+    time."""
     client = Tenant(server).api("ingest", "read")
     types = [("delay", "nanoseconds")]
 
@@ -738,7 +739,7 @@ def test_a_gauge_that_only_its_sender_declares_is_averaged(shared_server, send, 
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_gauges_of_two_processes_in_one_series_are_noted(server, count):
+def test_gauges_of_two_processes_in_one_series_have_a_warning(server, count):
     """Each of them sends a snapshot a minute, with the same labels: they replace each other."""
     client = Tenant(server).api("ingest", "read")
     for i in range(20):
@@ -752,7 +753,7 @@ def test_gauges_of_two_processes_in_one_series_are_noted(server, count):
         assert ("several processes in turn" in warning) == (count == 2), (path, warning)
 
 
-def test_a_counter_goes_on_when_the_file_of_its_program_is_replaced(server):
+def test_a_counter_continues_when_the_file_of_its_program_is_replaced(server):
     """Go reads the build id of its program from the file, so it changes while the process runs."""
     client = Tenant(server).api("ingest", "read")
     for i in range(4):

@@ -306,8 +306,8 @@ def make_idle(time_ns, is_idle):
 
 
 def test_a_filter_finds_the_labels_of_idle_series(shared_server):
-    """A profile without samples has the labels of its series, also if a merge has put it into one
-    granule with a profile that has samples, and that one is outside the window."""
+    """A profile without samples has the labels of its series. The same holds after compaction has
+    put it into one granule with a profile that has samples and is outside the window."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(4):

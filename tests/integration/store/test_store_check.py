@@ -221,8 +221,8 @@ def test_verify_lists_objects_without_a_row(start_server, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("swept", ["NULL", "ended_at + interval '1 hour'"])
 def test_orphans_of_an_old_writer_are_deleted(start_server, swept):
-    """A writer that was not swept a day after its end is swept again, because its last object may
-    have been stored late."""
+    """The server searches the objects of an ended writer for orphans again unless the last search
+    (swept_at) was more than a day after its end, because its last object may be stored late."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, "pod=a", BEGIN)

@@ -220,9 +220,9 @@ def test_deleted_profiles_are_hidden_at_once_and_later_removed(start_server):
     assert folded(client, CPU_NAMES[0] + '{pod="a"}', BEGIN, BEGIN + 9)[1] == {
         ("main", "work"): 102
     }
-    until(lambda: is_aged(server) and is_done(client, made), "a deletion is not done")
+    until(lambda: age_objects(server) and is_done(client, made), "a deletion is not done")
     until(
-        lambda: is_aged(server) and not before & objects_of(server),
+        lambda: age_objects(server) and not before & objects_of(server),
         "objects with deleted profiles are left",
     )
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 9)[1] == {("main", "work"): 106}
@@ -231,8 +231,9 @@ def test_deleted_profiles_are_hidden_at_once_and_later_removed(start_server):
     assert audit["action"] == "profiles.delete" and 'pod="a"' in audit["target"]
 
 
-def is_aged(server):
-    """Makes swapped objects and those that wait for a merge older by an hour; returns True."""
+def age_objects(server):
+    """Makes all objects an hour older, so that merges and the deletion of replaced ones are due;
+    returns True, for use in conditions of until()."""
     with server.cursor() as cursor:
         for table in ("segment", "block"):
             cursor.execute(
@@ -254,14 +255,14 @@ def test_deletion_of_a_whole_block_or_team_deletes_its_objects(start_server):
     made = delete(client, ALL, end=BEGIN + HOUR)
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 99 * HOUR)[1] == {("main", "work"): 1}
     until(
-        lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == 1,
+        lambda: age_objects(server) and is_done(client, made) and len(objects_of(server)) == 1,
         "a block of nothing but deleted profiles is left",
     )
     push(other.api("ingest"), "pod=c", BEGIN)
     push(client, "pod=d", BEGIN)
     assert server.api().request("DELETE", f"/api/v1/admin/tenants/{tenant.id}").status == 204
     until(
-        lambda: is_aged(server)
+        lambda: age_objects(server)
         and objects_of(server) == rows_of(server, "SELECT object_key FROM block"),
         "objects of a deleted team are left",
     )
@@ -362,7 +363,7 @@ def test_deletions_are_exact_during_pushes_and_merges(start_server):
             push(client, f"pod=p{number % 2}", BEGIN + number, stack=("main", f"f{number}"))
             kept.append(number)
             number += 1
-        is_aged(server)
+        age_objects(server)
         if random.random() < 0.3:
             delete(client, '{pod="p1"}')
             kept = [one for one in kept if one % 2 == 0]
@@ -418,7 +419,9 @@ def test_a_block_contains_only_the_names_of_its_day(start_server):
     assert sum(len(server.objects.read(key)) for key in objects_of(server)) < before
     made = delete(client, '{pod="Secret"}')
     until(
-        lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == days - 1,
+        lambda: age_objects(server)
+        and is_done(client, made)
+        and len(objects_of(server)) == days - 1,
         "a deletion is not done",
     )
     assert not any(b"Secret" in strings_of(server.objects.read(key)) for key in objects_of(server))

@@ -7,7 +7,7 @@ import pytest
 from people import Tenant
 from test_bounded_memory import OTLP, TYPE, block, number, otlp_dictionary, varint
 from test_store import BEGIN, CPU_NAMES, HOUR, rows_of, until
-from test_store_deletion import ALL, delete, is_aged, push
+from test_store_deletion import ALL, delete, age_objects, push
 from test_store_repair import execute, pause_merging, resume_merging, push_together
 
 HOSTILE = "a" * 60 + "!"
@@ -27,7 +27,7 @@ def fetch(api, selector=""):
 
 
 def is_all_deleted(server, *apis):
-    is_aged(server)
+    age_objects(server)
     return all(
         one["done_at"] for api in apis for one in api.get("/api/v1/deletions").json()["deletions"]
     )
@@ -64,7 +64,7 @@ def test_a_label_value_does_not_make_a_rule_fail(shared_server):
     push(ingest, "pod=" + "foo" * 680 + "r", BEGIN)
     push(ingest, "pod=x", BEGIN + 1)
     assert fetch(api).status == 200
-    until(lambda: is_aged(server) and has_block(server, tenant), "a merge")
+    until(lambda: age_objects(server) and has_block(server, tenant), "a merge")
     assert fetch(api).status == 200
 
 
@@ -127,7 +127,7 @@ def test_a_rule_of_an_older_version_is_applied_whatever_it_costs(shared_server):
     )
     push(ingest, "pod=" + "svc-" * 512, BEGIN)  # as long as the value of a label may be
     push(ingest, "pod=web-svc0007", BEGIN + 1)
-    until(lambda: is_aged(server) and has_block(server, tenant), "a merge")
+    until(lambda: age_objects(server) and has_block(server, tenant), "a merge")
     response = fetch(api)
     assert response.status == 200, response
     assert "web-svc0007" not in str(
@@ -148,7 +148,7 @@ def test_a_failed_merge_does_not_delay_other_teams(start_server):
     delete(other, ALL)
     resume_merging(server)
     until(
-        lambda: is_aged(server)
+        lambda: age_objects(server)
         and rows_of(
             server, "SELECT 1 FROM segment_tenant WHERE retry_count > 0 AND leased_until > now()"
         ),
@@ -156,7 +156,7 @@ def test_a_failed_merge_does_not_delay_other_teams(start_server):
     )
     push(other, "pod=later", BEGIN + 2)
     until(
-        lambda: is_aged(server) and rows_of(server, "SELECT 1 FROM block"),
+        lambda: age_objects(server) and rows_of(server, "SELECT 1 FROM block"),
         "a merge of the other team's data",
     )
     assert rows_of(server, "SELECT count(*) FROM store_writer") == writers
@@ -202,7 +202,8 @@ def test_costly_expressions_of_a_team_do_not_stop_the_merges_of_others(start_ser
         execute(server, "UPDATE retention_rule SET keep_s = 1")
     resume_merging(server)
     until(
-        lambda: is_aged(server) and "takes too long: simpler" in server.log(), "a merge that ends"
+        lambda: age_objects(server) and "takes too long: simpler" in server.log(),
+        "a merge that ends",
     )
     push(other, "pod=secret", BEGIN)
     delete(other, ALL)
@@ -226,7 +227,9 @@ def test_costly_deletions_of_a_team_do_not_keep_the_profiles_of_others(start_ser
         delete(api, f'{{pod=~"({"a?" * 20})*b{i}"}}')
     delete(other, ALL)
     resume_merging(server)
-    until(lambda: is_aged(server) and is_all_deleted(server, other), "the other team's deletion")
+    until(
+        lambda: age_objects(server) and is_all_deleted(server, other), "the other team's deletion"
+    )
     assert not shared & rows_of(server, "SELECT id FROM segment")
     assert "takes too long: simpler" in server.log()
     # The costly deletions wait for the team's own blocks.

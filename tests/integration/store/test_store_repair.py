@@ -20,7 +20,7 @@ from test_store import (
     until,
 )
 from test_store_check import verify
-from test_store_deletion import delete, is_aged, is_done, push, strings_of
+from test_store_deletion import delete, age_objects, is_done, push, strings_of
 from test_store_retention import MINUTE, begin_of_day, is_reduced, keep
 
 pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
@@ -54,7 +54,7 @@ def retry(server, days=0):
             f"UPDATE {table} SET retry_at = now(), broken_since = broken_since -"
             f" interval '{days} days' WHERE is_broken",
         )
-    return is_aged(server)
+    return age_objects(server)
 
 
 def marks(server):
@@ -132,7 +132,7 @@ def test_a_broken_block_does_not_keep_bytes_of_other_teams(start_server):
     server.objects.write(segment, bytes(data))
     server.start()
     resume_merging(server)
-    until(lambda: is_aged(server) and marks(server) == {"unreadable"}, "it is not marked")
+    until(lambda: age_objects(server) and marks(server) == {"unreadable"}, "it is not marked")
     until(lambda: retry(server) and segment not in objects_of(server), "the segment is not deleted")
     (rest,) = server.objects.keys("segment/")
     assert server.objects.read(rest) == bytes(data[first : first + length])
@@ -180,7 +180,7 @@ def test_a_missing_object_is_merged_when_it_is_back(start_server, is_verified):
     path.rename(server.data_dir / "away")
     server.start()
     resume_merging(server)
-    until(lambda: is_aged(server) and marks(server) == {"missing"}, "it is not marked")
+    until(lambda: age_objects(server) and marks(server) == {"missing"}, "it is not marked")
     until(
         lambda: retry(server)
         and rows_of(
@@ -258,11 +258,11 @@ def test_a_deletion_works_on_a_segment_too_large_to_merge(start_server):
         assert response.status == 200, response
     before = objects_of(server)
     resume_merging(server)
-    until(lambda: is_aged(server) and marks(server) == {"too large"}, "it is not marked")
+    until(lambda: age_objects(server) and marks(server) == {"too large"}, "it is not marked")
     made = delete(client, '{service_name="Secret"}')
     until(lambda: retry(server) and is_done(client, made), "the large segment is not rewritten")
     until(
-        lambda: is_aged(server) and len(before & objects_of(server)) == 1,
+        lambda: age_objects(server) and len(before & objects_of(server)) == 1,
         "the old objects are not deleted",
     )
     assert marks(server) == {"too large"}
@@ -294,7 +294,8 @@ def test_a_broken_block_is_reduced_to_totals_after_its_repair(start_server, is_m
     server.start()
     keep(client, '{pod="a"}', "3d", totals="300d")
     until(
-        lambda: is_aged(server) and marks(server) == {"missing" if is_missing else "unreadable"},
+        lambda: age_objects(server)
+        and marks(server) == {"missing" if is_missing else "unreadable"},
         "it is not marked",
     )
     until(
@@ -322,7 +323,7 @@ def test_a_broken_block_is_reduced_to_totals_after_its_repair(start_server, is_m
     assert folded(client, CPU_NAMES[0], begin, begin + HOUR)[1] == {("main", "work"): 5}
     assert client.get("/api/v1/profiles", query=window).json()["data"] == []
     until(
-        lambda: is_aged(server) and key not in objects_of(server),
+        lambda: age_objects(server) and key not in objects_of(server),
         "the object with single profiles is not deleted",
     )
     assert rows_of(server, "SELECT row_count FROM block WHERE swapped_at IS NULL") == {2}
@@ -364,7 +365,7 @@ def test_an_unreadable_object_does_not_block_others(start_server, make_unreadabl
     assert rows == {} and key in response.headers["perfolio-warning"]
     resume_merging(server)
     until(
-        lambda: is_aged(server)
+        lambda: age_objects(server)
         and marks(server) == {"unreadable"}
         and rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL"),
         "the others are not merged",
@@ -379,7 +380,7 @@ def test_an_unreadable_object_does_not_block_others(start_server, make_unreadabl
     undo()
     assert verify(server)["problems"] == [] and marks(server) == set()
     until(
-        lambda: is_aged(server)
+        lambda: age_objects(server)
         and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
         "the readable object is not merged",
     )
@@ -403,12 +404,13 @@ def test_an_unreadable_folder_is_an_error_and_marks_no_block(start_server):
         assert response.status == 500, response
     resume_merging(server)
     until(
-        lambda: is_aged(server) and "compaction" in server.log(), "the server does not try to merge"
+        lambda: age_objects(server) and "compaction" in server.log(),
+        "the server does not try to merge",
     )
     assert marks(server) == set()
     server.objects.path.chmod(0o700)
     until(
-        lambda: is_aged(server)
+        lambda: age_objects(server)
         and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
         "the readable segments are not merged",
     )

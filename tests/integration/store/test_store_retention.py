@@ -36,7 +36,7 @@ from test_store import (
     until,
 )
 from test_store_check import verify
-from test_store_deletion import ALL, delete, is_aged, push
+from test_store_deletion import ALL, delete, age_objects, push
 
 DAY = 24 * HOUR
 MINUTE = 60 * 10**9
@@ -174,7 +174,7 @@ def test_results_equal_a_recomputation_without_expired_profiles(start_server, se
     team.check(rng, begin, 60)
     rows = sum(len(one[3]) for one in team.oracle.profiles)
     until(
-        lambda: is_aged(server)
+        lambda: age_objects(server)
         and sum(
             rows_of(server, "SELECT sum(row_count)::bigint FROM block WHERE " "swapped_at IS NULL")
             - {None}
@@ -304,8 +304,8 @@ def totals_and_cut(response):
 
 
 def test_windows_of_hours_with_totals_only_add_up(shared_server):
-    """Gains and snapshots across the edges of hours stay, and a delta that extends beyond its hour
-    counts in that of its begin. Results are compared with those before the rule."""
+    """The rule changes no result of counters and gauges, also not across the edges of hours. A
+    delta that extends beyond its hour counts in the hour in which it begins."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)
@@ -367,7 +367,8 @@ def test_windows_of_hours_with_totals_only_add_up(shared_server):
     ],
 )
 def test_rates_of_hours_with_totals_only_stay(server, interval_s, duration_s, offset_s, notes):
-    """One busy core is one core before and after the rule: it was five cores of the first case."""
+    """One busy core is one core before and after the rule. An earlier version returned five cores
+    in the first case."""
     client = Tenant(server).api("ingest", "read", "admin")
     begin, step = begin_of_day(9), 10**9
     days = 3 if interval_s == 86400 else 1
@@ -401,8 +402,8 @@ def test_rates_of_hours_with_totals_only_stay(server, interval_s, duration_s, of
     "interval_s, offset_s", [(3600, 3540), (1800, 1740), (600, 540), (660, 600)]
 )
 def test_rates_of_totals_without_durations_stay(server, interval_s, offset_s):
-    """The first hour of a window had 60 times the rate, and the first hour after those with totals
-    only had none."""
+    """In an earlier version, the first hour of a window had 60 times the rate, and the first hour
+    after those with totals only had no value."""
     client = Tenant(server).api("ingest", "read", "admin")
     begin = (time.time_ns() // HOUR - 8) * HOUR
     for at in range(offset_s, 7 * 3600, interval_s):
@@ -512,7 +513,7 @@ def test_reduced_hours_keep_no_profiles_sample_labels_or_parts(start_server):
     assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == left
     keep(client, '{pod="a"}', "3d", totals="5d")
     assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == {}
-    until(lambda: is_aged(server) and not blocks_of(server, tenant), "expired totals are left")
+    until(lambda: age_objects(server) and not blocks_of(server, tenant), "expired totals are left")
     assert verify(server)["problems"] == []
 
 
@@ -598,7 +599,9 @@ def test_a_selector_that_totals_cannot_match_is_reported(shared_server):
 
     assert warning('{region="eu"}') is None
     keep(client, '{pod="a"}', "1d", totals="300d")
-    until(lambda: is_aged(server) and warning('{region="eu"}') == message, "the labels are lost")
+    until(
+        lambda: age_objects(server) and warning('{region="eu"}') == message, "the labels are lost"
+    )
     assert warning('{pod="a",region="eu"}') == message
     assert warning('{pod="a"}') is None
     assert message not in (warning('{pod="b",region="eu"}') or "")
@@ -619,7 +622,8 @@ def merge_segments(server):
 
 
 def test_totals_of_snapshots_are_exact_where_blocks_interleave(start_server):
-    """No single block has the first and last snapshot of a gain, and late snapshots change them."""
+    """No single block has both the first and the last snapshot of the hour's increase, and late
+    snapshots change the increase."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)
@@ -844,7 +848,9 @@ def test_a_mixed_block_is_rewritten_once_for_each_due_rule(start_server):
     assert keep(client, '{env="prod"}', "8d")["id"] == rule["id"]
     assert folded(client, CPU_NAMES[0], begin, begin + 1)[1] == {}
     until(
-        lambda: is_aged(server) and not blocks_of(server, tenant) and len(objects_of(server)) == 1,
+        lambda: age_objects(server)
+        and not blocks_of(server, tenant)
+        and len(objects_of(server)) == 1,
         "a block with only expired profiles is left",
     )
     assert folded(other.api("read"), CPU_NAMES[0], begin, begin + 1)[1] == {("main", "work"): 3}
@@ -853,8 +859,9 @@ def test_a_mixed_block_is_rewritten_once_for_each_due_rule(start_server):
 
 @pytest.mark.long
 def test_a_block_of_one_hour_is_reduced_once_the_hour_is_old_enough(start_server):
-    """A block may be older than its rule keeps profiles before its hour is: the hour is reduced as
-    a whole, up to an hour later."""
+    """All profiles of the block are older than the rule keeps profiles, but the rest of their hour
+    may not be. The hour is reduced as a whole, at the latest an hour after the last profile has
+    expired."""
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "admin")
