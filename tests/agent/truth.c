@@ -21,7 +21,7 @@
 #else
 #define FRAME __attribute__((noinline, noclone))
 #endif
-/* After a call, so that the compiler cannot use a tail call. */
+/* Written after a call, so that the compiler does not make it a tail call. */
 #define NO_TAIL_CALL __asm__ volatile("" ::: "memory")
 
 static volatile uint64_t sink;

@@ -205,9 +205,8 @@ export async function testDiff(runner, browser, server) {
         await page.click("text=Turn normalising off");
         await viewReady(page);
         assert.match(await spoken(page), /^all, before 0 ns .*after 2 ms/);
-        // Values below zero cannot be normalised either: with totals of different signs, the
-        // quotient
-        // would reverse the sign of all values.
+        // Totals below zero cannot be normalised either: if the totals have different signs, their
+        // quotient would reverse the sign of all values.
         const [mixed, below] = await Promise.all([
           cpu("nanoseconds", [
             ["a", -5e6],

@@ -48,8 +48,8 @@ export function launch() {
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    // Two processes less, and their messages: a tenth of the processor time of a page. The last
-    // list replaces Playwright's, which has the other name.
+    // No processes for the GPU and the network, which saves a tenth of the processor time of a
+    // page. The list of features replaces Playwright's, so it repeats CDPScreenshotNewSurface.
     "--in-process-gpu",
     "--enable-features=CDPScreenshotNewSurface,NetworkServiceInProcess2",
   ];
@@ -555,7 +555,7 @@ export class Runner {
   passed = 0;
   failed = 0;
   skipped = 0;
-  left = 0; // tests of the other mode
+  left = 0; // tests that "--short" leaves to "--long"
   #seen = new Set(); // entries of longTests
 
   /** selection: "" for all tests, "--short", "--long" (long_tests.mjs), or a part of the names. */
@@ -571,7 +571,7 @@ export class Runner {
     return (this.mode === "long") === (entry !== undefined);
   }
 
-  /** Whether any test with this prefix is to be run. */
+  /** Whether this run may have a test whose name begins with this text. */
   wants(beginning) {
     if (this.filter) return this.filter.startsWith(beginning) || beginning.includes(this.filter);
     if (this.mode === "short") return !longTests.some((one) => beginning.startsWith(one));

@@ -8,10 +8,11 @@ import { root } from "./server.mjs";
 
 const { build } = createRequire(join(root, "web/package.json"))("esbuild");
 
-/** The number of random links that are parsed and formatted again; */
+/** The number of random links that are parsed and formatted again. */
 const addresses = 500;
 /**
- * the number that are opened, which takes a second each; PERFOLIO_ROUND_TRIPS=500 before a release.
+ * The number of random links that are opened, which takes a second each. Before a release:
+ * PERFOLIO_ROUND_TRIPS=500.
  */
 const rounds = Number(process.env.PERFOLIO_ROUND_TRIPS ?? 16);
 
@@ -36,6 +37,7 @@ function pathHash(...names) {
     .join("");
 }
 
+/** The query of a random link, with the parameters that web/src/view_state.ts reads. */
 function randomQuery(names, stacks, isDiff) {
   const views = [
     "icicle",
@@ -93,8 +95,8 @@ function randomQuery(names, stacks, isDiff) {
     gn: often(20, pick(["20", "40", "150"])),
     lb: often(20, pick(["thread=io", "endpoint!=/health", "bytes!=", "thread=no such thread"])),
   };
-  // Paths refer to the tree by function without rules; in other trees the cursor stays near the
-  // former zoom, which no link contains.
+  // A path is one of the tree by function without rules. In other trees such a zoom finds no frame,
+  // and where the cursor then stays depends on the former zoom, which no link contains.
   if (!settings.g && !settings.x && !settings.lb)
     settings.z = often(60, pathHash(...stack.slice(0, depth)));
   settings.root = often(15, pathHash(...stack.slice(0, 1 + random(depth))));

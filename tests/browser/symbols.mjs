@@ -540,7 +540,7 @@ export async function testSymbols(runner, browser, server) {
         );
         await page.click(".missing-names li summary");
         assert.equal(await page.locator(".missing-names li li").count(), 256);
-        // Once all listed binaries have names.
+        // The page then gets a response in which all listed binaries have names.
         await page.route("**/symbolization", async (route) => {
           const { generation } = await (await route.fetch()).json();
           await route.fulfill({

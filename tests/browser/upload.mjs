@@ -739,7 +739,8 @@ export async function testUpload(runner, browser, server) {
       const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
       const context = await signedIn(browser, server);
       try {
-        // An open server, a member of a team: the command's share is in the team's list.
+        // Anonymous sharing is on, and the reader is signed in: the share that the command creates
+        // is in the list of the reader's team.
         await withPage(
           browser,
           server,
@@ -768,7 +769,8 @@ export async function testUpload(runner, browser, server) {
         await context.close();
         rmSync(folder, { recursive: true, force: true });
       }
-      // A closed server, no session: the page offers only what works without an account.
+      // Anonymous sharing is off, and the reader is not signed in: the page offers only what works
+      // without an account.
       await withPage(browser, server, async (page) => {
         await sessionIs(page, {
           anonymous_sharing: false,

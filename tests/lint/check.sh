@@ -40,8 +40,9 @@ check_format() {
         xargs "$python" tests/lint/line_length.py
 }
 
-# The flags of the release build. Warnings that need the optimiser come with the build itself. In
-# tests clang may pass an int loop variable as an enum, as gcc does.
+# The flags of the release build. Warnings that need the optimiser come with the build itself.
+# Tests are compiled without -Wsign-conversion: with it clang, unlike gcc, warns about an int loop
+# variable that is passed as an enum.
 compile() {
     flags=$(make -s --no-print-directory flags CC="$1" BUILD=release)
     bpf_flags=$(make -s --no-print-directory bpf-flags CC="$1" BUILD=release)

@@ -9,10 +9,10 @@
 
 struct service {
     struct breaker *breaker;
-    atomic_bool replies;
-    atomic_bool replies_to_last; /* to the requests of the last probe only */
-    atomic_bool replies_to_callers;
-    atomic_int latency_ms; /* of replies; probes wait at least as long */
+    atomic_bool replies;            /* to all requests of a probe */
+    atomic_bool replies_to_last;    /* only to the last request of a probe */
+    atomic_bool replies_to_callers; /* a caller gets a reply during each probe */
+    atomic_int latency_ms;          /* of replies; probes wait at least as long */
     atomic_int probe_count;
     atomic_int opened_count;
     atomic_int closed_count;

@@ -235,8 +235,8 @@ static void a_value_above_the_limit_is_returned_but_not_cached(void **state)
     assert_int_equal(destroyed_count, 1);
 }
 
-/* When they did not, 64 MiB of responses of 400 bytes could have 150 GiB of keys. */
-static void keys_count(void **state)
+/* Otherwise 64 MiB of responses of 400 bytes could have 150 GiB of keys. */
+static void keys_count_towards_the_size(void **state)
 {
     enum { KEY_BYTES = 3 * UNIT };
     char *key = mem_new(char, KEY_BYTES + 1);
@@ -390,7 +390,8 @@ static enum err_code make_100_small_bytes(void *context, void **ret_value, size_
     return ERR_NONE;
 }
 
-/* An eviction that passes the values in use takes minutes here in place of a tenth of a second. */
+/* If each eviction had to step over the values in use, this would take minutes instead of a tenth
+ * of a second. */
 static void values_in_use_do_not_slow_evictions_down(void **state)
 {
     enum { USED_COUNT = 20000, NEW_COUNT = 200000, MAX_S = 10 };
@@ -429,7 +430,7 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(a_value_above_the_limit_is_returned_but_not_cached, start,
                                         stop),
-        cmocka_unit_test_setup_teardown(keys_count, start, stop),
+        cmocka_unit_test_setup_teardown(keys_count_towards_the_size, start, stop),
         cmocka_unit_test_setup_teardown(forgets_one_key_and_no_other_that_begins_like_it, start,
                                         stop),
         cmocka_unit_test_setup_teardown(try_finds_existing_values_and_computes_none, start, stop),

@@ -552,7 +552,8 @@ static void check_names(const struct block *block, const struct lines *lines)
                     memmem(all.data, all.size, tables->strings[i].data, tables->strings[i].size));
 }
 
-/* Merges in two steps, the first of which truncates the input at a time. */
+/* Merges five blocks into one with all profiles before a time and one with all others, and then
+ * these two into one. */
 static void merged_blocks_contain_what_all_contained(void **state)
 {
     (void)state;
@@ -640,7 +641,7 @@ static void merged_blocks_contain_what_all_contained(void **state)
     }
 }
 
-/* A block with all granules except one. */
+/* The lines of all granules of a block except the one with number left_out. */
 static void lines_without(struct lines *lines, const struct block *block, uint32_t left_out)
 {
     struct block_cursor *cursor = block_cursor_create();
@@ -717,7 +718,8 @@ static void only_an_unreadable_granule_is_lost(void **state)
     }
 }
 
-/* A batch of many days as a block for each day: together only little larger than the batch's own
+/* A batch of 30 days is merged into a block for each day. Each has only the names, stacks and
+ * labels that its rows need, so all together have at most three times the bytes of the batch's
  * block. */
 static void blocks_of_days_contain_what_their_rows_need(void **state)
 {
@@ -935,8 +937,8 @@ static void rows_of_an_hour_that_are_too_many_are_several_granules(void **state)
     batch_destroy(batch);
 }
 
-/* All names are one: a reader refuses the block for the bytes of all together, which are stored
- * without what they share. */
+/* Equal names of 64 KiB: the block would be small, because it stores the parts that names share
+ * once, but readers refuse a block whose names have more than 1 GiB in full. */
 static void names_that_no_reader_accepts_are_not_written(void **state)
 {
     (void)state;

@@ -5,7 +5,8 @@
 
 enum { COUNT = 12 };
 
-/* Snapshots step_s apart whose senders state the duration. */
+/* Whether count snapshots that are step_s apart are found to be of several processes. Their senders
+ * state duration_s, that of the first snapshot first_duration_s. */
 static bool is_found(int64_t step_s, int64_t duration_s, int64_t first_duration_s, uint32_t count)
 {
     const int64_t second = 1000000000;

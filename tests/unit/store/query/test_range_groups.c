@@ -136,6 +136,7 @@ static void needs_little_memory_for_very_many_groups(void **state)
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < MANY; i++)
             range_groups_add(groups, i, i % LONG, i);
+        /* The array of groups may have space for twice as many; a group has less than 80 bytes. */
         const size_t per_group = MANY * (size_t)2 * 80;
         assert_in_range(range_groups_memory(groups), MANY, BUDGET + per_group);
         if (pass == 0)

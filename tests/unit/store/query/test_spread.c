@@ -284,9 +284,9 @@ static void a_constant_load_is_flat_in_every_step(void **state)
     print_message("a constant load deviates by %.3f %% at most\n", 100 * worst);
 }
 
-/* A profile without a duration covers the time until the next one. A distance of more than five
- * intervals is a gap, unless most of the distances around are that long: at most two of five
- * distances may be gaps. */
+/* A profile without a duration covers the time until the next one, unless the distance is a gap
+ * (store/query/cadence.h). Gaps are five intervals long here. At most two of five successive
+ * distances are gaps, so that the median of the five stays the interval. */
 static void profiles_without_a_duration_cover_their_interval(void **state)
 {
     static struct one_series series;
@@ -297,7 +297,7 @@ static void profiles_without_a_duration_cover_their_interval(void **state)
         const int64_t interval_ns = random_between(&seed, 1, 60) * CLOCK_NS_PER_S;
         const int64_t begin_ns = random_between(&seed, 0, 1790000000) * CLOCK_NS_PER_S;
         int64_t at_ns = begin_ns, total = 0;
-        uint32_t since_gaps = 0; /* whether each of the last four distances was a gap */
+        uint32_t since_gaps = 0; /* a bit for each distance, the last one lowest: was it a gap? */
         series = (struct one_series){.per_ns = 1.95};
         for (uint32_t i = 0; i < 60; i++) {
             const int64_t value = llround(1.95 * (double)interval_ns);

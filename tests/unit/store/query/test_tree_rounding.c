@@ -13,7 +13,8 @@ enum {
     BITS = 20
 };
 
-/* The sums per path of at most DEPTH frames: what a stack calls belongs to it. */
+/* For each path of at most DEPTH frames from the root, the sum of all stacks that begin with it. A
+ * path is a number to the base NAMES + 1, in which a frame is the index of its name plus 1. */
 struct sums {
     int64_t of[PATHS];
 };
@@ -28,7 +29,7 @@ static uint32_t make_location(struct profile_builder *builder, uint32_t number)
     return profile_builder_location(builder, &place, &line, 1);
 }
 
-/* Values are scaled; several stacks may be in the profile only by their frames. */
+/* A profile of 200 random stacks, some of which are equal, with values from 1 to most. */
 static struct profile *make(uint64_t *seed, int64_t most)
 {
     struct profile_builder *builder = profile_builder_create(NULL);
