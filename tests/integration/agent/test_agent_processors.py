@@ -46,7 +46,7 @@ class Host:
         self.environment = {"LD_PRELOAD": str(SIMULATED_HOST), "SIMULATED_HOST": str(folder)}
 
     def write(self, name, text):
-        """The library never sees a part of the text."""
+        """Writes a file of the simulated host in one step: the library never reads a part of it."""
         (self.folder / "new").write_text(f"{text}\n")
         os.replace(self.folder / "new", self.folder / name)
 
@@ -62,7 +62,7 @@ class Host:
 
 @pytest.fixture
 def host():
-    """In a folder that the user nobody can reach."""
+    """A simulated host in a folder that may be given to the user nobody, unlike one of pytest."""
     make(SIMULATED_HOST)
     with tempfile.TemporaryDirectory(prefix="perfolio-host-") as folder:
         yield Host(Path(folder))
@@ -77,7 +77,7 @@ def host():
     ],
     ids=["cpu", "cpu-clock", "cycles"],
 )
-def test_time_is_sampled_by_the_timer_where_the_processor_counts_cycles(
+def test_cpu_time_is_sampled_by_the_timer_and_cycles_only_on_request(
     host, tmp_path, options, event, sample_type, source
 ):
     done = subprocess.run(

@@ -99,7 +99,7 @@ static void the_time_of_a_window_is_that_of_its_sampling(void **state)
     assert_int_equal(result.profile->duration_ns, result.end_ns - result.start_ns);
     window_result_fini(&result);
 
-    /* The next window begins at that time and ends when it is taken. */
+    /* The next window begins when the first one was taken, and ends when it is taken itself. */
     assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
     assert_true(result.start_ns >= after_ns && result.end_ns >= result.start_ns);
     window_result_fini(&result);
@@ -146,7 +146,7 @@ static struct process *find_with_file(struct parts *parts, pid_t process_id)
     return processes_find(parts->processes, (uint32_t)process_id, 0);
 }
 
-/* Adds samples with this many new addresses of the file, from offset on. */
+/* Adds sample_count samples, each with DEPTH new addresses of the file, from offset on. */
 static void add_addresses(struct parts *parts, struct process *process, uint64_t offset,
                           uint32_t sample_count)
 {
@@ -214,7 +214,8 @@ static void addresses_of_one_user_leave_space_for_others(void **state)
 
 /* ---- idle time ---- */
 
-/* Takes the last window, which contains all idle time. */
+/* Takes the window as the last one, which contains all idle time, and checks its resources.
+ * is_idle: each was idle during the whole window. */
 static void take_and_expect(struct parts *parts, uint32_t resource_count, bool is_idle)
 {
     struct window_result result;

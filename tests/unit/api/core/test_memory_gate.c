@@ -92,7 +92,8 @@ static void the_default_is_half_of_the_memory(void **state)
     assert_int_equal(memory_info_share_bytes(1 << 30, 7 * MIB, 8 * MIB), 7 * MIB);
 }
 
-enum { HEAVY_COUNT = 2 }; /* of these visitors of one client fit at the same time */
+/* A client may have half of the gate's 100 MiB: two visitors of 20 to 24 MiB at the same time. */
+enum { HEAVY_COUNT = 2 };
 
 struct visitor {
     struct memory_gate *gate;

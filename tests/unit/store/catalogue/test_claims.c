@@ -99,7 +99,8 @@ static int64_t add_deletion(struct fixture *fixture, int64_t tenant_id)
     return run_sql(fixture, sql);
 }
 
-/* A block of one day, two days old; `text` has its other columns. */
+/* Adds a block of a day (level 4); returns its id. columns and values: further ones, each with a
+ * comma before it. */
 static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char *columns,
                          const char *values)
 {
@@ -113,7 +114,7 @@ static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char 
     return run_sql(fixture, sql);
 }
 
-/* A block that the deletion concerns. */
+/* Adds a block to which the deletion applies. */
 static int64_t add_block_with_deletion(struct fixture *fixture, int64_t tenant_id, int64_t deletion)
 {
     char values[60];
@@ -129,7 +130,7 @@ static void claim(struct fixture *fixture, struct arena *arena, struct catalogue
         fail_msg("%s", fixture->err.message);
 }
 
-/* How many claims until one is of the tenant. */
+/* How many claims until one is of the tenant; TEAMS + 1 if none of the first TEAMS is. */
 static int count_claims(struct fixture *fixture, int64_t tenant_id)
 {
     for (int count = 1; count <= TEAMS; count++) {

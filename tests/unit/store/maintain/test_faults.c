@@ -45,12 +45,12 @@ struct fixture {
     struct flusher *flusher;
     struct block_cache *blocks;
     int64_t tenant_id;
-    bool is_there[BATCHES_MAX];
-    bool is_old[BATCHES_MAX];
-    uint32_t totals_count; /* batches whose single profiles are gone */
-    uint32_t count;
-    uint64_t rotation; /* claims so far */
-    bool has_failed;   /* a step failed, and is repeated on a working disk */
+    bool is_there[BATCHES_MAX]; /* per batch: the store must have its profile */
+    bool is_old[BATCHES_MAX];   /* it is more than a day old, so step_expire deletes it */
+    uint32_t totals_count;      /* batches that are kept only in totals */
+    uint32_t count;             /* batches sent so far; the next one's number */
+    uint64_t rotation;          /* claims so far */
+    bool has_failed;            /* a step failed, and is repeated on a working disk */
     struct err err;
 };
 
@@ -118,7 +118,7 @@ static int tear_down(void **state)
 
 /* ---- batches: one profile of one sample, its number is a label ---- */
 
-/* Used instead of an age: the last time that a query can contain. No sender uses it. */
+/* In place of an age: the profile has the last time that a query can contain. */
 #define AGE_OF_LAST_TIME INT64_MIN
 
 static void move_to_last_time(const struct batch *batch)
@@ -126,7 +126,7 @@ static void move_to_last_time(const struct batch *batch)
     ((struct batch_profile *)(uintptr_t)batch->profiles)->time_ns = INT64_MAX - 1;
 }
 
-/* Borrows id. */
+/* Makes the item of one batch. The item refers to id; the caller frees item->block. */
 static void make_item(struct fixture *fixture, uint32_t number, int64_t age_s,
                       uint8_t id[STORE_BATCH_ID_BYTES], struct flush_item *item)
 {
@@ -167,19 +167,19 @@ static enum err_code append(struct fixture *fixture, uint32_t number, int64_t ag
     return code;
 }
 
-static void repair(struct fixture *fixture)
+static void repair_disk(struct fixture *fixture)
 {
     fixture->has_failed = true;
     os_fault_reset();
 }
 
-/* Sends the batch until it is acknowledged. */
+/* Sends a new batch; if that fails, repairs the disk and sends it again. */
 static void send(struct fixture *fixture, int64_t age_s)
 {
     const uint32_t number = fixture->count++;
     assert_true(number < BATCHES_MAX);
     if (append(fixture, number, age_s)) {
-        repair(fixture);
+        repair_disk(fixture);
         if (append(fixture, number, age_s))
             fail_msg("sent again: %s", fixture->err.message);
     }
@@ -256,14 +256,14 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
                : claimed_work_do(&options, writer_id, &claim, false, &fixture->err);
 }
 
-/* Runs until no work is due; failed work is retried. */
+/* Works until no work is due. After a failure, repairs the disk, ends the leases and retries. */
 static void work_all(struct fixture *fixture)
 {
     bool did = true;
     for (int failures = 0; did;) {
         if (!work(fixture, &did))
             continue;
-        repair(fixture);
+        repair_disk(fixture);
         if (++failures > 2)
             fail_msg("work behind: %s", fixture->err.message);
         run_sql(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
@@ -278,7 +278,7 @@ static void make_due(struct fixture *fixture)
     run_sql(fixture, "UPDATE block SET created_at = created_at - interval '1 hour'");
 }
 
-/* Deletes swapped rows and their objects. */
+/* Deletes the rows of replaced segments and blocks, and their objects. */
 static void tidy(struct fixture *fixture)
 {
     arena_auto arena = arena_create();
@@ -298,7 +298,7 @@ static void tidy(struct fixture *fixture)
     for (int row = 0; row < pg_row_count(result); row++) {
         const char *key = pg_get_text(result, row, 0);
         if (object_delete(fixture->objects, key, &fixture->err)) {
-            repair(fixture);
+            repair_disk(fixture);
             assert_int_equal(object_delete(fixture->objects, key, &fixture->err), ERR_NONE);
         }
     }
