@@ -41,7 +41,7 @@ TRACES = [f"{i:032x}" for i in (3, 2**120 + 9)]
 
 
 def make_labelled(types, time_ns, samples, period_type, duration=0):
-    """samples: [(stack, labels as make_profile has them, values)]"""
+    """samples: [(stack, labels as pprof_maker.Maker.sample takes them, values)]"""
     maker = pprof_maker.Maker(types)
     locations = {}
     for stack, labels, values in samples:
@@ -54,6 +54,7 @@ def make_labelled(types, time_ns, samples, period_type, duration=0):
 
 
 def text_of(label):
+    """(name, value as text) of a label; a number has its unit after a blank."""
     value = label[1] if isinstance(label[1], str) else f"{label[1]} {label[2]}".strip()
     return label[0], value
 
@@ -137,6 +138,8 @@ def lacks(keeps):
     return lambda labels, own: not keeps(labels, own)
 
 
+# Parameters of queries that filter rows, and the condition on (labels of the series, labels of the
+# sample) that they mean; None: no condition.
 RULES = [
     ({}, None),
     ({"label": "thread=main"}, has("thread", "main")),
@@ -250,6 +253,7 @@ def fetch(client, path, window, **more):
 
 
 def check_merge(client, oracle, rng):
+    """Compares a random query for a merged profile with the oracle."""
     name, window = rng.choice(NAMES), some_window(rng)
     rules, keeps = rng.choice(RULES)
     selector, matches, finds, keeps = some_selector(rng, keeps)
@@ -288,6 +292,7 @@ def check_merge(client, oracle, rng):
 
 
 def check_over_time(client, oracle, rng):
+    """Compares a random query for values over time with the oracle."""
     name, window = rng.choice(NAMES), some_window(rng)
     rules, keeps = rng.choice(RULES)
     selector, matches, _, keeps = some_selector(rng, keeps)

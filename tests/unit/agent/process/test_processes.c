@@ -103,8 +103,8 @@ static const struct process_mapping *find_real(struct processes *processes, cons
     return process_find_mapping(process, (uint64_t)(uintptr_t)start);
 }
 
-/* More mappings in a second than the limit are only counted; the next sweep reads them from /proc.
- * */
+/* A process may add TAKEN mappings by events in a second. Further ones are only counted, and the
+ * next sweep reads them from /proc. */
 static void too_many_mapping_events_cause_one_scan_of_proc(void **state)
 {
     (void)state;
@@ -138,6 +138,7 @@ static void too_many_mapping_events_cause_one_scan_of_proc(void **state)
 static void a_mapping_without_space_is_counted_once(void **state)
 {
     (void)state;
+    /* MOST: the limit of mappings. A_SECOND: few enough per second to be added by events. */
     enum { MOST = 65535, MORE = 500, A_SECOND = 200 };
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = false};
@@ -214,7 +215,7 @@ static pid_t start_pausing(void)
     return child;
 }
 
-/* A process may use a tenth of the time, and so may all of them together. */
+/* Scans of one process may take a tenth of the time, and so may those of all processes together. */
 static void processes_of_very_many_mappings_wait_for_each_other(void **state)
 {
     (void)state;

@@ -138,8 +138,8 @@ static void deltas_have_a_row_for_each_stack(void **state)
 
 /* ---- gauges and counters ---- */
 
-/* Increases per stack: the increase since the previous snapshot; all of a snapshot in which any
- * stack has less than before. */
+/* Adds to increases that of each stack between two snapshots. If any stack has less than before,
+ * the counters began again, and all of the second snapshot counts. */
 static void add_increases(const int64_t before[STACKS], const int64_t after[STACKS],
                           int64_t increases[STACKS])
 {
@@ -150,7 +150,8 @@ static void add_increases(const int64_t before[STACKS], const int64_t after[STAC
         increases[s] += after[s] - (is_new ? 0 : before[s]);
 }
 
-/* From the hour before over this one to the next. */
+/* The increases from the last snapshot before the hour, through all of the hour, to the first one
+ * after it. */
 static void increases_of(int64_t (*cells)[STACKS], uint32_t count, const int64_t before[STACKS],
                          const int64_t after[STACKS], int64_t increases[STACKS])
 {

@@ -159,7 +159,8 @@ static bool is_covered(const struct one_series *series, uint32_t series_count, i
     return false;
 }
 
-/* Each series has its whole load or none, so a rate is between those of the series. */
+/* Each series has its whole load or none at any time, so the rate of a step is at least the
+ * smallest load and at most the sum of all. */
 static void check_steps(const struct one_series *series, uint32_t series_count,
                         const struct spread_steps *steps, const struct sums *sums)
 {

@@ -107,7 +107,8 @@ static void groups_by_function(void **state)
     assert_view(grouped(arena, "function"), expected);
 }
 
-/* 80 stacks of a location with a thousand inlined calls, a thousand times: 80 million frames. */
+/* 80 stacks of value 1 that contain a location with 1,000 inlined calls 999 times, which is 80
+ * million frames, and one of value 5 that contains it once. */
 static const struct profile *make_deep(struct arena *arena)
 {
     enum { LINES = 1000, DEPTH = 1000, STACKS = 80 };
