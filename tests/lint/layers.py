@@ -181,7 +181,7 @@ def may_use(user, used):
 
 
 def page_problem(folder, page):
-    """What is wrong with the folders that a page names; None: nothing."""
+    """The problem with the folders that a page names; None if they are right."""
     sentence = MAY_INCLUDE.search(page)
     if not sentence:
         return 'has no sentence "May include: …"'

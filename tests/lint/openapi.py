@@ -42,7 +42,7 @@ class Checker:
         self.problems.append(f"{where}: {text}")
 
     def resolve(self, value, where):
-        """What a {$ref: "#/…"} stands for."""
+        """The object to which a {$ref: "#/…"} refers."""
         while isinstance(value, dict) and "$ref" in value:
             reference = value["$ref"]
             if not reference.startswith("#/"):

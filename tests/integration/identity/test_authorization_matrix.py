@@ -60,7 +60,8 @@ class World:
         self.cached = {}
         self.connections = {}  # by caller; a new one costs more than a request
         for client in (self.other.api("ingest"), self.operator):
-            # Of the type that home stores: which error they get depends on it.
+            # These callers have profiles of the type that home stores; without, their queries would
+            # get another error.
             response = client.post("/api/v1/profiles?label=at=elsewhere", body=PROFILE)
             assert response.status == 200, response
         self.store_profile()

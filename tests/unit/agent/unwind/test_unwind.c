@@ -826,8 +826,8 @@ static void unused_rules_are_free_after_the_grace_period(void **state)
     destroy_unwinder(unwinder);
 }
 
-/* The distances of two callers, by the tables of the mapping list, from each other and from the
- * begin of the stack. */
+/* Unwinds two frames with the tables of the mapping list; returns by how many bytes sp has grown.
+ */
 static uint64_t unwind_by(struct test_unwinder *unwinder, const struct unwind_mapping_list *list)
 {
     unwinder->state.pc = code(0) + 1;
@@ -852,8 +852,8 @@ static struct unwind_mapping_list list_of(struct test_unwinder *unwinder,
     return list;
 }
 
-/* Two tables, one after the other, at the same addresses: their rules use the same slots, and
- * unwinding with the first table has filled the memo. */
+/* A table is removed, and another one is added at the same addresses. Its rules use the same slots,
+ * and unwinding with the first table has filled the memo. */
 static void a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one(void **state)
 {
     (void)state;
@@ -1001,7 +1001,7 @@ static void large_owners_leave_memory_for_others(void **state)
         unwind_maps_remove_table(unwinder->maps, &refs[tables - 1], 0);
     unwind_maps_reclaim(unwinder->maps, UNWIND_GRACE_NS + 1);
     const uint32_t count = put_all(unwinder, &lists, 7, put_lists);
-    /* Of 256 pieces of 64 KiB, 128 are not counted; then held <= (128 - held) / 8, so 14. */
+    /* 128 of the 256 pieces of 64 KiB are not counted; then held <= (128 - held) / 8, so 14. */
     assert_int_equal(count, 128 + 14);
     assert_int_equal(put(unwinder, &lists, 8, 2048, &ignored), ERR_NONE);
     while (tables < 16 && !add_owned(unwinder, 9, table, &refs[tables]))

@@ -866,7 +866,7 @@ static void deleted_profiles_leave_nothing_behind(void **state)
 
 /* ---- limits ---- */
 
-/* Gives the samples of a batch so many timestamps together. */
+/* Distributes count timestamps evenly over the samples of a batch. */
 static void add_timestamps(struct batch *batch, uint32_t count)
 {
     uint64_t *start = arena_new(batch->arena, uint64_t, batch->sample_count + (size_t)1);

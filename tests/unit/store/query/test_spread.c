@@ -330,8 +330,8 @@ static void profiles_without_a_duration_cover_their_interval(void **state)
     }
 }
 
-/* Profiles without a duration and with a constant load: their cadence changes at some point, or
- * two distances alternate, as with two senders. */
+/* Profiles without a duration and with a constant load. Either their distance may change every 8
+ * profiles, or two distances alternate, as with two senders. */
 static void make_cadences(uint64_t *seed, int64_t begin_ns, struct one_series *series)
 {
     static const int64_t usual_s[] = {5, 10, 15, 30, 60, 300};
@@ -374,8 +374,8 @@ static void sum_up_part(const struct one_series *series, const struct spread_ste
     sum_up(&part, 1, steps, sums);
 }
 
-/* If profiles are contiguous the average is the load, and two windows have together what both
- * have. */
+/* If profiles are contiguous, the average is the load, and the totals of two adjacent windows add
+ * up to that of the window that contains both. */
 static void a_change_of_cadence_changes_no_average(void **state)
 {
     static struct one_series series;

@@ -269,7 +269,8 @@ static void lines_count_one_each(void **state)
                   expected);
 }
 
-/* With a time; without a profile, the types of pprof are unknown. */
+/* If the request has a time range and its format determines the type. The types of pprof are in the
+ * profile, so an empty body has none. */
 static void an_empty_body_is_idle_time(void **state)
 {
     (void)state;

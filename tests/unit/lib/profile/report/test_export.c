@@ -165,7 +165,7 @@ static void a_diff_tree_has_both_sides(void **state)
     profile_destroy(b);
 }
 
-/* Late at the first look at the clock, which comes only after thousands of steps. */
+/* The clock is read only after VIEW_CHECK_STEPS steps, so the profile has as many stacks. */
 static void folding_stops_at_the_deadline(void **state)
 {
     (void)state;

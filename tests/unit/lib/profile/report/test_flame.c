@@ -251,7 +251,8 @@ static uint32_t end_of(const struct flame *flame, uint32_t node)
     return end;
 }
 
-/* Nodes on the path have the values of the whole tree; below it, as many nodes exist as fit. */
+/* Asserts that below, which was requested for node, has the values of the whole tree on the path to
+ * node, and all nodes below it if these are at most 60, which always fit. */
 static void assert_below(const struct flame *whole, const struct flame *below, uint32_t node)
 {
     uint32_t at = node_at(below, path_hash_u64(path_of(whole, node)));

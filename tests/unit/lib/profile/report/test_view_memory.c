@@ -63,7 +63,7 @@ static size_t resident_kib(void)
     return (size_t)usage.ru_maxrss;
 }
 
-/* Without the nodes of the flame graph: there are few. */
+/* Makes a flame graph in binary form. It has at most 100 nodes, so they hardly count. */
 static void make_reports(const struct profile *profile, struct span group_by)
 {
     arena_auto arena = arena_create();
