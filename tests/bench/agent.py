@@ -127,7 +127,8 @@ def program_of_one_frame(folder):
 
 
 def mixed_load(truth):
-    """Sixteen frames in hot code, a compressor that evicts the caches, and an interpreter."""
+    """Commands, each for half of the cores: stacks of sixteen frames in hot code, a compressor that
+    evicts the caches, and an interpreter."""
     script = (
         "import json\nd = {str(i): list(range(50)) for i in range(500)}\n"
         "while True: json.loads(json.dumps(d))"
@@ -235,6 +236,7 @@ def processor_ns(pid):
 
 
 def busy_seconds():
+    """The time of all processors since boot without idle time, waiting for disks and steal time."""
     values = [
         int(text) for text in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
     ]
@@ -272,6 +274,7 @@ def bench_unwinding(folder, truth):
         goal_us = {12: 0.9, 25: 1.5, 95: 3.8}.get(frames)
         row(f"a sample of {frames} frames, warm (997 Hz)", taken[frames], "us", goal_us)
         if goal_us:
+            # A sample costs a constant plus the same for each frame: this is that of all frames.
             row(
                 "  unwinding",
                 (taken[frames] - taken[1]) * frames / (frames - 1),

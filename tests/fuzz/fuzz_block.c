@@ -136,7 +136,7 @@ static void check_labels(const struct dictionary *dictionary)
 /* Every byte of every string is readable, and every index in the tables is valid. */
 static void check_tables(const struct profile *tables)
 {
-    uint32_t crc = 0;
+    uint32_t crc = 0; /* reads every byte; its value has no meaning */
     for (uint32_t i = 0; i < tables->string_count; i++)
         crc ^= crc32c(tables->strings[i]);
     fuzz_check(tables->string_count && tables->strings[0].size == 0 && crc + 1 > 0);
@@ -159,6 +159,7 @@ static void check_tables(const struct profile *tables)
 
 /* ---- granules ---- */
 
+/* Whether a call failed; checks that its error is one of those for a damaged block. */
 static bool is_refused(enum err_code code, const struct err *err)
 {
     fuzz_check(!code ||
@@ -180,13 +181,14 @@ static void check_rows(const struct block *block, const struct block_granule *gr
         timestamp_count += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
     }
     fuzz_check(timestamp_count <= granule->timestamp_count);
-    int64_t last = 0;
+    int64_t mixed = 0; /* reads every timestamp; the check always holds */
     for (uint64_t i = 0; i < timestamp_count; i++)
-        last ^= rows->timestamps[i];
-    fuzz_check(last != INT64_MIN || timestamp_count);
+        mixed ^= rows->timestamps[i];
+    fuzz_check(mixed != INT64_MIN || timestamp_count);
 }
 
-/* Sums may overflow in changed blocks, so they are checked for valid blocks only. */
+/* Computes sums in every way. The sums are not checked, because those of changed blocks may
+ * overflow. */
 static void read_sums(const struct block *block, const struct block_granule *granule,
                       struct block_cursor *cursor, int64_t *sums)
 {

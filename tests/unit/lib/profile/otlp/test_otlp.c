@@ -50,7 +50,7 @@ static const char *const strings[S_STRINGS] = {"",
                                                "region",
                                                "inuse_space"};
 
-/* Appends message as field of buf and empties it. */
+/* Appends message as a field of buf and clears message. */
 static void put(struct buf *buf, uint32_t field, struct buf *message)
 {
     protobuf_bytes(buf, field, message->data, message->size);
@@ -151,7 +151,7 @@ static void put_dictionary(struct buf *dictionary)
 struct sample {
     int64_t stack;
     int64_t link;
-    int64_t attributes[4]; /* terminated by 0 */
+    int64_t attributes[4]; /* this and the next two: up to 4 numbers, terminated by 0 */
     int64_t values[4];
     int64_t times[4];
 };
@@ -164,7 +164,8 @@ static size_t count_of(const int64_t numbers[4])
     return count;
 }
 
-/* How lists of numbers are encoded: each sender may choose, for each list. */
+/* How put_numbers encodes a list, which a sender may choose for each list: packed, number by
+ * number, or a part in each way. */
 enum packing { PACKED_LISTS, SINGLE_NUMBERS, BOTH, PACKINGS };
 static enum packing packing = PACKED_LISTS;
 
@@ -262,7 +263,8 @@ static void put_request(struct buf *request, struct buf *resource, struct buf *s
     put(request, 2, dictionary);
 }
 
-/* One resource with one profile. service: NULL for that of the dictionary. */
+/* A request with one resource and one profile. service: its service.name; NULL: "checkout", since
+ * 1.10 as a reference to the string table. */
 static void make_request_of(struct buf *request, enum layout layout, const char *service,
                             const struct sample *samples, size_t count)
 {
