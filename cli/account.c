@@ -36,7 +36,8 @@ enum err_code account_clean_url(const char *url, struct arena *arena, const char
     return ERR_NONE;
 }
 
-/* Removes a line break at the end, which files usually have. */
+/* Removes white space around the token, such as a line break copied from a file. If nothing is
+ * left, *ret_token is not set. */
 static enum err_code read_token(const char *text, const char *source, struct arena *arena,
                                 const char **ret_token, struct err *err)
 {

@@ -17,23 +17,25 @@
 struct arena;
 
 struct account {
-    const char *url;     /* without "/" at its end; NULL: not set */
-    const char *token;   /* NULL: anonymous */
-    const char *ca_file; /* NULL: the system's */
-    const char *config_file;
+    const char *url;            /* without "/" at its end; NULL: not set */
+    const char *token;          /* NULL: anonymous */
+    const char *ca_file;        /* NULL: the system's */
+    const char *config_file;    /* path of the settings file, which may not exist; never NULL */
     bool is_readable_by_others; /* the settings file contains a token and others can read it */
 };
 
-/* Reads the environment and the settings file. Texts are in arena. Errors: ERR_INVALID (the
- * settings file or the URL is malformed), ERR_IO. */
+/* Reads the environment and the settings file. Texts are in arena or in the environment. Errors:
+ * ERR_INVALID (the settings file, the URL or the token is malformed), ERR_IO. */
 enum err_code account_load(struct arena *arena, struct account *ret_account,
                            struct err *err) MUST_USE;
 
-/* Replaces the stored settings; NULL members are removed. Errors: ERR_INVALID, ERR_IO. */
+/* Writes url, token and ca_file to the settings file; a NULL member is removed from it. Other
+ * settings in the file are kept. Errors: ERR_INVALID (the present file is malformed), ERR_IO. */
 enum err_code account_save(const struct account *account, struct err *err) MUST_USE;
 
-/* Returns http(s)://host[:port][/prefix] without trailing slashes, query, fragment and user
- * information. Errors: ERR_INVALID. */
+/* Checks that url has the form http(s)://host[:port][/prefix] and removes slashes from its end.
+ * *ret_url is in arena. Errors: ERR_INVALID (another form, user information, a query, a fragment, a
+ * blank or a control character). */
 enum err_code account_clean_url(const char *url, struct arena *arena, const char **ret_url,
                                 struct err *err) MUST_USE;
 

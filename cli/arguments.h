@@ -1,8 +1,8 @@
 /*
  * arguments: --quiet, and the profiles or links that most commands process one after the other.
  *
- * A part of the table of a command (arguments_options). A command that uses it has no
- * take_argument. When the command's check is called, texts is complete.
+ * A command includes arguments_options as a part of its own table, and sets cli and wanted before
+ * parsing. It must not have its own take_argument. Its check is called when texts is complete.
  */
 #ifndef CLI_ARGUMENTS_H
 #define CLI_ARGUMENTS_H
@@ -11,7 +11,7 @@
 
 struct arguments {
     struct cli *cli;
-    const char *wanted; /* the usage error if there are no texts: "name a link or an id" */
+    const char *wanted; /* the usage error if there are no texts: "give a link or an id" */
     struct cli_texts texts;
 };
 

@@ -24,9 +24,9 @@ struct cli {
     struct arena *arena;                   /* lives as long as the process */
     const struct command *const *commands; /* all of them; NULL-terminated */
     struct terminal terminal;
-    struct account account;
-    bool is_usage_error; /* the returned error is in arguments or settings: EXIT_USAGE */
-    int command_status;  /* exit status of the recorded command; 0: none, or success */
+    struct account account; /* zero for commands that need none: help, version, completion */
+    bool is_usage_error;    /* the returned error is in arguments or settings: EXIT_USAGE */
+    int command_status;     /* exit status of the recorded command; 0: none, or success */
 };
 
 enum { CLI_MAX_ARGUMENTS = 4096 };
@@ -45,7 +45,8 @@ struct command {
     const char *summary; /* one line */
     const struct option_table *options;
     enum command_arguments arguments;
-    const char *const *words; /* the possible arguments with ARGUMENTS_WORDS; NULL-terminated */
+    const char *const *words; /* possible first arguments, for completion; NULL-terminated. NULL:
+                                 none. Always set with ARGUMENTS_WORDS */
     /* argv[0] is "perfolio <name>". */
     enum err_code (*run)(struct cli *cli, int argc, char **argv, struct err *err);
 };
@@ -96,7 +97,7 @@ void cli_parse(const struct command *command, int argc, char **argv, void *value
 enum err_code cli_usage(struct cli *cli, struct err *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-/* As client_create for the account of cli; ERR_INVALID (no server is set) becomes a usage error. */
+/* As client_create for the account of cli; ERR_INVALID becomes a usage error. */
 struct client;
 enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
                           struct err *err) MUST_USE;

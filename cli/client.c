@@ -19,7 +19,7 @@ enum {
     FIRST_PAUSE_MS = 500,
     LAST_PAUSE_MS = 30000,
     LONGEST_WAIT_S = 120,
-    MAX_RETRIES = 100,
+    MAX_RETRIES = 100, /* a larger number in PERFOLIO_RETRIES counts as this one */
     RETRIES_UNSET = -1,
     MAX_JSON_BYTES = 512 << 20, /* a top table of all functions may be long */
 };
@@ -280,8 +280,8 @@ static int retries_for(const struct client *client, const struct client_request 
 {
     if (client->set_retries != RETRIES_UNSET)
         return client->set_retries;
-    /* Retry while a server restarts during an upload. If it has never responded, its address is
-     * probably wrong, or it is not running. */
+    /* A server that has responded before is probably restarting. If it has never responded, its
+     * address is probably wrong, or it is not running. */
     if (response->was_refused && !client->was_reached)
         return 0;
     if (request->has_many_retries || response->retry_after_s)

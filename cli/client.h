@@ -61,23 +61,24 @@ void client_request_init(struct client_request *request, const char *method, con
 void client_request_add(struct client_request *request, const char *name, const char *value);
 
 /*
- * Sends the request, with retries as described above. 2xx is success; other responses become errors
- * by the type of their problem document or by their status. A Perfolio-Warning is printed. Errors:
- * those of http_client_send, ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
- * ERR_NOT_FOUND, ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE, ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. If
- * no connection could be made, the message names what to check.
+ * Sends the request, with retries as described above. The caller initialises *response with
+ * http_client_response_init. 2xx is success. For any other status the code is the one that the type
+ * of the problem document names, which may be any code of the server, or follows from the status
+ * (code_of_status in client.c). A Perfolio-Warning is printed. Errors: these, and those of
+ * http_client_send. If no connection could be made, the message names what to check.
  */
 enum err_code client_send(struct client *client, const struct client_request *request,
                           struct http_client_response *response, struct err *err) MUST_USE;
 
-/* As client_send; the response must be JSON. The caller owns *ret_json (json_decref). */
+/* As client_send; the response must be JSON. The caller owns *ret_json (json_decref), which is NULL
+ * after status 204. Errors also: ERR_NETWORK (no JSON, or an empty response). */
 enum err_code client_send_json(struct client *client, const struct client_request *request,
                                json_t **ret_json, struct err *err) MUST_USE;
 
-/* Sends a GET request for path and parses the response, as client_send_json. */
+/* Sends a GET request for path, as client_send_json; *ret_json is never NULL. */
 enum err_code client_get_json(struct client *client, const char *path, json_t **ret_json,
                               struct err *err) MUST_USE;
-/* Sends a request with body as JSON; *ret_json is the response, NULL after 204. */
+/* Sends a request, as client_send_json, with body as JSON. body NULL: without a body. */
 enum err_code client_call_json(struct client *client, const char *method, const char *path,
                                const json_t *body, json_t **ret_json, struct err *err) MUST_USE;
 
@@ -100,7 +101,7 @@ static inline void client_cleanup(struct client **client)
  */
 int64_t client_pause_ms(int attempt, int retry_after_s, uint64_t random);
 
-/* Converts a response that is not 2xx to an error; returns its code. */
+/* Converts a response that is not 2xx to an error, as client_send; returns its code. */
 enum err_code client_problem(const struct http_client_response *response, struct err *err);
 
 #endif

@@ -23,7 +23,7 @@ enum {
     MAX_REDIRECTS = 5,
     COPY_BYTES = 256 << 10,
     DEFAULT_PROFILE_SECONDS = 30, /* default of net/http/pprof's CPU profile */
-    SPARE_SECONDS = 60,
+    SPARE_SECONDS = 60,           /* a URL may send nothing for the measured time and this time */
     MAX_MEASURED_SECONDS = 24 * 3600,
     MAX_FILENAME_BYTES = 255,
     REASON_BYTES = 200, /* of a response other than 2xx, for the message */

@@ -19,7 +19,7 @@ struct terminal;
 #define INPUT_MAX_BYTES (UINT64_C(4) << 30)
 
 struct input {
-    int fd;
+    int fd;               /* -1: closed */
     uint64_t bytes;       /* at least 1 */
     const char *name;     /* for messages: the argument, or "standard input" */
     const char *filename; /* for the server: without folders, only characters that it accepts */
@@ -30,8 +30,10 @@ struct input {
  * Opens an input. argument is a path, "-" (standard input) or a URL. seconds > 0 replaces the
  * parameter "seconds" of a URL, the time for which a pprof endpoint measures. User name and
  * password of a URL are sent to its server only; name and filename do not contain them. The caller
- * closes *ret_input. Errors: ERR_NOT_FOUND, ERR_INVALID (a folder, empty, or the URL has no
- * profile), ERR_TOO_LARGE, ERR_NETWORK, ERR_TIMEOUT, ERR_IO.
+ * closes *ret_input. Errors: ERR_NOT_FOUND (also for status 404), ERR_FORBIDDEN (status 401 or
+ * 403), ERR_NETWORK (any other status), ERR_UNSUPPORTED (a URL that is neither http nor https),
+ * ERR_INVALID (a folder, or empty), ERR_TOO_LARGE (more than INPUT_MAX_BYTES), ERR_IO, and those of
+ * http_client_create and http_client_send.
  */
 enum err_code input_open(const char *argument, int seconds, struct terminal *terminal,
                          struct arena *arena, struct input *ret_input, struct err *err) MUST_USE;
@@ -45,7 +47,8 @@ enum err_code input_from_bytes(struct span bytes, const char *filename, struct a
                                struct input *ret_input, struct err *err) MUST_USE;
 void input_close(struct input *input); /* safe to repeat */
 
-/* Maps all bytes; they are valid until the input is closed. Errors: ERR_IO. */
+/* Maps all bytes; they are valid until the input is closed. A second call returns the same mapping.
+ * Errors: ERR_IO. */
 enum err_code input_map(struct input *input, struct span *ret_bytes, struct err *err) MUST_USE;
 
 /* Decodes with the default limits; the caller destroys *ret_profile. ret_format may be NULL.

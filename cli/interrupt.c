@@ -57,7 +57,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
     clean_up();
-    /* This is not a truncated mapped file but a bug, which must end the process with SIGBUS. */
+    /* Only BUS_ADRERR comes from a truncated file; any other code is a bug, which must end the
+     * process with SIGBUS. */
     if (info->si_code != BUS_ADRERR)
         return; /* repeats the access, now with the default action */
     write_stderr("perfolio: error: a file became shorter while it was read\n");

@@ -7,7 +7,7 @@
  *
  * The handler cleans up and ends the process with the same signal, so that a shell sees the cause.
  * A signal that was ignored at the start, as under nohup, stays ignored. Each function
- * interrupt_set_… replaces the value that it set before; NULL or false clears it. A text is
+ * interrupt_set_… replaces the value that it set before; NULL or false clears it. A path or text is
  * borrowed until it is replaced. Threads: one.
  */
 #ifndef CLI_INTERRUPT_H
@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+/* Installs the handlers. main calls it once, before it runs the command. */
 void interrupt_install(void);
 
 /* Names a file that is removed when the process is interrupted. */
@@ -29,9 +30,11 @@ void interrupt_set_bar(bool is_shown);
  * restored also when SIGQUIT or a crash ends the process. */
 struct termios;
 void interrupt_set_screen(int terminal_fd, const struct termios *before);
-/* Leaves the full screen and restores the mode of the terminal from before interrupt_set_screen. */
+/* Leaves the full screen and restores the mode of the terminal from before interrupt_set_screen.
+ * Safe to repeat. */
 void interrupt_give_screen_back(void);
-/* Handles signal number as if it had arrived now; for other signal handlers. */
+/* Cleans up, and ends the process by signal number, even if another handler is installed for it.
+ * For calls from that handler: the process ends when the handler returns. */
 void interrupt_end(int number);
 
 #endif

@@ -11,7 +11,7 @@ static bool is_base62(char byte)
            (byte >= 'a' && byte <= 'z');
 }
 
-/* Whether text begins with exactly one id: 22 characters, then another one or the end. */
+/* Whether text begins with exactly LINK_ID_LENGTH characters of an id. */
 static bool starts_with_id(const char *text)
 {
     size_t length = 0;
@@ -30,7 +30,7 @@ bool link_is_url(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-/* Parses "<id>..<id>", which only a view may follow. */
+/* Parses "<id>..<id>"; the text after it is ignored, but must begin as ends_id allows. */
 static bool parse_pair(const char *text, struct arena *arena, struct link *link)
 {
     if (!starts_with_id(text) || strncmp(text + LINK_ID_LENGTH, "..", 2) != 0)
@@ -55,7 +55,8 @@ static bool parse_single(const char *text, struct arena *arena, struct link *lin
     return true;
 }
 
-/* Splits the URL at the marker: the base precedes it, and the rest must be valid. */
+/* Finds the first marker in the URL after which parse succeeds; link->base is the text before it.
+ */
 static bool parse_behind(const char *text, const char *marker, struct arena *arena,
                          bool (*parse)(const char *, struct arena *, struct link *),
                          struct link *link)

@@ -26,7 +26,8 @@ void linked_object_close(struct linked_object *target); /* safe to repeat */
  * Downloads path of the target's server to fd, with the password of the share if there is one. name
  * is shown in the progress bar. If fd is a terminal, text is printed without control characters;
  * otherwise the bytes are unchanged. Errors: those of client_send, ERR_TOO_LARGE (more than
- * max_bytes), ERR_INVALID (fd is a terminal, and the response is not text).
+ * max_bytes), ERR_INVALID (fd is a terminal, and the response is not text), ERR_CANCELLED (the
+ * reader of standard output closed it).
  */
 enum err_code linked_object_download(const struct linked_object *target, const char *path,
                                      const char *name, uint64_t max_bytes, int fd,

@@ -26,7 +26,7 @@ struct report_row {
  * the JSON. */
 struct report {
     bool is_diff;
-    bool is_normalised;
+    bool is_normalised;         /* side b is scaled to the total of side a */
     bool is_by_line;            /* rows of one name differ by their lines */
     struct span group_by;       /* "function", "file", ..., or the name of a label */
     struct span sample_type;    /* empty for a type without a name */
@@ -37,8 +37,8 @@ struct report {
     struct report_row *rows; /* in the order of output */
     size_t row_count;
     uint64_t function_count; /* all functions, also those without a row */
-    /* The number of functions of which a normalised diff rounded all values to 0; in a report of
-     * the server with a limit, only of the functions that it contains. */
+    /* The number of functions all of whose values a normalised diff rounded to 0. If the server
+     * limited the number of rows, only functions with a row are counted. */
     uint64_t rounded_count;
 };
 
@@ -49,6 +49,7 @@ void report_from_view(const struct view *view, uint64_t limit, struct arena *are
 enum err_code report_from_json(const json_t *json, struct arena *arena, struct report *ret_report,
                                struct err *err) MUST_USE;
 
+/* Print to standard output, without flushing it. */
 void report_print_table(const struct cli *cli, const struct report *report);
 void report_print_json(const struct report *report);
 

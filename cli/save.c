@@ -18,7 +18,7 @@ static enum err_code refuse_existing(const char *path, struct err *err)
     return err_set(err, ERR_CONFLICT, "%s already exists: use --force to replace it", path);
 }
 
-/* Sets the mode that a new file gets by umask; mkostemp uses 0600. */
+/* The mode that a new file gets by umask; mkostemp creates it with 0600. */
 static mode_t usual_mode(void)
 {
     mode_t mask = umask(0);

@@ -118,7 +118,7 @@ enum err_code stored_share_list(struct arena *arena, struct stored_share **ret_s
     for (const struct dirent *file = listing ? readdir(listing) : NULL; file;
          file = readdir(listing)) {
         struct err ignored;
-        if (strlen(file->d_name) != LINK_ID_LENGTH + 4)
+        if (strlen(file->d_name) != LINK_ID_LENGTH + strlen(".ini"))
             continue;
         arena_reserve(arena, shares, capacity, count + 1);
         char *id = arena_strndup(arena, file->d_name, LINK_ID_LENGTH);

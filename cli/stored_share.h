@@ -24,15 +24,17 @@ struct stored_share {
     const char *expires_at; /* "" for never */
 };
 
-/* Stores a share that was just created; share is the response of the server. Errors: ERR_IO,
- * ERR_INVALID. */
+/* Stores a share that was just created; share is the response of the server. title may be NULL.
+ * Errors: ERR_IO, ERR_INVALID (no home folder, or share has no valid id). */
 enum err_code stored_share_add(const json_t *share, const char *filename, const char *title,
                                struct err *err) MUST_USE;
 /* Reads the file of a share; texts are in arena. Errors: ERR_NOT_FOUND, ERR_IO, ERR_INVALID. */
 enum err_code stored_share_find(const char *id, struct arena *arena, struct stored_share *ret_share,
                                 struct err *err) MUST_USE;
+/* Deletes the file of a share, if there is one. */
 void stored_share_remove(const char *id);
-/* Newest first; files that cannot be read are left out. Errors: ERR_INVALID (no home). */
+/* Lists the stored shares, newest first; files that cannot be read are left out. *ret_shares is in
+ * arena, and NULL if none is stored. Errors: ERR_INVALID (no home folder). */
 enum err_code stored_share_list(struct arena *arena, struct stored_share **ret_shares,
                                 size_t *ret_count, struct err *err) MUST_USE;
 

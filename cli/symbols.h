@@ -12,10 +12,13 @@
 #include "lib/symbols/symbol_table.h"
 
 /*
- * The parameter ret_report of the functions below: *ret_report is the report of perfolio-symbolize
- * about the file; it contains id and debug link also if the file has no symbols, and zeros if no
- * table was built. NULL: the function prints warnings about the report. Not NULL: it prints none,
- * so any thread may call it, and the caller prints them later with symbols_warn.
+ * Prints the problem and the warning of a report, if there are any.
+ *
+ * Functions below return the report of perfolio-symbolize about the file in *ret_report; if the
+ * file has no symbols, it still contains the id and the debug link. It contains only zeros if
+ * perfolio-symbolize did not run, because the file cannot be opened or is a table already. If
+ * ret_report is NULL, the functions print the warnings themselves after a success. Otherwise they
+ * print nothing, so any thread may call them, and the caller may print them with symbols_warn.
  */
 void symbols_warn(struct cli *cli, const char *path, const struct symbol_builder_report *report);
 
@@ -46,7 +49,8 @@ enum err_code symbols_open(struct cli *cli, const char *path, const char *altern
                            struct symbol_builder_report *ret_report,
                            struct symbol_table **ret_table, struct err *err) MUST_USE;
 
-/* As symbols_open, for an open file that is not a table. name names the file in messages. */
+/* Builds and opens the table of the open file fd, which stays open and is not a table itself. Does
+ * not read dwz's shared file. name names the file in messages. Errors: as symbols_build. */
 enum err_code symbols_open_program(struct cli *cli, int fd, const char *name,
                                    struct symbol_builder_report *ret_report,
                                    struct symbol_table **ret_table, struct err *err) MUST_USE;

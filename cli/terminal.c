@@ -202,7 +202,8 @@ static void print_bytes(FILE *file, uint64_t bytes)
         fprintf(file, "%.1f MiB", (double)bytes / (1 << 20));
 }
 
-/* Whether the bar may be drawn now: on a terminal, and at most ten times a second. */
+/* Whether the caller has to draw the bar now (see terminal_progress). If so, notes that it is on
+ * the screen. */
 static bool begin_bar(struct terminal *terminal, uint64_t done, uint64_t total)
 {
     int64_t now = clock_monotonic_ns();
@@ -219,6 +220,7 @@ static bool begin_bar(struct terminal *terminal, uint64_t done, uint64_t total)
 
 static void draw_bar(struct terminal *terminal, const char *what, uint64_t done, uint64_t total)
 {
+    /* 32 columns for the percentage, the bytes or counts, and blanks. */
     int space = terminal->error_columns - BAR_CELLS - 32;
     fputs("\r\033[K", stderr);
     buf_auto name;

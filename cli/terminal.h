@@ -29,12 +29,12 @@ struct terminal {
     bool is_output_terminal;
     bool is_error_terminal;
     bool may_colour;
-    bool is_quiet;  /* no notes; warnings and errors are printed */
-    bool is_silent; /* prints nothing, because something else uses the screen */
-    int columns;    /* of standard output; a large number if it is not a terminal */
-    int error_columns;
-    bool has_bar; /* the bar is on the screen */
-    int64_t bar_ns;
+    bool is_quiet;     /* no notes; warnings and errors are printed */
+    bool is_silent;    /* prints nothing, because something else uses the screen */
+    int columns;       /* of standard output; a large number if it is not a terminal */
+    int error_columns; /* of standard error, likewise */
+    bool has_bar;      /* the bar is on the screen */
+    int64_t bar_ns;    /* monotonic time at which it was drawn last */
     uint64_t bar_done; /* the number that it shows */
 };
 
@@ -48,9 +48,10 @@ void terminal_note(struct terminal *terminal, const char *format, ...) PRINTF_LI
 void terminal_warn(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 void terminal_fail(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Draws or redraws the bar, at most ten times per second. what is the text before the bar; it may
- * contain any bytes. total 0: unknown. At the end of an upload the bar states that it waits for the
- * response. Does nothing unless standard error is a terminal. */
+/* Draws or redraws the bar, at most ten times per second and when done reaches total. what is the
+ * text before the bar; it may contain any bytes. done and total are bytes; total 0: unknown. When
+ * all bytes are done, the bar states that it waits (for the response). Does nothing unless standard
+ * error is a terminal, and with is_quiet or is_silent. */
 void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total);
 /* As terminal_progress for counted items, such as "12 of 57 files", where noun is "files". */
 void terminal_progress_count(struct terminal *terminal, const char *what, const char *noun,
@@ -70,7 +71,9 @@ int terminal_width(struct span text);
 /* Writes text, cleaned, padded with blanks to columns, or truncated with "…" if it is wider. */
 void terminal_print_cell(FILE *file, struct span text, int columns);
 
-/* Reads a password or token from the terminal, without echo. Errors: ERR_IO (no terminal). */
+/* Reads a password or token from /dev/tty, without echo, and replaces the content of typed with it.
+ * Ctrl-C ends the process after the echo is restored. Errors: ERR_IO (no terminal), ERR_INVALID
+ * (longer than the maximum of typed). */
 enum err_code terminal_prompt_secret(const char *prompt, struct buf *typed,
                                      struct err *err) MUST_USE;
 

@@ -18,7 +18,7 @@ bool token_destination_is_confidential(const char *url)
     return false;
 }
 
-/* Splits "https://host:port/prefix"; the host may be in brackets. */
+/* The parts of "https://host:port/prefix"; the host may be in brackets. */
 struct base_parts {
     struct span scheme; /* with "://" */
     struct span host;

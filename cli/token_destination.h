@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Whether a secret may be sent to that server: by https, or by http to this machine. */
+/* Whether a secret may be sent to the server at url: by https, or by http to this machine. */
 bool token_destination_is_confidential(const char *url);
 /* Whether both are the same server: scheme, host, port and path prefix are equal. localhost,
  * 127.0.0.1 and [::1] are one host, because a server may use one of them in its links and the user

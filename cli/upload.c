@@ -134,7 +134,8 @@ static uint64_t size_of_part(const struct parts *parts, uint64_t part)
     return left < parts->part_bytes ? left : parts->part_bytes;
 }
 
-/* Queries which parts of an earlier upload the server has; ERR_NOT_FOUND if none can be resumed. */
+/* Queries which parts of the stored upload the server has. ERR_NOT_FOUND: there is no upload that
+ * can be resumed. */
 static enum err_code query_parts(struct parts *parts, struct err *err)
 {
     struct client_request request;

@@ -23,9 +23,11 @@ struct client;
 struct input;
 struct terminal;
 
+/* The largest input that is sent in one request. The server's parts have the same size, but the
+ * client uses the size that the server returns. */
 #define UPLOAD_PART_BYTES UINT64_C(4194304)
 
-/* The settings of a new share; NULL: the server's default. */
+/* The settings of a new share. A NULL member: the server's default. Texts are borrowed. */
 struct upload_settings {
     const char *title;
     const char *description;

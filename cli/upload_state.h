@@ -20,12 +20,14 @@ struct upload_state {
     const char *token; /* "": the server issued none */
 };
 
-/* Finds the stored state of an upload of input to the server base. Reads all of input once. Texts
- * are in arena. Errors: ERR_IO, ERR_INVALID (no home folder). */
+/* Finds the stored state of an upload of input. base is the URL of the server, with a suffix for
+ * uploads other than shares; it is only hashed. Reads all of input once. Texts are in arena. If
+ * nothing is stored, ret_state->id is NULL. Errors: ERR_IO, ERR_INVALID (no home folder). */
 enum err_code upload_state_find(const char *base, const struct input *input, struct arena *arena,
                                 struct upload_state *ret_state, struct err *err) MUST_USE;
-/* Stores the state under state->path. Errors: ERR_IO, ERR_INVALID. */
+/* Writes the state to state->path. Errors: ERR_IO, ERR_INVALID. */
 enum err_code upload_state_save(const struct upload_state *state, struct err *err) MUST_USE;
+/* Deletes the file at state->path, if it exists. */
 void upload_state_forget(const struct upload_state *state);
 
 #endif

@@ -68,7 +68,7 @@ static const struct unit *find_unit(struct span name)
 
 static void format_plain(double value, struct span unit, char text[VALUE_TEXT_BYTES])
 {
-    if (fabs(value) < 9e15)
+    if (fabs(value) < 9e15) /* less than 2^53, so that a double has all digits */
         value_count((int64_t)value, text);
     else
         snprintf(text, VALUE_TEXT_BYTES, "%.6g", value);

@@ -18,7 +18,7 @@ struct view_options_input {
     struct cli *cli;
     const char *sample_type; /* NULL: the profile's default */
     const char *group_by;    /* NULL: function */
-    uint64_t limit;          /* 0: all */
+    uint64_t limit;          /* rows; 0: all; VIEW_OPTIONS_NO_LIMIT */
     bool is_json;
     const char *password_file;
     struct {
@@ -36,7 +36,8 @@ extern const struct option_table view_options_table;
         &view_options_table, offset, "What to show:", 1                                            \
     }
 
-/* Appends "?sample_type=…&focus=…&limit=…" for the API. */
+/* Appends "?sample_type=…&focus=…&limit=…" for the API, or "&sample_type=…" if text has parameters.
+ * Options that are not set are left out. */
 void view_options_append_query(struct buf *text, const struct view_options_input *input);
 /* Makes the options for view_create; they are in the process's arena. Errors: ERR_INVALID (an
  * expression is malformed). */
