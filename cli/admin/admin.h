@@ -13,9 +13,9 @@ struct admin_call;
 
 struct admin {
     struct cli *cli;
-    const char *noun; /* "tenant", "backup", … */
-    const char *verb; /* NULL when there was none */
-    struct cli_texts arguments;
+    const char *noun;           /* "tenant", "backup", … */
+    const char *verb;           /* set by admin_find_call; NULL: the call has none */
+    struct cli_texts arguments; /* all words after the noun, at first with the verb */
     const char *tenant;
     const char *role;
     const char *scopes;
@@ -40,7 +40,8 @@ extern const struct option_row admin_options[];
 
 /* ---- admin_find.c ---- */
 
-/* Finds the call that noun and verb name, and removes the verb from the arguments; NULL: none. */
+/* Finds the call of the noun and of the verb, which is the first argument. Removes the verb from
+ * the arguments. NULL: there is no such call. */
 const struct admin_call *admin_find_call(struct admin *admin);
 /* Sets a usage error for a noun or verb that does not exist, and names the closest one that does.
  */

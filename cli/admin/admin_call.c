@@ -24,7 +24,8 @@ static enum err_code refuse_usage(struct admin *admin, const struct admin_call *
                      call->arguments ? call->arguments : "");
 }
 
-/* Refuses options that the call does not use, because ignoring them would hide a mistake. */
+/* Returns the first given option that the call does not use; NULL: none. The caller refuses it,
+ * because ignoring it would hide a mistake. */
 static const char *find_useless_option(const struct admin *admin, const struct admin_call *call)
 {
     const struct {
@@ -66,6 +67,8 @@ static json_t *split_list(const char *text)
     return list;
 }
 
+/* Makes the body of the arguments that fill_path has left, and of options. Returns false if one is
+ * missing, malformed or too many. */
 static bool fill_body(struct admin *admin, const struct admin_call *call, json_t *body)
 {
     const char *text = call->field ? take_argument(admin) : NULL;
@@ -125,7 +128,8 @@ static const char *path_value(struct admin *admin, const struct admin_call *call
     return text;
 }
 
-/* Appends parameters to a path that has a query already; find_useless_option has checked that. */
+/* Appends a parameter; the path has a query already, as find_useless_option has checked
+ * (TAKES_WINDOW). */
 static void append_time(struct buf *path, const char *name, const char *text)
 {
     if (!text)
@@ -134,6 +138,8 @@ static void append_time(struct buf *path, const char *name, const char *text)
     buf_append_url(path, span_text(text));
 }
 
+/* Replaces each %s of the path. Call it before fill_body, because the first argument is that of the
+ * path. NULL: an argument or the tenant is missing. */
 static const char *fill_path(struct admin *admin, const struct admin_call *call)
 {
     bool has_tenant = (call->uses & MAY_HAVE_TENANT) && admin->tenant;

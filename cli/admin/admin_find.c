@@ -23,6 +23,7 @@ const struct admin_call *admin_find_call(struct admin *admin)
 /* The verbs of the noun if it exists, else all nouns; NULL-terminated. */
 static const char *const *names_near(const struct admin *admin, bool *ret_is_noun)
 {
+    /* 7 entries for the nouns of admin_programs, and one for NULL */
     const char **names = arena_new(admin->cli->arena, const char *, admin_call_count + 8);
     size_t count = 0;
     *ret_is_noun = false;

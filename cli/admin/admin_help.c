@@ -35,7 +35,8 @@ static void print_call(const struct admin_call *call)
     options_print_list(&(struct option_table){.rows = rows});
 }
 
-/* Prints all calls of a noun, or of all nouns if it is NULL. */
+/* Prints all calls of a noun; if it is NULL, all calls and programs. Returns false if the noun has
+ * no calls. */
 static bool print_calls(const struct cli *cli, const char *noun)
 {
     const char *bold = terminal_style(&cli->terminal, stdout, STYLE_BOLD);

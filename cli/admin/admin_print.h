@@ -9,7 +9,8 @@
 struct admin;
 struct admin_call;
 
-/* response may be NULL: nothing is printed. */
+/* Prints to standard output, without flushing it. If there is nothing to print, also if response is
+ * NULL, prints "done" as a note on standard error. */
 void admin_print_response(const struct admin *admin, const struct admin_call *call,
                           const json_t *response);
 

@@ -10,8 +10,8 @@
 enum { ADMIN_MAX_COLUMNS = 8 };
 
 enum admin_uses {
-    TAKES_ID = 1 << 0,        /* the first argument goes into the path */
-    TAKES_LINK = 1 << 1,      /* the first argument is a link or id of a share; the id goes there */
+    TAKES_ID = 1 << 0,   /* the first argument goes into the path */
+    TAKES_LINK = 1 << 1, /* the first argument is a link or id of a share; the id goes into path */
     NEEDS_TENANT = 1 << 2,    /* --tenant goes into the path */
     MAY_HAVE_TENANT = 1 << 3, /* with --tenant, tenant_path is used */
     TAKES_PAIRS = 1 << 4,     /* KEY=VALUE … become the body */
@@ -34,11 +34,13 @@ struct admin_call {
     const char *arguments; /* for help; NULL: none */
     const char *summary;
     const char *method;
-    const char *path;        /* with one %s for the id or the tenant */
+    const char *path;        /* with at most one %s, for the id or the tenant */
     const char *tenant_path; /* with --tenant; the %s of the tenant comes first */
-    const char *field;  /* the member of the body that the argument after those above becomes */
-    unsigned uses;      /* enum admin_uses */
-    const char *result; /* the only member to print on standard output */
+    const char *field;       /* member of the body: the first argument that is not part of the path;
+                                NULL: none */
+    unsigned uses;           /* enum admin_uses */
+    const char *result;      /* the only member to print on standard output; NULL: none, or all of a
+                                GET */
     const char *columns[ADMIN_MAX_COLUMNS]; /* members of a list's rows to print as a table;
                                                "outer.inner" is a member of a member */
 };
@@ -55,8 +57,8 @@ struct admin_program {
 };
 extern const struct admin_program admin_programs[];
 
-/* A call takes the option of that name if it has any of these uses (enum admin_uses); 0: every call
- * takes it. */
+/* Returns the uses (bits of enum admin_uses) of which a call must have at least one to take the
+ * option `name`; 0: every call takes it. */
 unsigned admin_option_uses(const char *name);
 
 #endif

@@ -57,7 +57,8 @@ static enum err_code read_facts(struct candidate *candidate, int table_fd, struc
     return ERR_NONE;
 }
 
-/* Writes the table to fd: a copy if the file is a table already, else built from the file. */
+/* Opens the file if it is a table already, else builds its table in memory. Sets *ret_fd also after
+ * an error; the caller closes it. */
 static enum err_code make_table(const struct debuginfo_upload *upload, const char *path,
                                 int *ret_fd, struct err *err)
 {
@@ -93,8 +94,8 @@ static enum err_code pack_table(int *fd, struct err *err)
     return ERR_NONE;
 }
 
-/* Whether debuggers request the executable by build id, which they do above all for stripped
- * ones. */
+/* Whether the upload is useful without a table: debuggers request executables by build id, above
+ * all stripped ones. Sets candidate->id. */
 static bool is_for_debuggers(const struct debuginfo_upload *upload, struct candidate *candidate)
 {
     struct err ignored;
@@ -130,8 +131,9 @@ static enum err_code open_candidate(const struct debuginfo_upload *upload, const
     return input_measure(&candidate->input, err);
 }
 
-/* Whether the server has these bytes, which debuggers fetch; the table is not sufficient. A file
- * whose build failed is sent again, for its error message or a newer builder. */
+/* Whether the server has these bytes, which debuggers fetch; it is not sufficient that the server
+ * has the table. A file from which the server could not build a table is sent again, because a
+ * newer builder may succeed, and to get the error message. */
 static enum err_code has_file(const struct debuginfo_upload *upload, struct candidate *candidate,
                               const json_t *status, bool *ret_has_it, struct err *err)
 {
@@ -157,7 +159,7 @@ static enum err_code has_file(const struct debuginfo_upload *upload, struct cand
     return ERR_NONE;
 }
 
-/* Queries whether the server lacks the file, or has a worse one. */
+/* Queries whether the server lacks the file or table, or has a worse table. */
 static enum err_code query_server(const struct debuginfo_upload *upload, struct client *client,
                                   struct candidate *candidate, bool *ret_is_wanted, struct err *err)
 {
@@ -339,7 +341,8 @@ bool debuginfo_upload_may_be_profile(const char *path)
     return memcmp(head, "\177ELF", 4) != 0 && memcmp(head, "PFSYMTB1", sizeof(head)) != 0;
 }
 
-/* A build id in the server's form: hexadecimal, for Go's own id of its text. NULL: invalid. */
+/* A build id in the server's form, hexadecimal. Go's own id is a text, whose bytes are converted.
+ * NULL: invalid. */
 static const char *server_id(struct arena *arena, struct span build_id)
 {
     const char *text = arena_strndup(arena, build_id.data, build_id.size);

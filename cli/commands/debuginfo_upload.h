@@ -20,7 +20,7 @@ struct debuginfo_upload {
 enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const char *path,
                                     struct err *err) MUST_USE;
 
-/* Whether text is a build id and not the name of a file. */
+/* Whether text has the form of a build id, and no file has that name. */
 bool debuginfo_upload_is_id(const char *text);
 /* Prints the status of a build id on the server. Errors: those of client_send. */
 enum err_code debuginfo_upload_show(const struct debuginfo_upload *upload, const char *build_id,

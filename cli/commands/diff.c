@@ -94,8 +94,9 @@ static const struct option_table options = {
     .parts = parts,
 };
 
-/* Reads one time for both windows, so that equal relative times are equal. */
-static enum err_code read_queries(struct diff *diff, struct side sides[2], struct err *err)
+/* Sets the kind of each side, and the query and window of queries. Reads the clock once for both
+ * windows, so that equal relative times are equal. */
+static enum err_code classify_sides(struct diff *diff, struct side sides[2], struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
     for (int i = 0; i < 2; i++) {
@@ -165,7 +166,7 @@ static void print_windows(struct diff *diff, const struct side sides[2])
 /* Determines the kind of each side without a request, and refuses equal sides. */
 static enum err_code name_sides(struct diff *diff, struct side sides[2], struct err *err)
 {
-    enum err_code code = read_queries(diff, sides, err);
+    enum err_code code = classify_sides(diff, sides, err);
     if (code)
         return code;
     print_windows(diff, sides);

@@ -103,7 +103,8 @@ static enum err_code make_path(const struct exporting *export, struct buf *path,
     return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the selector is too long") : ERR_NONE;
 }
 
-/* A proxy or another server may respond with its own page. A pipe cannot be checked. */
+/* Checks that the file begins as Parquet, because a proxy or another server may respond with its
+ * own page. A pipe cannot be checked. */
 static enum err_code check_begin(int fd, struct err *err)
 {
     char begin[4];

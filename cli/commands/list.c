@@ -79,6 +79,7 @@ static void print_row(struct list *list, const struct row *row)
     printf("  %-11.11s  ", distance[0] ? distance : "never");
     terminal_print_clean(stdout, span_text(row->url));
     fputs("  ", stdout);
+    /* The columns before the link, 16 + 9 + 11, and three gaps of 2 columns. */
     int space = terminal->columns - 42 - terminal_width(span_text(row->url));
     struct span title = span_text(row->title);
     if (terminal->is_output_terminal && space >= 8 && terminal_width(title) > space)

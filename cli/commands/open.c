@@ -26,7 +26,7 @@ static int start_browser(const char *program, const char *url)
     int status;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    /* 127: posix_spawn could not find it; 3: xdg-open found no browser. */
+    /* 127: posix_spawn could not execute the program; 3: xdg-open found no browser. */
     return WIFEXITED(status) && (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 3) ? ENOENT
                                                                                          : 0;
 }

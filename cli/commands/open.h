@@ -6,8 +6,9 @@
 
 #include "lib/base/err_code.h"
 
-/* Starts xdg-open (or $BROWSER if that is not installed) and does not wait for the browser.
- * Errors: ERR_NOT_FOUND (neither exists), ERR_IO. */
+/* Runs xdg-open, or $BROWSER if xdg-open is not installed or finds no browser, and waits until that
+ * program ends. Its other exit statuses are ignored. Errors: ERR_NOT_FOUND (neither opens a
+ * browser), ERR_IO. */
 enum err_code open_url(const char *url, struct err *err) MUST_USE;
 
 #endif

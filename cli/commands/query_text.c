@@ -24,14 +24,15 @@ enum {
 
 /* ---- windows ---- */
 
+/* Whether one of the two times is valid; an error in the other one is reported by parse_window. */
 static bool is_window(const char *text, int64_t now_ns)
 {
     struct err ignored;
-    int64_t moment;
+    int64_t time_ns;
     const char *dots = strstr(text, "..");
     const struct span first = dots ? span_of(text, (size_t)(dots - text)) : span_text(text);
-    return !time_parse(first, now_ns, &moment, &ignored) ||
-           (dots && !time_parse(span_text(dots + 2), now_ns, &moment, &ignored));
+    return !time_parse(first, now_ns, &time_ns, &ignored) ||
+           (dots && !time_parse(span_text(dots + 2), now_ns, &time_ns, &ignored));
 }
 
 /* Finds the @ before the window; NULL: none. After labels any @ begins a window; elsewhere it must
@@ -245,9 +246,9 @@ static const char *find_text(const struct query_text *query_text, const char *me
     return strncmp(message, "query: ", 7) == 0 ? query_text->selector : NULL;
 }
 
-static bool is_inside(char byte)
+static bool is_utf8_continuation(char byte)
 {
-    return ((uint8_t)byte & 0xc0) == 0x80; /* a byte within a character */
+    return ((uint8_t)byte & 0xc0) == 0x80;
 }
 
 void query_text_point(const struct cli *cli, const struct query_text *query_text,
@@ -259,9 +260,9 @@ void query_text_point(const struct cli *cli, const struct query_text *query_text
         return;
     size_t first = position - 1 > SHOWN_BEFORE ? position - 1 - SHOWN_BEFORE : 0,
            end = position - 1;
-    while (first > 0 && is_inside(text[first]))
+    while (first > 0 && is_utf8_continuation(text[first]))
         first--;
-    for (size_t i = 0; text[end] && (i < SHOWN_BEHIND || is_inside(text[end])); i++)
+    for (size_t i = 0; text[end] && (i < SHOWN_BEHIND || is_utf8_continuation(text[end])); i++)
         end++;
     buf_auto before;
     buf_init(&before, PATH_MAX_BYTES);
@@ -327,8 +328,9 @@ static const char *service_of(const char *selector, struct arena *arena)
     return arena_strndup(arena, at + 1, strcspn(at + 1, (const char[]){*at, '\\', '\0'}));
 }
 
-/* Lists up to SHOWN_SERVICES services, similar to wanted if possible. If wanted exists, the hint is
- * that another part of the selector does not match. */
+/* Returns the end of the error message: the names that are similar to wanted, or if there are none,
+ * the first SHOWN_SERVICES names. If wanted itself exists, another part of the selector does not
+ * match. */
 static const char *list_services(const json_t *values, const char *wanted, struct arena *arena)
 {
     size_t i, shown = 0;

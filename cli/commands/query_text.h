@@ -56,11 +56,12 @@ enum err_code query_text_window(const struct query_text *query_text, int64_t now
 void query_text_print_window(struct cli *cli, const char *name, const struct query_text *query_text,
                              const struct query_text_window *window);
 
-/* Appends "?query=…&start=…&end=…", or "&query=…" if path has parameters. */
+/* Appends "?query=…&start=…&end=…", or "&query=…" if path has parameters. Times that are NULL are
+ * left out. */
 void query_text_append(struct buf *path, const struct query_text *query_text);
 
-/* Downloads the merged profile of the query as pprof; the caller closes *ret_input. Errors: the
- * codes of client_send. */
+/* Downloads the merged profile of the query as pprof; the caller closes *ret_input. Errors: those
+ * of linked_object_download, ERR_NOT_FOUND (no data, see query_text_refuse_empty). */
 enum err_code query_text_download(struct cli *cli, struct client *client,
                                   const struct query_text *query_text, struct input *ret_input,
                                   struct err *err) MUST_USE;

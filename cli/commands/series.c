@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-    BODY_MAX_BYTES = 8 << 20, /* limit of the server */
-    EXPANDED_MAX_BYTES = 64 << 20,
+    BODY_MAX_BYTES = 8 << 20,      /* limit of the server */
+    EXPANDED_MAX_BYTES = 64 << 20, /* of a compressed batch, to decode it */
     PATH_MAX_BYTES = 128 << 10,
     MEBIBYTE = 1 << 20
 };
@@ -81,7 +81,7 @@ static enum err_code look_at_profile(struct cli *cli, struct input *input, struc
     enum err_code code = input_decode(input, NULL, &profile, err);
     if (code)
         return code;
-    /* Without a time of its own the server identifies a repeated profile by its batch id only. */
+    /* The server recognizes a repeated profile without a time only by the batch id. */
     content->has_time = batch_own_time_ns(profile) != 0;
     input_warn(input, profile, &cli->terminal);
     profile_destroy(profile);

@@ -4,7 +4,8 @@
  * A profile of any format is sent to /api/v1/profiles with the labels of its series. A saved
  * OpenTelemetry batch (ExportProfilesServiceRequest in protobuf or JSON, plain, gzip or zstd)
  * contains its own labels and is sent to /v1development/profiles. Both requests are repeatable: the
- * server counts a profile with a time once; a profile without a time gets an id. Threads: one.
+ * server stores a profile with a time once; a request with a profile without a time gets a random
+ * Perfolio-Batch-Id, by which the server recognizes its repetition. Threads: one.
  */
 #ifndef CLI_COMMANDS_SERIES_H
 #define CLI_COMMANDS_SERIES_H
@@ -24,7 +25,8 @@ struct series_settings {
     const char *const *labels; /* "name=value" */
     size_t label_count;
     enum series_format format;
-    bool is_unchecked; /* sent unchecked, as a profile unless format is OTLP */
+    bool is_unchecked; /* sent as a profile without decoding it; no effect with
+                          SERIES_FORMAT_OTLP */
     bool is_json;      /* print JSON */
 };
 

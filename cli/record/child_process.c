@@ -70,14 +70,14 @@ enum err_code child_process_prepare(char **arguments, struct child_process *ret_
     return err->code;
 }
 
-enum err_code child_process_begin(struct child_process *launch, const char *name, struct err *err)
+enum err_code child_process_begin(struct child_process *child, const char *name, struct err *err)
 {
     int error = 0;
-    os_close(launch->start_fd);
-    launch->start_fd = -1;
+    os_close(child->start_fd);
+    child->start_fd = -1;
     ssize_t got;
     do
-        got = read(launch->failure_fd, &error, sizeof(error));
+        got = read(child->failure_fd, &error, sizeof(error));
     while (got < 0 && errno == EINTR);
     if (got != sizeof(error))
         return ERR_NONE;
@@ -85,32 +85,31 @@ enum err_code child_process_begin(struct child_process *launch, const char *name
     return err_set_errno(err, error == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", name);
 }
 
-bool child_process_has_ended(struct child_process *launch)
+bool child_process_has_ended(struct child_process *child)
 {
-    if (!launch->has_ended && waitpid(launch->process_id, &launch->status, WNOHANG) != 0)
-        launch->has_ended = true;
-    return launch->has_ended;
+    if (!child->has_ended && waitpid(child->process_id, &child->status, WNOHANG) != 0)
+        child->has_ended = true;
+    return child->has_ended;
 }
 
-int child_process_exit_status(const struct child_process *launch)
+int child_process_exit_status(const struct child_process *child)
 {
-    if (!launch->has_ended)
+    if (!child->has_ended)
         return 0;
-    return WIFSIGNALED(launch->status) ? 128 + WTERMSIG(launch->status)
-                                       : WEXITSTATUS(launch->status);
+    return WIFSIGNALED(child->status) ? 128 + WTERMSIG(child->status) : WEXITSTATUS(child->status);
 }
 
-void child_process_close(struct child_process *launch)
+void child_process_close(struct child_process *child)
 {
-    if (launch->process_id == 0 && launch->start_fd <= 0)
+    if (child->process_id == 0 && child->start_fd <= 0)
         return;
-    if (launch->start_fd >= 0) {
+    if (child->start_fd >= 0) {
         /* A byte makes the child exit without starting the command. */
-        if (write(launch->start_fd, "", 1) == 1 && launch->process_id > 0)
-            (void)waitpid(launch->process_id, NULL, 0);
-        os_close(launch->start_fd);
+        if (write(child->start_fd, "", 1) == 1 && child->process_id > 0)
+            (void)waitpid(child->process_id, NULL, 0);
+        os_close(child->start_fd);
     }
-    if (launch->failure_fd >= 0)
-        os_close(launch->failure_fd);
-    *launch = (struct child_process){.start_fd = -1, .failure_fd = -1};
+    if (child->failure_fd >= 0)
+        os_close(child->failure_fd);
+    *child = (struct child_process){.start_fd = -1, .failure_fd = -1};
 }

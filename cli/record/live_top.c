@@ -42,9 +42,9 @@ struct live_top {
     struct cli cli; /* a copy for the internal thread, with its own arena */
     bool is_unnamed;
     pthread_t thread;
-    int wake_fd;     /* readable if there are slices, or the thread has to end */
-    int keyboard_fd; /* -1: not on a terminal */
-    struct termios terminal;
+    int wake_fd;             /* readable if there are slices, or the thread has to end */
+    int keyboard_fd;         /* -1: not on a terminal */
+    struct termios terminal; /* its mode before take_screen */
     pthread_mutex_t lock;
     struct slice *slices; /* oldest first; protected by lock, like is_stopping */
     bool is_stopping;

@@ -19,16 +19,16 @@ struct mapped_files;
 struct live_top;
 struct window_result;
 
-/* Begins to show the table. files, an additional source of names, is borrowed; NULL: none. Errors:
- * ERR_IO. */
+/* Begins to show the table. files is borrowed until live_top_stop, and used as by local_names.
+ * NULL: addresses are not symbolized. Errors: ERR_IO. */
 enum err_code live_top_start(const struct cli *cli, struct mapped_files *files,
                              struct live_top **ret_live, struct err *err) MUST_USE;
 /* Restores the screen and prints the final table. NULL is a no-op. */
 void live_top_stop(struct live_top *live);
 
-/* Adds the samples since the last call. Takes ownership of slice. */
+/* Adds the samples since the last call. Takes ownership of the content of slice. */
 void live_top_add(struct live_top *live, const struct window_result *slice);
-/* Returns true after q was typed or standard output was closed. */
+/* Returns true after q was typed or standard output was closed; false if live is NULL. */
 bool live_top_is_ended(const struct live_top *live);
 
 #endif

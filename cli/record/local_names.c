@@ -212,7 +212,7 @@ static uint64_t bytes_of(const struct symbol_table *table)
     return table ? symbol_table_sizes(table).bytes : 0;
 }
 
-/* May run in any thread, because it changes only *known. */
+/* May run in any thread, because it changes only *known and the atomic table_bytes. */
 static void build_known(struct local_names *local, struct known_table *known)
 {
     arena_auto arena = arena_create();
@@ -403,6 +403,7 @@ static enum err_code resolve_addresses(void *context, const struct symbolize_que
     struct symbol_cursor cursor;
     symbol_cursor_init(&cursor, table);
     for (uint32_t i = 0; i < query->address_count; i++) {
+        /* The query has offsets in the file. */
         const uint64_t mapped = query->addresses[i] + mapping.start - mapping.offset;
         uint64_t address;
         if (symbol_address_find(table, &mapping, mapped, &address) != SYMBOL_ADDRESS_NONE)

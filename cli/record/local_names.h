@@ -3,12 +3,13 @@
  * binaries in the sandbox of perfolio-symbolize.
  *
  * Sources of a binary, in this order: the debug file of its build id below /usr/lib/debug; the file
- * itself; if that has no DWARF, the debug file that it names; the descriptor in mapped_files. A
- * source is used only if its build id matches the profile. A binary without a build id gets names
- * only from the very file that was recorded. The server symbolizes the rest. One table per
- * processor is built at a time, binaries with the most addresses first, with a progress bar on a
- * terminal. Tables are cached for the next profile; above 96 MiB a table is closed after its
- * mapping is symbolized, unless the use is LOCAL_NAMES_LIVE. Threads: one.
+ * itself, from its descriptor in mapped_files if its path no longer leads to it; if the file has no
+ * DWARF, the debug file that it names. A source is used only if its build id matches the profile. A
+ * binary without a build id gets names only from the very file that was recorded. The server
+ * symbolizes the rest. One table per processor is built at a time, binaries with the most addresses
+ * first, with a progress bar on a terminal. Tables are cached for the next profile; above 96 MiB a
+ * table is closed after its mapping is symbolized, unless the use is LOCAL_NAMES_LIVE. Threads:
+ * one.
  */
 #ifndef CLI_RECORD_LOCAL_NAMES_H
 #define CLI_RECORD_LOCAL_NAMES_H
@@ -30,7 +31,8 @@ enum local_names_use {
     LOCAL_NAMES_LIVE,     /* repeatedly during a recording */
 };
 
-/* Borrows cli and files; files may be NULL. */
+/* Borrows cli and files; files may be NULL. Warns if perfolio-symbolize is not installed; nothing
+ * gets a name then. */
 struct local_names *local_names_create(struct cli *cli, struct mapped_files *files,
                                        enum local_names_use use);
 void local_names_destroy(struct local_names *names); /* NULL is a no-op */

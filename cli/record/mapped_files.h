@@ -6,7 +6,8 @@
  * A file is kept open from the time a program maps it, or from its first sample. At most a quarter
  * of the descriptor limit is used. Above that, system files are closed first, since their paths
  * still lead to them; then new files are not kept open. The identity of each file is remembered in
- * all cases. A file that is modified meanwhile is not used. Threads: any.
+ * all cases, up to 65,536 files; further files are ignored. A file that is modified meanwhile is
+ * not used. Threads: any.
  */
 #ifndef CLI_RECORD_MAPPED_FILES_H
 #define CLI_RECORD_MAPPED_FILES_H
@@ -15,8 +16,8 @@
 
 struct mapped_files;
 
-/* Also raises the descriptor limit of this process. Start child processes before: they would
- * inherit the raised limit. */
+/* Also raises the descriptor limit of this process to 8192, if its hard limit allows that. Start
+ * child processes before: they would inherit the raised limit. */
 struct mapped_files *mapped_files_create(void);
 void mapped_files_destroy(struct mapped_files *files); /* NULL is a no-op */
 

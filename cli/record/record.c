@@ -25,12 +25,12 @@ struct record {
     char target_name[16];  /* name of the first target; empty: unknown */
     struct live_top *live; /* NULL: no --top */
     int64_t shown_ns;
-    struct child_process launch;
+    struct child_process child;
     struct mapped_files *files;     /* NULL: the profile is not symbolized */
     struct delay_notice *preparing; /* NULL: preparation has ended */
 };
 
-/* Reads the name at the start, because the process may end before the recording. */
+/* Reads the name at the start, because the process may end during the recording. */
 static void note_name(struct record *record)
 {
     char path[48];
@@ -76,7 +76,7 @@ static enum err_code add_targets(struct record *record, struct agent *agent, str
 {
     enum err_code code = ERR_NONE;
     if (record->options.command)
-        code = agent_add_target(agent, (uint32_t)record->launch.process_id, err);
+        code = agent_add_target(agent, (uint32_t)record->child.process_id, err);
     if (code)
         return code;
     for (uint32_t i = 0; i < record->options.target_count; i++) {
@@ -129,7 +129,7 @@ static void wait_for_end(struct record *record, struct agent *agent)
            !live_top_is_ended(record->live)) {
         update_live_top_in_time(record, agent);
         const int64_t left_ns = end_ns - clock_monotonic_ns();
-        if (left_ns <= 0 || (record->options.command && child_process_has_ended(&record->launch)))
+        if (left_ns <= 0 || (record->options.command && child_process_has_ended(&record->child)))
             return;
         const int64_t left_ms = left_ns / CLOCK_NS_PER_MS + 1;
         agent_poll(agent, left_ms < POLL_MS ? (int)left_ms : POLL_MS);
@@ -170,7 +170,7 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
         code = agent_start(agent, err);
     end_preparing(record, !code);
     if (!code && record->options.command)
-        code = child_process_begin(&record->launch, record->options.command[0], err);
+        code = child_process_begin(&record->child, record->options.command[0], err);
     if (code) {
         live_top_stop(record->live);
         return code;
@@ -226,7 +226,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     enum err_code code = ERR_NONE;
     /* Before agent_open, so that the child inherits no descriptor of the agent. */
     if (record->options.command)
-        code = child_process_prepare(record->options.command, &record->launch, err);
+        code = child_process_prepare(record->options.command, &record->child, err);
     if (!record->options.is_unnamed)
         record->files = mapped_files_create();
     of_agent.on_binary = record->files ? keep_file : NULL;
@@ -277,15 +277,15 @@ static enum err_code check_ends(struct record *record, struct err *err)
 static enum err_code run_record(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct record record = {.options = {.cli = cli, .frequency_hz = RECORD_DEFAULT_HZ},
-                            .launch = {.start_fd = -1, .failure_fd = -1}};
+                            .child = {.start_fd = -1, .failure_fd = -1}};
     struct window_result result = {0};
     cli_parse(&record_command, argc, argv, &record.options);
     enum err_code code = check_ends(&record, err);
     if (!code)
         code = take_profile(&record, &result, err);
     /* Ignore the command's status after Ctrl-C, which ended the command, too. */
-    cli->command_status = stop_signal_is_set() ? 0 : child_process_exit_status(&record.launch);
-    child_process_close(&record.launch);
+    cli->command_status = stop_signal_is_set() ? 0 : child_process_exit_status(&record.child);
+    child_process_close(&record.child);
     if (!code && record_options_have_profile(&record.options))
         code = record_delivery_finish(&(struct record_delivery){.options = &record.options,
                                                                 .files = record.files,

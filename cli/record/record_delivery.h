@@ -2,8 +2,9 @@
  * record_delivery: what happens to the profile of a recording: symbolization, pprof, a file, a
  * share.
  *
- * A recording cannot be repeated: every step is tried even if another one has failed, and the
- * profile is saved in a file of its own if neither file nor share has it.
+ * A recording cannot be repeated. So the share is tried even if writing the file failed, and
+ * record_output_keep saves the profile if the file cannot be written, or if the upload failed and
+ * no file was written. Only if the profile cannot be encoded (more than 1 GiB), nothing is saved.
  */
 #ifndef CLI_RECORD_RECORD_DELIVERY_H
 #define CLI_RECORD_RECORD_DELIVERY_H
@@ -20,7 +21,8 @@ struct record_delivery {
     const char *target_name;    /* name of the first process; empty: unknown */
 };
 
-/* Writes and shares the profile as the options say. Errors: those of the first failed step. */
+/* Writes and shares the profile as the options say. Errors: those
+ * of the first failed step. */
 enum err_code record_delivery_finish(const struct record_delivery *delivery,
                                      struct profile *profile, struct err *err) MUST_USE;
 

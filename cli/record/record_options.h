@@ -32,18 +32,18 @@ struct record_options {
     bool is_shared;
     bool is_opened;
     bool is_json;
-    bool is_forced;
-    bool has_no_tables;
-    bool has_bounded_loops;
-    bool is_unnamed;
-    bool has_progress; /* --progress */
+    bool is_forced;         /* --force: also on kernels that are known to hang */
+    bool has_no_tables;     /* --frame-pointers */
+    bool has_bounded_loops; /* --bounded-loops */
+    bool is_unnamed;        /* --no-names */
+    bool has_progress;      /* --progress */
     bool is_wall;
     bool is_live; /* --top */
     struct upload_settings settings;
 };
 
-/* Its values are a struct record_options. When it has checked them, defaults are set: what to
- * record, for how long, and where the profile goes. */
+/* Its values are a struct record_options. Its check sets the defaults of off_cpu_fraction (--wall),
+ * seconds and output. */
 extern const struct option_table record_options_table;
 
 /* Whether a profile of all samples is written or shared at the end. */

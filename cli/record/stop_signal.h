@@ -12,15 +12,16 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* The handlers from before. */
+/* The handlers of SIGINT and SIGTERM before stop_signal_catch. */
 struct stop_signal {
     struct sigaction interrupt;
     struct sigaction terminate;
 };
 
 void stop_signal_catch(struct stop_signal *ret_before);
-/* Restores the handlers, unless a signal ended the recording: the second signal of the same request
- * may still arrive. */
+/* Restores the handlers of SIGINT and SIGTERM, unless a signal ended the recording: the second
+ * signal of the same request may still arrive. SIGHUP stays caught, so that it does not
+ * end the process while the profile is written. */
 void stop_signal_release(const struct stop_signal *before);
 /* Whether a signal has arrived. */
 bool stop_signal_is_set(void);
