@@ -114,7 +114,8 @@ function preloadsOf(metafile, entry) {
 }
 
 /**
- * libdeflate's level 12 is 2.5 % smaller than zlib's level 9 and takes a fraction of zopfli's time.
+ * Writes file.gz and file.br. libdeflate's level 12 is 2.5 % smaller than zlib's level 9 and takes
+ * a fraction of zopfli's time.
  */
 function compressBeside(file) {
   const bytes = readFileSync(file);
@@ -263,7 +264,9 @@ const laterTogether = {
   ],
 };
 
-/** `export *` of two modules silently drops a name that both export. */
+/**
+ * Returns a name that two of the modules export, if any: `export *` of both would silently drop it.
+ */
 function exportedTwice(files) {
   const names = files.flatMap((file) => {
     const source = readFileSync(join(root, "src", file), "utf8");

@@ -181,8 +181,8 @@ const implied = [
 ];
 
 /**
- * Some columns and halves of a list may be unknown. The rules in "x" are reported one by one
- * (unknownRules of model/rules/chain.ts).
+ * Whether this version understands all of a parameter's value, or of a list of columns each column.
+ * True for the rules in "x", which are reported one by one (unknownRules of model/rules/chain.ts).
  */
 function isKnown(name: string, value: string): boolean {
   if (!value || !known.has(name) || name === "x" || implied.includes(`${name}=${value}`))

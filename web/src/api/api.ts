@@ -278,6 +278,7 @@ export interface FlameQuery {
   root?: string;
   /** Rules of model/rules/labels.ts. */
   labels: readonly string[];
+  /** NameMode of view_state.ts. */
   names: string;
   /** Rules that the server applies. */
   rules?: ServedRequest;

@@ -22,6 +22,7 @@ import {
   type UploadDraft,
 } from "../model/storage/draft_store.ts";
 
+/** A larger file is sent in parts. */
 const partsFrom = 8 * 1024 * 1024;
 
 export interface Upload {
@@ -31,13 +32,14 @@ export interface Upload {
   signal: AbortSignal;
 }
 
-/** Browsers report progress four times a second; on a busy machine, less often. */
+/** The time to wait for a report: browsers send four a second, on a busy machine fewer. */
 const reportMs = 3000;
 
 /**
- * Aborts a request that creates a share unless the whole body was sent. Then the server may create
- * the share, and only the response contains the token that deletes it, so the request has to
- * finish. The last progress event is too old to decide this.
+ * Aborts a request that creates a share, unless its whole body was sent: the server may create the
+ * share then, and only the response contains the token that deletes it, so the request has to
+ * finish. The last progress event is too old to decide this, so it waits for the next one, at most
+ * reportMs.
  */
 function abortUnlessSent(xhr: XMLHttpRequest, known: { isSent: boolean }): void {
   if (known.isSent) return;

@@ -94,7 +94,10 @@ function SeriesTable({
   const series = isOfPart ? part.value!.series : response.series;
   const shown = (value: number | null | undefined) =>
     value === null || value === undefined ? "–" : formatMetric(value, response.unit);
-  /** The series of the graph; its others are not those of the range. */
+  /**
+   * The line of the graph for a series of the table; null if there is none. The table of a range
+   * sums other series than the graph, so its sum has no line.
+   */
   const lineOf = (one: Series) =>
     isOfPart ? (one.other_count ? null : sameSeries(one, response.series)) : one;
   const atCursor = (line: Series | null, ms: number) =>

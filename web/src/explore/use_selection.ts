@@ -1,6 +1,7 @@
 /*
  * use_selection: loads the data of one selection: the types in its window, its values over time,
- * and those of the marked range. The steps of the window are too long for the averages of a range.
+ * and those of the marked range, which are requested separately because the steps of the window are
+ * too long to compute the averages of a range from them.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/api.ts";

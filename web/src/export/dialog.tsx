@@ -10,7 +10,7 @@ import { Icon } from "../ui/icons.tsx";
 import type { PaneContext } from "../views/panes.tsx";
 import { picturesShown } from "../views/icicle/stage.ts";
 import type { Problem } from "../api/api.ts";
-import { filterWords, makePage, maxPageBytes, type PackedTree, type PageHues } from "./page.ts";
+import { describeFilters, makePage, maxPageBytes, type PackedTree, type PageHues } from "./page.ts";
 import { loadGroups, type LoadedGroups } from "./load_groups.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
 import { parentOf } from "../model/tree/flame.ts";
@@ -203,7 +203,7 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
     signal: AbortSignal,
   ) => {
     const { flame, source, state, zoom } = context;
-    const filters = filterWords(state).join("; ");
+    const filters = describeFilters(state).join("; ");
     const comment = `exported view of ${pageTitle()}${filters ? `, filtered: ${filters}` : ""}`;
     const blob = await makeFile(
       kind,
@@ -298,7 +298,7 @@ function GroupState({
 function Extent({ context, isZoomed }: { context: PaneContext; isZoomed: boolean }) {
   const { flame, source, state, zoom, unit } = context;
   const kept = flame.cum[isZoomed ? zoom : 0];
-  const hasRules = filterWords(state).length > 0;
+  const hasRules = describeFilters(state).length > 0;
   const isAll = kept === source.total;
   return (
     <p>

@@ -21,8 +21,8 @@ const styles = [
 const marginPx = 8;
 
 /**
- * The group that contains the graph, without the transform of the camera; null if no graph is
- * visible.
+ * The group that contains the graph; its own transform is the camera's, which the picture leaves
+ * out. null if no graph is visible.
  */
 export const graphShown = () => document.querySelector<SVGGElement>(".graph-view svg > g");
 

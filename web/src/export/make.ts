@@ -1,4 +1,4 @@
-/* make: the page's side of write.ts; saves the result as a file. */
+/* make: the page's side of write.ts, which runs in a worker; names and saves files. */
 import type { LocalReply, LocalRequest } from "../workers/local_worker.ts";
 import type { Flame } from "../model/tree/flame.ts";
 import { startWorker } from "../workers/start_worker.ts";
@@ -49,8 +49,8 @@ export function makeParts(
 }
 
 /**
- * A file name that every system accepts, made from a title. If the title is a profile's file name,
- * its extension is removed.
+ * A file name without extension that every system accepts, made from a title: at most 80
+ * characters; "profile" if nothing is left. Extensions of profiles are removed from the title.
  */
 export function fileNameOf(title: string): string {
   const plain = title

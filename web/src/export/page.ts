@@ -59,7 +59,7 @@ async function readFrame(): Promise<string> {
  * The view without the settings that the trees already contain: labels, rules, zoom and sample
  * type.
  */
-export const ownState = (state: ViewState): ViewState => ({
+export const stateOfPage = (state: ViewState): ViewState => ({
   ...state,
   labels: [],
   rules: [],
@@ -74,7 +74,7 @@ export const ownState = (state: ViewState): ViewState => ({
  * Describes the labels and rules of the saved view. The trees in the file contain only their
  * result.
  */
-export function filterWords({ labels, rules }: Pick<ViewState, "labels" | "rules">): string[] {
+export function describeFilters({ labels, rules }: Pick<ViewState, "labels" | "rules">): string[] {
   const active = rules.filter((rule) => !rule.isOff);
   return [...labels.map(describeLabelRule), ...active.map(describeRule)].map((words) =>
     words.filter(Boolean).join(" "),
@@ -96,8 +96,8 @@ export async function makePage(
   const facts: PageFacts = {
     title,
     savedAt: new Date().toISOString(),
-    query: formatState(ownState(state)),
-    filters: filterWords(state),
+    query: formatState(stateOfPage(state)),
+    filters: describeFilters(state),
     groups,
     hues,
   };

@@ -37,7 +37,7 @@ function placesOf(pictures: readonly Picture[]): { tops: number[]; width: number
 
 /* ---- SVG ---- */
 
-/** Removes characters that XML 1.0 cannot contain, not even escaped. */
+/** Characters that XML 1.0 cannot contain, not even escaped. */
 const notInXml =
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const entities: Record<string, string> = {
@@ -70,7 +70,7 @@ class SvgPen {
     return this.measuring.measureText(text);
   }
   createPattern(): CanvasPattern {
-    // distinguished from colours by its type
+    // fill() recognizes it by its type, which is not a string
     return this.measuring.createPattern(this.measuring.canvas, "repeat")!;
   }
   private fill(): string {
@@ -97,7 +97,7 @@ class SvgPen {
   }
 }
 
-/** Adds an invisible rectangle with a title over each box. */
+/** For each box, an invisible rectangle over it with a title. */
 function titles(
   flame: Flame,
   { boxes }: IciclePainter,

@@ -66,6 +66,7 @@ class Frames {
   }
 }
 
+/** The nodes above the zoomed one have only its value, without that of their other callees. */
 export function visibleTree(flame: Flame, zoom: number): VisibleTree {
   const nodes = visibleNodes(flame, zoom);
   // only the nodes above the zoomed one; below it the positions are consecutive

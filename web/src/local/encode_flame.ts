@@ -21,6 +21,7 @@ export interface Side {
 export interface TreeOptions {
   /** As in a link; "" is by function. */
   group: string;
+  /** Rules of model/rules/labels.ts. */
   labels: readonly string[];
   /** Comparisons only: side b is scaled to the total of side a. */
   isNormalised: boolean;
@@ -100,8 +101,9 @@ export function unitOf(sides: readonly Side[]): string {
 }
 
 /**
- * The factor that converts the values of each side to those of the tree, apart from the unit; 0 if
- * a total is not above zero, because it has no shares.
+ * The factor, apart from that of the unit, by which the values of side b are scaled to the total of
+ * side a; 1 unless normalised. 0 if a total is not above zero, because there are no proportions
+ * then.
  */
 export function scaleOf(sides: readonly Side[], isNormalised: boolean): number {
   if (sides.length < 2 || !isNormalised) return 1;

@@ -16,9 +16,9 @@ import {
 } from "./profile.ts";
 
 const maxDecimals = 6;
-/** The server does not store values from here on, except whole numbers up to 2^63. */
+/** The server refuses values of this size or more, except whole numbers that fit into 64 bits. */
 const valueEnd = 9.2e18;
-/** A number with a point or an exponent is shorter than this on the server. */
+/** The server reads a number with a point or an exponent only if it is shorter than this. */
 const numberBytes = 40;
 function isNumber(text: string): boolean {
   const size = Math.abs(Number(text));
@@ -53,8 +53,8 @@ function parseLine(line: string): Line | null {
 }
 
 /**
- * "# text", "// text", and "//text" without a value. A line with several frames and a value is a
- * stack.
+ * Comments are "#", "# text", "// text", and "//text" without a value. A line with several frames
+ * and a value is always a stack.
  */
 function isComment(line: string, found: Line | null): boolean {
   if (line === "#") return true;

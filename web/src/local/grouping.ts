@@ -43,7 +43,7 @@ function binaryName(mapping: string): string {
   const name = baseName(mapping);
   return name ? `[${name}]` : "<unknown>";
 }
-/** The name before an offset is taken from the last bytes of the binary's path, up to this many. */
+/** rawName looks for the binary's name in at most this many bytes at the end of its path. */
 const rawPathBytes = 256;
 
 const hexadecimal = (number: bigint) => "0x" + number.toString(16);

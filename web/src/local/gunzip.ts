@@ -55,6 +55,7 @@ async function unpackMember(
 function nextHeader(bytes: Uint8Array, at: number): number {
   for (;;) {
     const found = bytes.indexOf(0x1f, at);
+    // the shortest header has 10 bytes, and length and checksum at the end 8
     if (found < 0 || found + 18 > bytes.length) return bytes.length;
     const isHeader = bytes[found + 1] === 0x8b && bytes[found + 2] === 8 && bytes[found + 3] < 0x20;
     if (isHeader && (bytes[found + 8] === 0 || bytes[found + 8] === 2 || bytes[found + 8] === 4))

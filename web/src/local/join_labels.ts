@@ -54,8 +54,8 @@ function sumOf(values: readonly LabelValue[]): LabelCount {
 }
 
 /**
- * Counts both sides in the same bars. Like on the server, sums are converted to those of the
- * comparison last.
+ * Counts both sides in the same bars. Like on the server, the values of a bar are summed first, and
+ * the sum is converted to the unit of the comparison.
  */
 function joinBars(
   pair: readonly (Label | undefined)[],

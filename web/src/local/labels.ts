@@ -148,6 +148,7 @@ interface Counted {
 }
 type Value = Counted & { text: number; number: number; unit: number };
 
+/** Counts a sample once, even if several of its labels count here. */
 function add(count: Counted, sample: number, value: number): void {
   if (count.last === sample) return;
   count.last = sample;

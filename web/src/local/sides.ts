@@ -55,8 +55,9 @@ function typeOf({ sampleTypes, defaultType }: LocalProfile, word: string): numbe
 }
 
 /**
- * Types of the same name are matched by their position. The format does not guarantee the order,
- * but nothing else distinguishes them.
+ * The type of the other profile that equals type `at` of `from`, or has a convertible unit; -1 if
+ * there is none. If several types are equal, it is the one at the same position: the format does
+ * not guarantee the order, but nothing else distinguishes them.
  */
 function findLike(from: LocalProfile, at: number, { sampleTypes }: LocalProfile): number {
   const wanted = from.sampleTypes[at];

@@ -26,7 +26,8 @@ async function readFlame(at: number): Promise<Flame> {
 function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
   const [state, update] = useViewState(facts.query);
   /**
-   * If a link names a group that is not in the file, the group that was visible when it was saved.
+   * The position of the state's group in the file. 0 if the file lacks that group: the one that was
+   * visible when it was saved.
    */
   const shown = Math.max(0, facts.groups.indexOf(state.group));
   const unit = flame.metadata.unit ?? "";

@@ -12,8 +12,8 @@ interface EmptyProps {
 }
 
 /**
- * States which side cannot be normalised. For the side after, only its share of the side before is
- * known, which is 0 then.
+ * States which side cannot be normalised. The total of the side after is not known here, because
+ * the tree contains only its scaled values, which are 0 then.
  */
 function shareless({ baseTotal, metadata }: Flame): string {
   if (baseTotal > 0) return "The total of this type in the profile after is not above zero.";

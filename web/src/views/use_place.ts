@@ -75,7 +75,7 @@ export function usePlace(
     return hash;
   };
   /**
-   * The state that shows a node. A part opened below a node is closed if the node is outside it.
+   * The state that shows a node. `root` is reset if the node is outside the part that it opens.
    */
   const showing = (node: number, seen: VisiblePart | null = null): Partial<ViewState> => {
     const root =

@@ -73,7 +73,7 @@ function useOldLink(
 ) {
   const { flame } = shown;
   useEffect(() => {
-    const { above, below } = state; // paths from that function
+    const { above, below } = state; // stay: their paths start at the same function
     if (texts.markedNow) update({ marked: texts.markedNow, above, below }, "replace");
   }, [texts.markedNow]);
   const zoomToFound = (node: number) => update(place.showing(node, state.window), "replace");

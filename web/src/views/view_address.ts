@@ -70,7 +70,7 @@ export function useViewState(initial = ""): [ViewState, Update] {
     return () => removeEventListener("popstate", follow);
   }, []);
   const update: Update = (patch, how = "push") => {
-    // they belong to the marked function
+    // the visible parts of a sandwich's halves belong to the marked function
     const halves = "marked" in patch ? { above: null, below: null } : {};
     const next = { ...latest.current, ...halves, ...patch };
     writeAddress(

@@ -87,7 +87,7 @@ export interface ViewerProps {
 }
 
 /**
- * The state without everything that a link from another profile may request and this profile may
+ * A change that resets everything that a link from another profile may request and this profile may
  * lack.
  */
 const plainTree = {

@@ -11,7 +11,8 @@ interface IdPage {
 const maxPages = 20;
 
 /**
- * "" at the end of the list; null if the list does not contain id. Without an id, the newest entry.
+ * load: returns the page at a cursor, "" for the first one. Returns "" at the end of the list, and
+ * null if maxPages pages do not contain id. Without an id, the newest entry.
  */
 export async function adjacentIn(
   load: (cursor: string) => Promise<IdPage>,

@@ -96,7 +96,7 @@ export const diffFills = (palette: Palette): string[] => palette.fills.slice(dif
 export const heatFills = (palette: Palette): string[] => palette.fills.slice(heatFill, diffFill);
 
 function hueFill(hue: number, shade: number, isDark: boolean): string {
-  // Warm hues are brighter; the others recede.
+  // Warm hues have more chroma, and in the dark palette more lightness.
   const isWarm = hues[hue] >= 20 && hues[hue] <= 110;
   const chroma =
     hue === neutralHue ? 0.012 : isWarm ? (isDark ? 0.092 : 0.098) : isDark ? 0.06 : 0.058;

@@ -156,7 +156,7 @@ export class FrameColours {
       const part = this.part(frame);
       if (this.hues.has(part)) continue;
       let hue = hashText(part) % hueCount;
-      // 3 and 16 have no common factor
+      // 3 and hueCount (16) have no common factor, so every hue is tried
       while (taken.has(hue) && taken.size < hueCount) hue = (hue + 3) % hueCount;
       taken.add(hue);
       this.hues.set(part, hue);

@@ -136,7 +136,7 @@ export class RuntimeNames {
   /** Binaries with more unambiguous names of Rust than of C++. */
   private readonly rustBinaries = new Set<string>();
 
-  /** frames: the heaviest ones, so that not every name of a large profile is read. */
+  /** learnFrom: the heaviest frames, so that not every name of a large profile is read. */
   constructor(
     private readonly frames: FrameTable,
     learnFrom: readonly number[],

@@ -29,7 +29,7 @@ const wantedContrast = 7;
 const shapeContrast = 3;
 const shares = Array.from({ length: 41 }, (_, i) => 1 - i / 40);
 
-/** The largest share of a colour over the background on which text is readable. */
+/** The colour mixed with as little of the background as makes text on it readable. */
 function tint(colour: string, { background, text }: PageColours): string {
   return (
     shares
@@ -38,7 +38,7 @@ function tint(colour: string, { background, text }: PageColours): string {
   );
 }
 
-/** The smallest share of the text colour over a fill that makes it visible on the background. */
+/** The fill mixed with as little of the text colour as makes it visible on the background. */
 function seen(fill: string, { background, text }: PageColours): string {
   return (
     shares

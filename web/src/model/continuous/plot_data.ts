@@ -28,7 +28,10 @@ function usualDistance(points: Points, stepMs: number): number {
   return Math.max(stepMs, distances[distances.length >> 1] ?? 0);
 }
 
-/** The server returns a point for every step with data, so a missing point means no data. */
+/**
+ * The distance above which two points are not connected. The server returns a point for every step
+ * with data, so if a series usually has one per step, a single missing point interrupts its line.
+ */
 function longestDistance(points: Points, stepMs: number): number {
   const usual = usualDistance(points, stepMs);
   return usual <= stepMs ? 1.5 * stepMs : interruption * usual;
@@ -86,7 +89,7 @@ export function digestOf({ points, average }: Summed): Digest | null {
   return { last: last[1], mean: average ?? last[1], highest };
 }
 
-/** The series of these labels in the response for another window; null: that has none. */
+/** The series with the same labels among those of another window; null if there is none. */
 export function sameSeries<Type extends { labels: Record<string, string>; other_count?: number }>(
   { labels, other_count: others }: Type,
   all: readonly Type[],

@@ -19,7 +19,7 @@ export interface FunctionSums {
 export interface FunctionRow extends FunctionSums {
   /** One of its frames, for the colour; -1 if the tree contains none. */
   frame: number;
-  /** The binary and file of that frame; "" if unknown. */
+  /** The binary of that frame; "" if unknown. */
   binary: string;
 }
 
@@ -86,6 +86,7 @@ export function countFunctions(flame: Flame): number {
   ).length;
 }
 
+/** One row for each group of frames that the tree contains, except merged stacks ("other"). */
 export function listFunctions(flame: Flame): FunctionRow[] {
   const { groupOf, first } = groupFrames(flame);
   const count = first.length;

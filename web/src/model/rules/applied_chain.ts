@@ -6,7 +6,7 @@ import { sameRule, type Rule } from "./chain.ts";
 import type { Columns, Flame } from "../tree/flame.ts";
 import { applyRule } from "./transform.ts";
 
-/** A node takes 14 to 24 bytes. */
+/** The maximum number of nodes in all kept trees, up to 96 MB: a node takes 14 to 24 bytes. */
 const maxKeptNodes = 4e6;
 
 export class RuleError extends Error {

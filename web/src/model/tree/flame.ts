@@ -234,8 +234,8 @@ export interface Flame {
    */
   readonly rowEnds: Float64Array;
   /**
-   * Their widths with 24 bits: enough to lay out a row without reading nodes that are scattered in
-   * the tree (row_layout.ts).
+   * The widths of the nodes in rowNodes, with 24 bits: enough to lay out a row without reading
+   * nodes that are scattered in the tree (row_layout.ts).
    */
   readonly rowWidths: Float32Array;
 }

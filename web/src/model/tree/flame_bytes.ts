@@ -76,6 +76,7 @@ function sectionsOf({ tree, frames, metadata }: FlameParts, strings: Strings): S
   const base = tree.baseSelf
     ? sparse(tree.baseSelf).map((data, i): Sections[number] => [15 + i, data])
     : [];
+  // the ids of enum Section in flame.ts
   return [
     [1, narrow(tree.frame, frames.length - 1)],
     [2, deriveDepth(tree.parentDelta)],
@@ -94,6 +95,7 @@ function sectionsOf({ tree, frames, metadata }: FlameParts, strings: Strings): S
   ];
 }
 
+/** Header of 64 bytes, section table of 24 bytes per entry, sections; see flame.ts. */
 export function writeFlame(parts: FlameParts): ArrayBuffer {
   const strings = new Strings();
   const sections = sectionsOf(parts, strings);

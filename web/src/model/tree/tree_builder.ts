@@ -150,8 +150,8 @@ export class Siblings {
   last = new Uint32Array(64);
 
   /**
-   * widthOf: the width of each node. A parameter of functions that are called a million times must
-   * not be a fraction, which would be allocated as an object.
+   * widthOf: the width of each node. add and join read it from here, because a fraction as a
+   * parameter would be allocated as an object, at each of a million calls.
    */
   constructor(private readonly widthOf: Float64Array) {}
 
@@ -178,6 +178,7 @@ export class Siblings {
     const { count, node, width } = this;
     let sorted = 1;
     while (sorted < count && width[sorted - 1] >= width[sorted]) sorted++;
+    // For few children, the insertion sort below is faster and allocates nothing.
     if (count - sorted > 24) {
       const slots = Array.from({ length: count }, (_, slot) => slot).sort(
         (a, b) => width[b] - width[a],

@@ -24,7 +24,8 @@ export const isPageKey = (event: KeyboardEvent): boolean =>
   );
 
 /**
- * Ctrl+F focuses the page's search, and from there the browser's, which finds no text in a canvas.
+ * Ctrl+F focuses the page's search, because the browser's finds no text in a canvas. Pressed in
+ * that field, it opens the browser's.
  */
 export function useFindKey(search: () => HTMLInputElement | null): void {
   useEffect(() => {

@@ -23,8 +23,8 @@ const zoomMs = 170;
 /** The time after the last movement at which the window counts as chosen. */
 const settleMs = 160;
 /**
- * A box of the hovered function that is narrower than this has a line below instead of edges; this
- * is also its height.
+ * A box of the hovered function that is narrower than this gets a line at its lower edge, of height
+ * narrowLinePx, instead of an outline.
  */
 const leastEdgedPx = 8;
 const narrowLinePx = 5;

@@ -73,7 +73,7 @@ function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
 
 /**
  * For each rule, whether it matches nothing in a tree without functions
- * (model/rules/served_rules.ts); null until known.
+ * (model/rules/served_rules.ts); [] if the grouping has functions, null until known.
  */
 function useOfFunctions(
   flame: Flame | null,

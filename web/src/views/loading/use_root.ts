@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Problem } from "../../api/api.ts";
 import type { Update, ViewState } from "../../view_state.ts";
 
-/** The server's error for a root that does not exist; it is not used for anything else. */
+/** Whether it is the server's error for a missing root, the only one that begins like this. */
 export const isOfRoot = ({ status, detail }: Problem) =>
   status === 400 && detail.startsWith("root ");
 

@@ -48,8 +48,8 @@ const own = (name: string, value: number, baseValue: number): PeekRow => ({
 });
 
 /**
- * The row also receives the button's click. By the time it bubbles up, the row may show another
- * function.
+ * The row handles the button's click, too. If the button had a handler of its own, the row might
+ * show another function by the time the click bubbles up to it.
  */
 function NameCell({
   line,

@@ -176,7 +176,7 @@ interface HeaderProps {
   onSort: (sort: Sort) => void;
 }
 
-/** On the first press, text sorts ascending and numbers descending. */
+/** Whether a column contains text. Text sorts ascending on the first press, numbers descending. */
 const isText = (id: SortColumn) => id === "name" || id === "file" || id === "binary";
 
 function Header({ columns, sort, onSort }: HeaderProps) {
