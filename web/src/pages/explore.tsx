@@ -71,7 +71,7 @@ function useExplore() {
   return { view, update, explore, change };
 }
 
-interface SeenProps {
+interface ResultProps {
   /** The time of the last refresh. */
   nowMs: number;
   source: Source;
@@ -103,7 +103,7 @@ function LengthsLine({ source, onNormalise }: { source: Source; onNormalise: () 
 }
 
 /** The viewer, with details about the result above it. */
-function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) {
+function Result({ nowMs, source, view, update, labelKeys, extraKeys }: ResultProps) {
   // By tree, because the viewer caches recent trees and does not load them again.
   const [details, setDetails] = useState<Record<string, QueryDetails>>({});
   const [flame, setFlame] = useState<Flame | null>(null);
@@ -409,7 +409,7 @@ function Page({ session }: { session: Session }) {
       ) : (
         selection.query &&
         !isWrong && (
-          <Seen
+          <Result
             key={source.kind}
             {...{ nowMs, source, view, update }}
             labelKeys={names.value ?? []}

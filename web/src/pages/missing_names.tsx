@@ -1,8 +1,8 @@
 /*
  * missing_names: lists the binaries that have addresses without names, with the causes and the
  * commands to run, and notifies the page when names arrive. It occupies a line that the page
- * reserves, and opens over the content below. It polls after a few seconds, later less often, and
- * at once when the page becomes visible.
+ * reserves, and opens over the content below. It polls at once, then after a few seconds, later
+ * less often, and at once when the page becomes visible.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getJson, queryOf } from "../api/api.ts";
@@ -22,6 +22,7 @@ import style from "./missing_names.css?text";
 
 addStyle(style);
 
+/** The waits between two polls, in milliseconds. */
 const firstWait = 2_000;
 const longestWait = 60_000;
 const longestWaitForPending = 8_000;
@@ -35,8 +36,9 @@ const quoted = (path: string) =>
   /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 
 /**
- * The command to run on the machine that has the binaries. Binaries without a build id cannot be
- * found.
+ * The command to run on the machine that has the binaries; it names at most 20, so that it fits
+ * into a command line. Binaries without a build id or an absolute path are omitted; FILE stands for
+ * a path if none is left.
  */
 function command(binaries: readonly Unnamed[]): string {
   const files = binaries
@@ -147,7 +149,7 @@ function useSymbolization(
   return state ?? known;
 }
 
-/** Closes an overlay that is opened by its summary, like a menu. */
+/** Closes the details when Escape is pressed or something outside of it, like a menu. */
 function useClosing(element: { current: HTMLDetailsElement | null }): void {
   useEffect(() => {
     const close = (event: Event) => {

@@ -46,7 +46,8 @@ function systemPageColours(): PageColours {
 }
 
 /**
- * Draws lines inside a box along its four edges; those at the sides leave a part of a narrow box.
+ * Draws lines of px pixels inside a box along its four edges. In a narrow box those at the sides
+ * have one pixel, so that a part of its fill remains visible.
  */
 function strokeInside(
   context: CanvasRenderingContext2D,
@@ -63,13 +64,15 @@ function strokeInside(
   context.fillRect(x + width - sidePx, y + px, sidePx, height - 2 * px);
 }
 
+/** A box of at most this width, in pixels, has no room for edges at its sides. */
 const leastWithInside = 5;
-/** The width of the edges of search matches. */
+/** The width of the edges of search matches, in pixels. */
 const wide = 3;
 
 /**
- * Draws the edges of boxes that are wide enough. Narrower boxes are filled so that they are
- * visible. During a search, matches have thick ends and other boxes a line below. Takes twice the
+ * Draws the edges of boxes that are wide enough; those of search matches are thick. Narrower boxes
+ * are filled so that they are visible. During a search, narrow matches also have a thick line at
+ * the top and the bottom, and other narrow boxes are only a line at the bottom. Takes twice the
  * time of a picture without edges.
  */
 function edgesIn(colour: string, narrowFills: readonly string[]): Look["paintEdges"] {

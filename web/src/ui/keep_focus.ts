@@ -26,7 +26,7 @@ const allIn = (root: Element): HTMLElement[] => [...root.querySelectorAll<HTMLEl
 let last: HTMLElement | null = null;
 let path: Step[] = []; // from the element to the root of the page
 
-function storeShare(element: HTMLElement): void {
+function rememberPlace(element: HTMLElement): void {
   last = element;
   path = [];
   for (let child: Element = element; child.parentElement; child = child.parentElement)
@@ -37,7 +37,10 @@ function storeShare(element: HTMLElement): void {
     });
 }
 
-/** The focusable element at that index in an element, or the nearest before it. */
+/**
+ * The element itself if it can take the focus. Otherwise the one at that index among those in it
+ * that can, or the last one if there are fewer.
+ */
 function within(element: Element | undefined, at: number): HTMLElement | undefined {
   if (!element) return undefined;
   if (element.matches(focusable) && canTake(element as HTMLElement)) return element as HTMLElement;
@@ -75,7 +78,7 @@ function soon(): void {
   setTimeout(() => requestAnimationFrame(() => setTimeout(look)));
 }
 
-addEventListener("focusin", (event) => storeShare(event.target as HTMLElement));
+addEventListener("focusin", (event) => rememberPlace(event.target as HTMLElement));
 // A press on something that cannot be focused removes the focus on purpose.
 addEventListener("pointerdown", () =>
   setTimeout(() => {

@@ -67,6 +67,10 @@ export function Messages() {
   );
 }
 
+/**
+ * Copies the text and shows a message that names it by `what`, such as "Link". If the browser does
+ * not allow copying, the message contains the text.
+ */
 export async function copyText(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
@@ -215,7 +219,8 @@ export function Segments<T extends string>(props: {
   value: T;
   choices: { value: T; label: string; icon?: IconName; count?: number }[];
   onChange: (value: T) => void;
-  /** Only the pressed button shows its text. */ isCompact?: boolean;
+  /** Only the pressed button shows its text. */
+  isCompact?: boolean;
 }) {
   return (
     <div
@@ -276,7 +281,10 @@ interface MenuProps {
 /** The minimum distance of panels from the edges of the window. */
 const panelEdgePx = 12;
 
-/** Shifts a panel that is wider or higher than the space beside or below its button. */
+/**
+ * Shifts a panel sideways that would leave the window, and tells the style sheet its top (--top),
+ * which limits its height.
+ */
 function keepInWindow(panel: HTMLElement): void {
   const { style } = panel;
   style.translate = "";
@@ -372,6 +380,7 @@ export function Dialog({
 
 /* ---- states of a page ---- */
 
+/** The error itself if it is a Problem; otherwise a Problem that explains it. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const text = error instanceof Error ? error.message : String(error);
@@ -394,7 +403,7 @@ export function ErrorLine({ error }: { error: Problem | null }) {
   );
 }
 
-/** Shows nothing for 200 ms, so that fast responses do not flicker. */
+/** Invisible for 200 ms (states.css), so that fast responses do not flicker. */
 export function Loading({ label = "Loading" }: { label?: string }) {
   return (
     <div class="loading" role="status">

@@ -1,6 +1,6 @@
 /*
- * markdown: a safe subset of Markdown for descriptions, as elements and never as HTML text:
- * paragraphs, headings, lists, block quotes, fenced code, `code`, **strong**, *emphasis*,
+ * markdown: a safe subset of Markdown for descriptions and comments, as elements and never as HTML
+ * text: paragraphs, headings, lists, block quotes, fenced code, `code`, **strong**, *emphasis*,
  * [links](https://…) and bare links. Everything else stays plain text.
  */
 import type { ComponentChildren, VNode } from "preact";
@@ -54,7 +54,7 @@ const startsBlock = (line: string) =>
   bullet.test(line) ||
   number.test(line);
 
-/** The block at line `at`, and the line after it. */
+/** The block that begins at line `at`, and the index of the line after it. */
 function block(lines: string[], at: number): [VNode, number] {
   const line = lines[at];
   if (fence.test(line)) {

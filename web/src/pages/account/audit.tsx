@@ -20,7 +20,10 @@ export function Audit() {
     );
   const more = (cursor: string) =>
     load(cursor, (old, page) => ({ ...page, entries: [...(old?.entries ?? []), ...page.entries] }));
-  /** New entries are put before those shown. */
+  /**
+   * New entries are put before those shown. If there are so many that the newest one shown is not
+   * on the first page, that page replaces all, because there would be a gap.
+   */
   const update = () =>
     load("", (old, page) => {
       const known = page.entries.findIndex(({ id }) => id === old?.entries[0]?.id);

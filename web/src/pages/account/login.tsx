@@ -168,7 +168,7 @@ function JoinForm({
     } catch (caught) {
       const problem = asProblem(caught);
       if (problem.status === 404)
-        onSpent(); // the link was used elsewhere meanwhile
+        onSpent(); // the link was used elsewhere, withdrawn, or has expired meanwhile
       else setError(problem);
     }
   };

@@ -25,7 +25,10 @@ import { Icon } from "../../ui/icons.tsx";
 import { ConfirmButton } from "../../ui/confirm_button.tsx";
 import { RefusalLine, usePart, type Refusal } from "./use_part.tsx";
 
-/** The server's error about a field starts with the name of the field. */
+/**
+ * The server's error about a field starts with the name of the field. Otherwise undefined, which
+ * omits the attribute aria-invalid.
+ */
 const isAbout = (error: Problem | null, field: string) =>
   error?.message.startsWith(field) || undefined;
 
@@ -267,12 +270,14 @@ function Row({ rule, count, isEdited, isGone, onMove, onEdit, onRemove }: RowPro
   );
 }
 
-/** Focuses the first of several buttons that exists and is enabled, after the next render. */
+/**
+ * Returns a function that focuses, after the next render, the first of the buttons with these ids
+ * that exists and is enabled, unless the user has moved the focus to another element.
+ */
 function useFocusAfter() {
   const [wanted, setWanted] = useState<string[]>([]);
   useEffect(() => {
     const at = document.activeElement;
-    // the user has moved the focus meanwhile
     if (at && at !== document.body && !wanted.includes(at.id)) return;
     const buttons = wanted.map((id) => document.getElementById(id) as HTMLButtonElement | null);
     buttons.find((one) => one && !one.disabled)?.focus();
@@ -291,7 +296,7 @@ export function RetentionRules() {
         const rules = value?.rules ?? [];
         const now = rules.find(({ id }) => id === rule.id);
         const position = now ? now.position + by : 0;
-        // an earlier press has moved it to the end
+        // it was removed, or an earlier press has moved it to the end
         if (!now || position < 1 || position > rules.length) return null;
         const totals = now.totals_s ? { totals: formatPeriod(now.totals_s) } : {};
         return setRule(

@@ -8,6 +8,9 @@ import { isSignedIn, Shell, useMustSignIn } from "../../ui/shell.tsx";
 import { writeAddress } from "../../views/view_address.ts";
 import { nameOf, visibilityNames } from "../share/share.tsx";
 
+/** Waits for a pause in typing, in milliseconds, before a changed search is sent. */
+const typingPauseMs = 180;
+
 function useShares(search: string, isReady: boolean) {
   const [shares, setShares] = useState<Share[] | null>(null);
   const [next, setNext] = useState<string | null>(null);
@@ -26,7 +29,7 @@ function useShares(search: string, isReady: boolean) {
           (error) => !abort.signal.aborted && setProblem(asProblem(error)),
         );
       },
-      shares === null ? 0 : 180,
+      shares === null ? 0 : typingPauseMs,
     );
     return () => {
       clearTimeout(timer);
@@ -168,6 +171,7 @@ export function SharesPage({ session }: { session: Session | null }) {
     setSearch(text);
     writeAddress(text ? `/shares?q=${encodeURIComponent(text)}` : "/shares", "replace");
   };
+  // At most two are chosen: a third one replaces the first.
   const choose = (id: string) =>
     setChosen((old) =>
       old.includes(id) ? old.filter((one) => one !== id) : [...old.slice(-1), id],

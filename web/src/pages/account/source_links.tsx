@@ -102,7 +102,7 @@ function NewRule({ onAdd }: { onAdd: (input: SourceRuleInput) => Promise<boolean
   );
 }
 
-/** Describes the files that a rule applies to. */
+/** Describes the files that a rule applies to, and who sees its links. */
 function wordsOf({ path_prefix, build_id, label, revision, audience }: SourceRule): string {
   const words = [path_prefix ? `files below ${path_prefix}` : "all files"];
   if (build_id) words.push(`of build id ${build_id}`);

@@ -7,6 +7,7 @@ import { Button, Field, Loading } from "../../ui/kit.tsx";
 import { RefusalLine, usePart } from "./use_part.tsx";
 import { Section } from "./section.tsx";
 
+/** The browser draws a meter that is filled by more than 85 % as a warning. */
 function Meter({ label, value, most }: { label: string; value: number; most: number }) {
   return (
     <div class="meter">

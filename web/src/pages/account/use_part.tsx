@@ -18,7 +18,9 @@ class PartStore<T> {
   version = "";
   // changes run one after the other, so that each sees the result of the previous one
   lastChange: Promise<unknown> = Promise.resolve();
+  /** Counts refused changes, so that changes requested before one can be discarded after it. */
   refusals = 0;
+  /** The first load; null before it and after it failed. */
   first: Promise<void> | null = null;
   readonly watchers = new Set<() => void>();
 
@@ -29,7 +31,7 @@ class PartStore<T> {
     for (const redraw of this.watchers) redraw();
   }
 
-  /** Loads the part again and describes the changes of others. */
+  /** Loads the part again and describes what differs from the value shown before. */
   async catchUp(): Promise<string[]> {
     const before = this.value;
     await this.load();
@@ -58,6 +60,10 @@ const isOld = ({ status }: Problem) => status === 404 || status === 409 || statu
 /** Requests a change of the current value; null if none is needed. */
 type Change<T, R> = (version: string, value: T | null) => Promise<R> | null;
 
+/**
+ * The value of a part, null until it is loaded; the last refusal; and functions that change it.
+ * done: the message after a success. submit is like attempt, for a form.
+ */
 export function usePart<T>(part: Part<T>) {
   const own = storeOf(part);
   const [, setDrawn] = useState(0);
@@ -97,7 +103,7 @@ export function usePart<T>(part: Part<T>) {
   };
   /**
    * Runs after the changes before it. Returns the response; undefined if the server refused, which
-   * is then shown.
+   * is then shown, if one of the changes before it was refused, or if no change is needed.
    */
   const attempt = <R,>(
     request: Change<T, R>,
@@ -110,7 +116,7 @@ export function usePart<T>(part: Part<T>) {
     own.lastChange = result;
     return result;
   };
-  /** True while a form is sent, so that it is not sent twice. */
+  /** True while a form is sent; submit then does nothing and returns undefined. */
   const [isSending, setSending] = useState(false);
   const sending = useRef(false);
   const submit: typeof attempt = async (request, done) => {
@@ -153,6 +159,7 @@ export function RefusalLine({ refusal, id }: { refusal: Refusal | null; id?: str
 
 const watchers = new Set<() => void>();
 
+/** To be called after each change of the settings: the audit log then loads its new entries. */
 export function notifyChanged(): void {
   for (const watcher of watchers) watcher();
 }

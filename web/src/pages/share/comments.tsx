@@ -37,6 +37,7 @@ interface Listed {
   cursor: string | null;
 }
 
+/** In the order of their numbers; a fresh comment replaces the old one with its number. */
 const merged = (old: readonly Comment[], fresh: readonly Comment[]) =>
   [...new Map([...old, ...fresh].map((comment) => [comment.n, comment])).values()].sort(
     (a, b) => a.n - b.n,
@@ -80,6 +81,7 @@ interface CommentItemProps {
   comment: Comment;
   share: Share;
   context: PaneContext;
+  /** No other view is shown beside the comments. */
   isAlone: boolean;
   onChanged: (comment: Comment) => void;
   onDeleted: () => void;

@@ -47,7 +47,7 @@ function Done() {
   );
 }
 
-function RequestOnce({
+function ConfirmDeletion({
   id,
   share,
   token,
@@ -97,7 +97,8 @@ export function DeletePage({ id, session }: { id: string; session: Session | nul
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
-  // A delete link also works for a user who may not see the share, such as one with a password.
+  // A delete link also works for a user who may not see the share, such as one that asks for a
+  // password.
   const mayNotLook = problem?.status === 401;
   const mayDelete = token !== "" || share?.can_edit;
   if (problem && !mayNotLook && !isDone)
@@ -118,7 +119,7 @@ export function DeletePage({ id, session }: { id: string; session: Session | nul
         {isDone ? (
           <Done />
         ) : mayDelete ? (
-          <RequestOnce id={id} share={share} token={token} onDone={() => setDone(true)} />
+          <ConfirmDeletion id={id} share={share} token={token} onDone={() => setDone(true)} />
         ) : (
           <NeededPermission id={id} session={session} />
         )}

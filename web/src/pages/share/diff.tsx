@@ -16,8 +16,8 @@ import { treeRequestOf, treeKey, treeOf, Viewer } from "../../views/viewer.tsx";
 import { NamesLine, nameOf, sourceLinksOf, stepping, useShare } from "./share.tsx";
 
 /**
- * The total of the shown type if it differs from the tree's: a normalised tree scales the side
- * after to the total before.
+ * The total of the side after in a normalised comparison, whose tree scales that side to the total
+ * before. The tree's total if the share does not contain its own.
  */
 function totalOf(share: Share | null, flame: Flame): string {
   const { sample_type_index: index = -1, unit = "" } = flame.metadata;

@@ -224,7 +224,7 @@ export function ShareProblem({ id, problem, ...rest }: ShareProblemProps) {
 }
 
 export type Sharing = ReturnType<typeof useShare>;
-/** The metadata of the share; reload() loads it again. */
+/** The metadata of the share, null until it is loaded; reload() loads it again. */
 export function useShare(id: string) {
   const [share, setShare] = useState<Share | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -243,11 +243,11 @@ export function useShare(id: string) {
 
 /* ---- pages ---- */
 
-// The later pages import this module, so the bundler creates no separate chunk for the modules that
-// they need.
+// The pages in later chunks import this module, so the bundler creates no separate chunk for the
+// modules that they need.
 const comments = later(async () => (await import("./comments.tsx")).CommentsPane);
 
-/** Loads the code that steps from one profile to another. */
+/** Loads the code that steps from one profile to another, and calls `use` with it. */
 export const stepping = (use: (way: typeof import("./step_share.ts")) => Promise<void>) =>
   void import("./step_share.ts")
     .catch(async () => Promise.reject(await lostScript()))

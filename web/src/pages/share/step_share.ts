@@ -1,6 +1,6 @@
 /*
- * step_share: steps from a share to the adjacent one in the team's list, or in the list of shares
- * from this browser.
+ * step_share: opens another share in the current view: any, or the adjacent one in the team's list
+ * or in the list of shares from this browser.
  */
 import { getShare, listShares, type Session } from "../../api/api.ts";
 import { fitView } from "../../model/tree/fit.ts";

@@ -42,7 +42,11 @@ export function DropZone({ onFiles, limit }: { onFiles: (files: File[]) => void;
   );
 }
 
-/** Listens for files that are dropped anywhere on the page or pasted; text counts as a file. */
+/**
+ * Listens for files that are dropped anywhere on the page or pasted. A pasted text counts as a file
+ * if it may be a profile: it has several lines, begins like JSON, or ends with a number like a
+ * folded stack. Returns whether files are being dragged over the page.
+ */
 export function useIncoming(onFiles: (files: File[]) => void): boolean {
   const [isOver, setOver] = useState(false);
   const latest = useRef(onFiles);

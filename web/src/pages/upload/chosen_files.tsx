@@ -56,9 +56,9 @@ interface ChosenFilesProps {
   expectedRefusal: ExpectedRefusal;
   onFiles: (files: File[]) => void;
   onSent: (outcome: Outcome) => void;
-  /** One file is compared with this share, as the side before. */
+  /** A single file is compared with this share; the file is the side before. */
   against?: Share;
-  /** Increases when the next step would have been to send them. */
+  /** Increases when a button outside of the form disappears: the form then takes the focus. */
   readyCount: number;
 }
 

@@ -22,9 +22,11 @@ const none: File[] = [];
 
 interface LandingProps {
   session: Session | null;
-  /** The share to compare a file with, as the side before, and the file chosen for this. */
+  /** A single file is compared with this share; the file is the side before. */
   against?: Share;
+  /** The files that are already chosen. */
   first?: File[];
+  /** Called when no file is left; given together with `against`. */
   onLeave?: () => void;
 }
 
@@ -86,7 +88,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
     first.length > 2 ? "unknown" : "",
   );
   const [redaction, setRedaction] = useState(nothingRedacted);
-  /** More files are merged, which is not previewed. */
+  /** More than two files are merged, which is not previewed. */
   const previewed = files.length > 2 ? none : files;
   const { shown, problem: redactionProblem } = useRedacted(previewed, redaction);
   useTitle("");

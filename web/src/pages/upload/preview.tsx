@@ -57,7 +57,7 @@ async function splitFile(file: File): Promise<File[]> {
 
 /**
  * The part of the upload that the server is expected to refuse: everything that needs one of these
- * files, or only their comparison; "unknown" while they are being read.
+ * files, or only their comparison; "" for none, "unknown" while they are being read.
  */
 export type ExpectedRefusal = "" | "file" | "comparison" | "unknown";
 
@@ -84,7 +84,7 @@ export function Preview({
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [refusal, setRefusal] = useState<RefusedError | null>(null);
-  const [wrong, setWrong] = useState(-1); // the index of the file
+  const [wrong, setWrong] = useState(-1); // the index of the file that cannot be read; -1: unknown
   const [flame, setFlame] = useState<Flame | null>(null);
   const [state, update] = useViewState();
   useEffect(() => {

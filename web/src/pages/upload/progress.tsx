@@ -6,6 +6,8 @@ import type { Progress } from "./sending.ts";
 
 /** The time over which the rate is averaged. */
 const rateMs = 10_000;
+/** A rate over a shorter time is not shown, because it varies too much. */
+const leastRateMs = 500;
 
 /** Bytes per second; 0 until it is known. */
 function useRate({ sent, label }: Progress): number {
@@ -20,7 +22,9 @@ function useRate({ sent, label }: Progress): number {
   if (marks.length === 0 || marks[marks.length - 1].sent !== sent) marks.push({ at: now, sent });
   while (marks.length > 2 && marks[0].at < now - rateMs) marks.shift();
   const [first, last] = [marks[0], marks[marks.length - 1]];
-  return last.at - first.at < 500 ? 0 : ((last.sent - first.sent) / (last.at - first.at)) * 1000;
+  return last.at - first.at < leastRateMs
+    ? 0
+    : ((last.sent - first.sent) / (last.at - first.at)) * 1000;
 }
 
 function progressText({ sent, total, waiting }: Progress, rate: number): string {

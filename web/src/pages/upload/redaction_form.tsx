@@ -16,7 +16,7 @@ async function withLocal<T>(file: Blob, use: (local: LocalFile) => Promise<T>): 
   }
 }
 
-/** The redacted file to send. */
+/** The file to send: a redacted copy, or the file itself if nothing is to be redacted. */
 export async function redactedFile(file: File, redaction: Redaction): Promise<File> {
   if (!isRedacting(redaction)) return file;
   const blob = await withLocal(file, (local) => local.redact(redaction));
@@ -53,7 +53,10 @@ export function useRedacted(
   };
 }
 
-/** The parts that can be removed from each file; a problem if it could not be read. */
+/**
+ * The parts that can be removed from a file; null if its format cannot be redacted, a problem if it
+ * could not be read.
+ */
 type Found = Redactable | Problem | null;
 
 function useRedactable(files: readonly File[]): Found[] | null {

@@ -17,6 +17,7 @@ export interface Sent {
 }
 
 export interface Progress {
+  /** Bytes. */
   sent: number;
   total: number;
   label: string;
@@ -43,6 +44,7 @@ const problemOfFile = (caught: unknown, { name }: File): Problem => {
 };
 
 export class Sending {
+  /** `as` identifies the redaction and settings with which the file was sent. */
   private readonly sent = new Map<File, Sent & { as: string }>();
   private merged: Sent[] = [];
 
@@ -133,8 +135,8 @@ export class Sending {
   }
 
   /**
-   * Deletes the shares of these files, or of all files and the results made of them. Shares that
-   * cannot be deleted now stay in the list of shares from this browser.
+   * Deletes the shares of these files, or of all files and the results made of them. Returns those
+   * that cannot be deleted now, which stay in the list of shares from this browser.
    */
   async deleteSent(files?: readonly File[]): Promise<Sent[]> {
     const shares: Sent[] = (files ?? this.files).flatMap((file) => this.sent.get(file) ?? []);

@@ -102,7 +102,7 @@ export function SettingsForm({ settings, hasTeam, keepExpiry, onChange }: Settin
   );
 }
 
-/** Only the fields that were filled in. */
+/** Only the fields that were filled in; a password only if the visibility requires one. */
 export function cleanSettings(settings: ShareSettings): ShareSettings {
   const clean: ShareSettings = {};
   for (const [name, value] of Object.entries(settings))
