@@ -45,6 +45,7 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
   const frameCount = functionCount + 1;
   const column = (array) => Buffer.from(array.buffer);
   const owners = Uint32Array.from([...self.keys()].filter((node) => self[node] !== 0));
+  // Section ids: enum Section in src/model/tree/flame.ts.
   const sections = [
     [1, column(frameCount < 0x10000 ? Uint16Array.from(frame) : frame)],
     [2, column(depth)],

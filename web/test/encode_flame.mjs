@@ -65,6 +65,7 @@ export function encodeFlame(root, { isDiff = false, isCut = false, metadata = {}
   const nodeFrames = numbers(order.map(({ node }) => frameOf(node)));
   const depths = [];
   for (const { parent } of order) depths.push(depths.length === 0 ? 0 : depths[parent] + 1);
+  // Section ids, here and below: enum Section in src/model/tree/flame.ts.
   const own = (gapId, id, values) => {
     const owners = [...values.keys()].filter((i) => values[i] !== 0);
     return [

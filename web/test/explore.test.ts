@@ -44,7 +44,7 @@ import {
 } from "../src/model/continuous/selector.ts";
 import { formatState, parseState } from "../src/view_state.ts";
 
-/** The expected place at |. */
+/** The word at the cursor, which | marks: the kind that is expected, the typed part, the label. */
 function at(marked: string) {
   const cursor = marked.indexOf("|");
   const { place } = readMatchers(marked.replace("|", ""), cursor);

@@ -209,7 +209,7 @@ test("counts functions without listing them", () => {
     {
       name: "root",
       children: [
-        { name: "other", self: 1, flags: 16 },
+        { name: "other", self: 1, flags: FrameFlag.Other },
         { name: "a", self: 1 },
       ],
     },
@@ -240,7 +240,7 @@ test("frames are named by their grouping, and lines of one function are distingu
     "merged boxes may contain more functions",
   );
   assert.equal(frameTitle(by("file")), "File");
-  const label: Tree = { name: "io", flags: 32, children: [{ name: "main", self: 1 }] };
+  const label: Tree = { name: "io", flags: FrameFlag.Label, children: [{ name: "main", self: 1 }] };
   assert.equal(countFunctions(by("thread", [label])), 1);
 });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { FrameFlag } from "../src/model/tree/flame.ts";
 import { findRegrouped, renamed } from "../src/model/tree/regrouped.ts";
 import { decode, type Tree } from "./trees.ts";
 import { renameWideTree } from "./wide_tree.ts";
@@ -165,7 +166,7 @@ test("a frame is found in every finer and coarser grouping", () => {
   });
   const byLabel = of("label:thread", {
     name: "io",
-    flags: 32,
+    flags: FrameFlag.Label,
     children: [
       {
         ...main,

@@ -363,7 +363,7 @@ test("a rule for one function does not match another whose name differs only in 
 });
 
 test("a search counts the same functions as the table under rules, without merged boxes", () => {
-  const other: Tree = { name: "other", self: 1, flags: 16 };
+  const other: Tree = { name: "other", self: 1, flags: FrameFlag.Other };
   const flame = decode({
     name: "root",
     children: [...small.children!, { name: "d", self: 1, children: [other] }],

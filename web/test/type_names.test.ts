@@ -16,7 +16,7 @@ test("types in the menu have readable names", () => {
   ]);
 });
 
-test("types with equal names are told apart by their unit, period and kind", () => {
+test("types with equal names are distinguished by their unit, period and kind", () => {
   const types = [
     "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta",
     "process_cpu:cpu:nanoseconds::",
