@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the missing ones of the Debian 12 packages that Perfolio needs.
-#   sh deploy/install-packages.sh run build test s3   kernels   (any of these words)
+# Installs the Debian 12 packages that Perfolio needs, if they are missing:
+#   sh deploy/install-packages.sh SET...      run, build, test, s3 or kernels
 # If packages are missing, it needs root or sudo; otherwise it prints nothing and returns at once.
+# When run by root, it also creates the user perfolio.
 set -eu
 
 run="postgresql-15 libpq5 ca-certificates fonts-dejavu-core"
@@ -14,7 +15,7 @@ test="ccache g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-he
     firefox-esr debootstrap valgrind shellcheck black mandoc curl git openssl perl procps
     python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml python3-jsonschema llvm
     elfutils libdw-dev debuginfod libarchive-tools binutils dwz xz-utils libc6-dbg ruby"
-# make test-kernels, and a real S3 server for make test-s3.
+# For make test-kernels, and a real S3 server for make test-s3.
 kernels="qemu-system-x86 qemu-system-arm lld-14"
 s3="radosgw ceph-mon ceph-osd ceph-common"
 
