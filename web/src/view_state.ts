@@ -44,7 +44,7 @@ export const groups = ["function", "file", "line", "address", "binary"] as const
 export const nameModes = ["simple", "full", "none"] as const;
 export type NameMode = (typeof nameModes)[number];
 
-/** The maximum number of functions in a call graph. */
+/** The choices for the maximum number of functions in a call graph. */
 export const graphSizes = [20, 40, 60, 100, 150] as const;
 const defaultGraphSize = 60;
 
@@ -169,7 +169,10 @@ const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
   },
 };
 
-/** Values that equal the default. */
+/**
+ * Settings that formatState omits although they are understood: the defaults, and a second view
+ * that equals the default first one.
+ */
 const implied = [
   "v=icicle",
   "b=icicle",

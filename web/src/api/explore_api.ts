@@ -156,6 +156,7 @@ export async function getRange(
   return { ...((await response.json()) as RangeResponse), warning: detailsOf(response).warning };
 }
 
+/** One page of the single profiles; after: the cursor of the page before, "" for the first page. */
 export const listStored = (request: QueryRequest, after: string, signal?: AbortSignal) =>
   getJson<StoredPage>(
     "/api/v1/profiles" + queryOf({ ...requestParameters(request), limit: 50, after }),
