@@ -21,15 +21,16 @@ struct object_store;
 struct block_cache;
 struct wait_limit;
 
-/* max_bytes: 0: 256 MiB. At most a quarter of it holds bytes of blocks that were just written, an
- * eighth blocks that are open for their series; the rest is for stacks. */
+/* max_bytes 0 means 256 MiB. At most a quarter of it holds bytes of blocks that were just written,
+ * an eighth blocks that are open for their series; the rest is for stacks. */
 struct block_cache *block_cache_create(struct object_store *objects, size_t max_bytes);
 /* For an object store whose open makes copies on the disk: those of the blocks that no query uses
  * take at most copy_bytes. Call it before the first block is opened. */
 void block_cache_limit_copies(struct block_cache *blocks, uint64_t copy_bytes);
-/* Evicts a whole object that no query uses, not a part of a segment: the one open for its series
- * only that was used least recently, else the one with stacks. Its copy is deleted with the last of
- * the two. false: there is none. */
+/* Evicts a block of a whole object (not a part of a segment) that no query uses, to free its copy
+ * on the disk: the least recently used one that is open for its series only, else the least
+ * recently used one with stacks. The copy of a block that is open in both ways is deleted by two
+ * calls. false: there is none. */
 bool block_cache_evict(struct block_cache *blocks);
 void block_cache_destroy(struct block_cache *blocks); /* NULL is a no-op */
 

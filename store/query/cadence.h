@@ -5,11 +5,11 @@
  * Such a profile counts until the next one of its series, unless there is a gap between the two.
  * The interval around the i-th profile is the median of five distances: the one from it to the
  * next, the two before that distance and the two after it. (Near the begin and the end there are
- * fewer; of four, the third is taken.) If the distance to the next profile is more than 1.5
- * intervals, it is a gap, and the i-th profile counts for one interval. A permanent change of the
- * distance is therefore no gap, while one or two long distances among short ones are gaps. The
- * result depends only on CADENCE_NEIGHBOURS neighbours on each side, so it is the same for every
- * window whose query reads these.
+ * fewer: of four, the third shortest is taken, of two the shorter one.) If the distance to the next
+ * profile is more than 1.5 intervals, it is a gap, and the i-th profile counts for one interval. A
+ * permanent change of the distance is therefore no gap, while one or two long distances among short
+ * ones are gaps. The result depends only on CADENCE_NEIGHBOURS neighbours on each side, so it is
+ * the same for every window whose query reads these.
  *
  * Example, times in seconds: 0, 10, 20, 80, 90, 100. The distances are 10, 10, 60, 10, 10. The
  * third (20) has interval 10, the median of all five, and 60 > 15 is a gap: it counts from 20 to

@@ -27,9 +27,10 @@ struct names_memory {
     enum err_code (*check)(void *context, size_t bytes, struct err *err);
 };
 
-/* Sets *ret_named to tables with names; its new parts are in arena and its samples are those of
- * tables; locations and mappings keep their numbers. Adds to names, also without a resolver.
- * memory: NULL: the names have no limit. Errors: what the resolver and memory->check return. */
+/* Sets *ret_named to tables with names. Its new parts are in arena, and its samples are those of
+ * tables; locations and mappings keep their numbers. Adds to the counts in names, also if resolver
+ * is NULL. memory NULL: the names have no limit. Errors: what the resolver and memory->check
+ * return. */
 enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
                                        const struct names_memory *memory,
                                        const struct profile *tables, struct arena *arena,

@@ -1,6 +1,7 @@
 #include "store/query/interleaving.h"
 
-/* The first window of a sender is often shorter or longer than the others. */
+/* Two senders have a factor of 2. The bounds are lower, and few snapshots prove nothing, because
+ * the first profile of a sender is often shorter or longer than the others. */
 enum { COUNT_MIN = 6 };
 #define EXCESS 1.4
 

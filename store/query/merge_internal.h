@@ -1,6 +1,6 @@
 /*
  * merge_internal: the state of one merge. merge_sums.c adds deltas, merge_means.c gauges and
- * merge_increases.c counters to its stacks; merge_query.c makes the profile of them.
+ * merge_increases.c counters to its stacks; merge_query.c makes a profile of the stacks.
  *
  * Threads: a merge belongs to one thread.
  */
@@ -28,8 +28,8 @@ struct merge {
     struct store_result result;
 };
 
-/* Add the values of all tasks to the stacks, by the aggregation of the type. Errors: the query's
- * limits, ERR_TOO_LARGE (a sum overflows), what reading returns. */
+/* Add the values of all tasks to the stacks; merge_query.c calls the one for the aggregation of the
+ * type. Errors: the query's limits, ERR_TOO_LARGE (a sum overflows), what reading returns. */
 enum err_code merge_add_sums(struct merge *merge) MUST_USE;
 enum err_code merge_add_means(struct merge *merge) MUST_USE;
 enum err_code merge_add_increases(struct merge *merge) MUST_USE;
@@ -52,8 +52,8 @@ static inline enum err_code merge_read_rows(struct merge *merge, const struct sc
     return scan_read_rows(merge->scan, task, wants_labels, ret_rows);
 }
 
-/* Rows that do not stay are counted together at stack 0: those that the filter leaves out are part
- * of the whole. */
+/* The number of the row's stack in the union. Rows that do not stay are summed together at stack 0,
+ * because those that the label filter leaves out count in the total of the profile. */
 static inline uint32_t merge_number_row(struct merge *merge, const struct scan_task *task,
                                         uint32_t stack, uint32_t group)
 {
@@ -61,7 +61,7 @@ static inline uint32_t merge_number_row(struct merge *merge, const struct scan_t
                               group);
 }
 
-/* Records that a task of the scan was read, as scan_note_read. */
+/* Records that a task of the scan was read: scan_note_read with the rows of its granule. */
 static inline enum err_code merge_note_read(struct merge *merge, struct scan_task *task,
                                             uint64_t bytes, enum err_code code)
 {

@@ -182,7 +182,9 @@ struct merging {
     bool lacks_neighbours; /* the query has to run again, with them */
 };
 
-/* Snapshots need their neighbours, which the first scan does not look for. */
+/* Gauges and counters need neighbours, which the first scan does not look for. Without a match in
+ * the window the type is unknown: it may be that of a gauge whose last snapshot holds until then.
+ */
 static bool lacks_neighbours(const struct scan *scan)
 {
     return !scan_query(scan)->ahead_ns && !scan_query(scan)->profile &&

@@ -119,7 +119,8 @@ static void want_reach(struct neighbours *neighbours, __int128 wanted_ns)
  * Requests a longer reach if a needed neighbour may be beyond it. distance_ns is from the window's
  * edge to the farthest snapshot that was found on that side, negative inside the window. The next
  * snapshot is expected within the longest distance that is no gap; if that is within the reach, the
- * scan would have found it. It may be anywhere if the series has a single one so far.
+ * scan would have found it. If the series has a single snapshot so far (interval_ns is 0), the next
+ * one may be anywhere.
  */
 static void note_hidden(struct neighbours *neighbours, const struct neighbours_edge *edge,
                         __int128 distance_ns, int64_t interval_ns)
@@ -137,7 +138,8 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
     want_reach(neighbours, wanted_ns > next_ns ? wanted_ns : next_ns);
 }
 
-/* After the window a longer reach is wanted only if it ends before now. */
+/* Beyond the end of the reach after the window there can be profiles only if that end is in the
+ * past. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count)
 {
     const struct store_query *query = neighbours->query;

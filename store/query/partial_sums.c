@@ -10,8 +10,8 @@
 
 #include <assert.h>
 
-/* Counts of entries and rows, which take some ns each; starting threads costs a tenth of a
- * millisecond. */
+/* Weights are counts of entries and rows, which take some ns each; using helper threads costs a
+ * tenth of a millisecond. */
 enum { TASKS_MAX = 1024, FULL_WEIGHT = 1 << 20, PARALLEL_MIN_WEIGHT = 1 << 17 };
 
 struct failure {

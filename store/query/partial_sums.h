@@ -1,7 +1,7 @@
 /*
  * partial_sums: sums granules of one block per stack of the block, on several threads.
  *
- * Tasks are collected until they are worth the cost of starting threads (lib/base/parallel.h). Each
+ * Tasks are collected until they are worth the cost of waking threads (lib/base/parallel.h). Each
  * thread sums a share of them into an array of its own, and the arrays are added when the sums are
  * read. A small amount is summed by the caller alone. Threads: an object belongs to one. Private to
  * store/.

@@ -18,7 +18,7 @@ struct listing {
     uint32_t count;
     uint32_t wanted; /* one more than the page, to know whether there is a next */
     bool is_full;    /* the first `wanted` are the newest so far */
-    bool overflows;  /* the totals of profiles with equal times do */
+    bool overflows;  /* the total of some profiles with equal times overflows */
     struct store_profile_list list;
 };
 

@@ -9,15 +9,16 @@
 #define NO_SERIES UINT32_MAX
 
 /*
- * Groups that the same series cover share one coverage: a query may have a group per request of a
- * service whose profiles leave many gaps. When a series is added to a group, the result for other
- * groups with the same coverage is kept as united, so it is computed once.
+ * Groups that consist of the same series share one coverage: a query may have a group per request
+ * of a service whose profiles leave many gaps. When a series is added to the first of these groups,
+ * the united coverage is kept in `united`; the other groups take it from there, so it is computed
+ * once.
  */
 struct shared_coverage {
     struct coverage covered;
-    uint32_t user_count;            /* groups, and the one whose united this is */
-    uint32_t united_series;         /* NO_SERIES: united is NULL */
-    struct shared_coverage *united; /* covered and the time of that series */
+    uint32_t user_count;    /* groups, plus 1 while another coverage has this one as its `united` */
+    uint32_t united_series; /* NO_SERIES: united is NULL */
+    struct shared_coverage *united; /* `covered` united with the time of united_series */
 };
 
 struct cell {
@@ -29,7 +30,7 @@ struct group {
     __int128 total;     /* of all steps: groups are ranked by it */
     struct cell *cells; /* per step; NULL: only the total is kept */
     bool is_there;
-    bool is_wanted;                  /* its cells are filled in the second pass */
+    bool is_wanted;                  /* its cells have to be filled in a second pass */
     uint32_t last_series;            /* the last one added to covered */
     struct shared_coverage *covered; /* NULL: none yet, or it has no cells */
 };
@@ -44,7 +45,7 @@ struct range_groups {
     struct coverage all_covered;
     uint32_t last_series;             /* the last one added to all_covered */
     size_t covered_bytes;             /* of all shared coverages */
-    struct shared_coverage uncovered; /* of groups without any */
+    struct shared_coverage uncovered; /* empty; its `united` is that of groups without coverage */
     struct group *groups;
     uint32_t capacity;
     uint32_t count; /* existing groups */
@@ -221,7 +222,8 @@ static struct ranked *rank_all(const struct range_groups *groups)
     return ranked;
 }
 
-/* Frees the cells of groups that are not chosen before it allocates new ones. */
+/* Allocates the cells that chosen groups lack, after it has freed those of all other groups.
+ * Returns whether any were missing. ranked begins with the chosen groups. */
 static bool make_missing_cells(struct range_groups *groups, const struct ranked *ranked)
 {
     bool are_missing = false;
@@ -296,7 +298,7 @@ bool range_groups_value(const struct range_groups *groups, uint32_t group, uint3
     return read_cell(&groups->groups[group].cells[step], ret_value);
 }
 
-bool range_groups_all(const struct range_groups *groups, uint32_t step, __int128 *ret_value)
+bool range_groups_all_value(const struct range_groups *groups, uint32_t step, __int128 *ret_value)
 {
     return read_cell(&groups->all[step], ret_value);
 }
@@ -304,7 +306,7 @@ bool range_groups_all(const struct range_groups *groups, uint32_t step, __int128
 bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int128 *ret_value)
 {
     __int128 rest, value;
-    if (!range_groups_all(groups, step, &rest))
+    if (!range_groups_all_value(groups, step, &rest))
         return false;
     for (uint32_t i = 0; i < groups->chosen_count; i++) {
         if (range_groups_value(groups, groups->chosen[i], step, &value))

@@ -1,12 +1,20 @@
 /*
- * range_groups: values over time of the groups of a query: the largest groups have a value per
- * step, all others are one sum per step together.
+ * range_groups: values over time of the groups of a query: each of the largest groups has one value
+ * per step; all other groups together have one sum per step.
  *
- * Memory does not grow with groups x steps. A group's total takes one number; steps take a cell
- * each, and only as many groups as fit into a budget have them from the start. When a group that
- * turns out to be among the largest has none, the caller adds everything a second time, and its
- * cells are filled then. The results are exact either way. Threads: an object belongs to one.
- * Private to store/.
+ * Memory does not grow with groups x steps. Each group has a total over all steps, which is one
+ * number. A cell per step is allocated at first only for as many groups as fit into a budget. If a
+ * group that turns out to be among the largest has no cells, the caller adds the values of such
+ * groups a second time. The results are exact either way. The order of calls:
+ *
+ *   range_groups_add, range_groups_cover    for each series: the first pass
+ *   range_groups_choose                     once; chooses the largest groups
+ *   range_groups_add, range_groups_cover    only if it returned true: again, for each series with a
+ *                                           group for which range_groups_wants is true
+ *   the functions that read values and covered times
+ *
+ * Groups are numbered by the caller; an array is as long as the highest number. Threads: an object
+ * belongs to one. Private to store/.
  */
 #ifndef STORE_QUERY_RANGE_GROUPS_H
 #define STORE_QUERY_RANGE_GROUPS_H
@@ -19,43 +27,49 @@
 
 struct range_groups;
 
-/* max_chosen: how many groups keep their steps; at least 1. cell_budget_bytes: more groups than
- * max_chosen have cells in the first pass while these fit. */
+/* max_chosen: the number of groups that are chosen and keep their cells; at least 1.
+ * cell_budget_bytes: in the first pass groups get cells as long as all cells fit into so many
+ * bytes; the first max_chosen groups always get them. */
 struct range_groups *range_groups_create(uint32_t step_count, uint32_t max_chosen,
                                          size_t cell_budget_bytes);
 void range_groups_destroy(struct range_groups *groups); /* NULL is a no-op */
 
-/* Adds to a step of the group. In the second pass it counts only for groups whose cells are being
- * filled. */
+/* Adds a sum to a step of the group; step is below step_count. In the second pass this changes only
+ * groups for which range_groups_wants is true. */
 void range_groups_add(struct range_groups *groups, uint32_t group, uint32_t step, __int128 sum);
-/* A series of the group covers this time: after its values are added, once for each series or
- * several times in a row. Groups that have only a total have no covered time. */
+/* Adds the time that a series of the group covers. The group must have a value already. A call that
+ * repeats the series of the group's last call does nothing, so all calls of one series must be made
+ * before those of the next series. Groups without cells have no covered time. */
 void range_groups_cover(struct range_groups *groups, uint32_t group, uint32_t series,
                         const struct coverage *covered);
 
 /*
- * Ends the first pass: chooses the max_chosen groups of the largest totals by magnitude; order
- * decides between equal ones. True: some of them lack cells, and a second pass must add all values
- * of groups that range_groups_wants again.
+ * Ends the first pass: chooses the max_chosen groups whose totals have the largest absolute values;
+ * order decides between equal ones. True: some chosen groups lack cells, so the caller has to add
+ * all values of the groups for which range_groups_wants is true a second time.
  */
 bool range_groups_choose(struct range_groups *groups,
                          int (*order)(void *context, uint32_t one, uint32_t other), void *context);
+/* True for a chosen group that had no cells when it was chosen; always false before the choice. */
 bool range_groups_wants(const struct range_groups *groups, uint32_t group);
+
+/* ---- results, after range_groups_choose and the second pass ---- */
 
 /* How many groups there are, chosen or not. */
 uint32_t range_groups_count(const struct range_groups *groups);
 /* The chosen groups, by the caller's order. */
 uint32_t range_groups_chosen(const struct range_groups *groups, const uint32_t **ret_groups);
-/* False: the group has nothing in this step. */
+/* The value of a chosen group, which alone has cells. False: the group has nothing in this step. */
 bool range_groups_value(const struct range_groups *groups, uint32_t group, uint32_t step,
                         __int128 *ret_value);
-/* The sum of all groups, likewise. */
-bool range_groups_all(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
-/* The value of all other groups: the sum of all groups without the values of the chosen ones.
+/* The sum of all groups, chosen or not. False: no group has anything in this step. */
+bool range_groups_all_value(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
+/* The value of the groups that were not chosen: the sum of all groups minus the chosen ones.
  * False: no group has anything in this step. */
 bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
-/* The time that the series of a chosen group cover, and those of all groups. */
+/* The time that the series of a chosen group cover. */
 const struct coverage *range_groups_covered(const struct range_groups *groups, uint32_t group);
+/* The time that the series of all groups cover, chosen or not. */
 const struct coverage *range_groups_all_covered(const struct range_groups *groups);
 
 size_t range_groups_memory(const struct range_groups *groups);

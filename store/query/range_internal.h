@@ -20,7 +20,7 @@
 #include "store/query/spread.h"
 #include "store/query/stack_filter.h"
 
-/* Groups of a series: RANGE_NO_GROUP yet, one group's number, or RANGE_SEVERAL_GROUPS. */
+/* A series has no group yet (RANGE_NO_GROUP), one group (its number) or RANGE_SEVERAL_GROUPS. */
 #define RANGE_NO_GROUP UINT32_MAX
 #define RANGE_SEVERAL_GROUPS (UINT32_MAX - 1)
 
@@ -47,7 +47,7 @@ struct range {
     uint32_t series_count; /* of the scan */
     struct row_labels *labels;
     struct range_groups *groups; /* by the number of the labels' group */
-    uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
+    uint32_t *groups_of_series;  /* a group's number, RANGE_NO_GROUP or RANGE_SEVERAL_GROUPS */
     bool is_second_pass;
     bool is_of_deltas;      /* false also if no series has a profile within the reach */
     bool lacks_neighbours;  /* the query has to run again, with neighbours */
@@ -57,7 +57,7 @@ struct range {
     uint32_t crowded_count;  /* as in struct store_range */
     struct spread_hour hour; /* the last one with totals only, of hour_series */
     uint32_t hour_series;    /* of the task */
-    enum err_code stop_code; /* why spread has stopped */
+    enum err_code stop_code; /* the exceeded limit, for which spread has stopped */
     uint64_t checked_at;     /* spread.add_count at the last check of the limits */
     struct neighbours neighbours;
     /* The current series: */
@@ -88,14 +88,14 @@ enum err_code range_check_limits(const struct range *range) MUST_USE;
 enum err_code range_check_more(void *context, size_t bytes, struct err *err) MUST_USE;
 /* Adds the values and the covered time of a task to range->spread. */
 enum err_code range_read_task(struct range *range, struct scan_task *task) MUST_USE;
-/* Only the time that the profiles cover counts: there are no rows, or their labels are not wanted.
- */
+/* Adds only the covered time of a task, whose profiles have no rows, or none with wanted labels. */
 enum err_code range_read_times(struct range *range, struct scan_task *task) MUST_USE;
-/* Deltas and gauges of a granule without rows have no labels of samples: they are time in which
- * each group of the series is 0. Such profiles may share a granule with others or have one of their
- * own, which compaction changes. */
+/* True for a granule of deltas or gauges without rows: it has no labels of samples, so it is time
+ * in which each group of the series is 0. Whether such profiles have a granule of their own depends
+ * on compaction. */
 bool range_is_idle(const struct range *range, const struct scan_task *task);
-/* A sum of an hour of deltas cannot be divided between steps. */
+/* True for an hour of deltas with totals only that is in several steps: its sum cannot be divided.
+ */
 bool range_is_cut(const struct range *range, const struct scan_task *task);
 
 /* ---- range_series.c ---- */

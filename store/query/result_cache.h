@@ -2,10 +2,11 @@
  * result_cache: caches merged profiles by what they were computed from.
  *
  * The identity of a result covers the tenant, the blocks and the profiles read of each, what is
- * kept of their labels, and the generation of names, but neither the query's text nor (without
- * neighbours) its window. The catalogue and the blocks' lists are read for each query, so every
- * addition, deletion, merge and expiry, by any server, changes the identity at once. The same query
- * again, another report of it, and a window that moved but contains the same profiles read no rows.
+ * kept of their labels, and the generation of names. It does not cover the query's text, and its
+ * window only if neighbours count. The catalogue and the blocks' lists are read for each query, so
+ * every addition, deletion, merge and expiry, by any server, changes the identity at once. The same
+ * query again, another report of it, and a window that moved but contains the same profiles read no
+ * rows.
  *
  * Single flight: concurrent callers of one result compute it once; when that caller fails, the next
  * one computes it, under its own limits. Only results without damaged data are cached. Threads:

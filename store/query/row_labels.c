@@ -38,7 +38,7 @@ struct row_labels {
     enum row_labels_kind kind;
     struct span *wanted_keys; /* the filter's keys and the names */
     size_t wanted_key_count;
-    size_t filter_key_count; /* the first of wanted_keys */
+    size_t filter_key_count; /* how many of wanted_keys are the filter's; they come first */
     enum err_code code;      /* of the first row that could not be compared */
     struct err err;
     bool *is_seen;      /* per name */
@@ -55,18 +55,18 @@ struct row_labels {
     bool has_own;           /* samples of the block may have a label that counts */
     bool goes_by_series;    /* all rows of the series are in one group */
     bool is_open;           /* selectors match it only by labels of samples */
-    bool is_noted;          /* its labels, as those of profiles without samples */
+    bool is_noted;          /* note_series has recorded its labels */
     uint32_t *group_of_set; /* NOT_KNOWN: not yet computed */
     uint32_t set_capacity;
-    uint32_t *known_sets; /* the known ones */
+    uint32_t *known_sets; /* label sets with a group in group_of_set */
     uint32_t known_count;
     struct label_words *words;  /* labels of the current label set */
-    struct label_words *chosen; /* those of them that are queried */
+    struct label_words *chosen; /* those of words by which the query groups */
     uint32_t word_count;
     uint32_t word_capacity;
     uint32_t chosen_capacity; /* as many as words at least */
     size_t checked_bytes;     /* bytes at the last check */
-    uint32_t named_count;     /* followed by the series' labels under a sender's name */
+    uint32_t named_count;     /* of words; aliases (add_aliases) follow these */
     char link_text[2][2 * DIGEST_BYTES + 1];
     struct buf key;
 };
@@ -198,7 +198,8 @@ static bool may_be_own(const struct row_labels *labels, const struct dictionary 
     return false;
 }
 
-/* If a name exists nowhere, the message lists those of the rows. */
+/* Whether the series has all names to group by. If not, rows have to be read, also because the
+ * message about an absent name lists the labels of rows. */
 static bool has_all_names(const struct row_labels *labels)
 {
     const struct dictionary *dictionary = labels->dictionary;
@@ -236,7 +237,8 @@ static void note_failure(struct row_labels *labels, enum err_code code, const st
     labels->err = *err;
 }
 
-/* A series that a selector matches by its own labels needs none of samples. */
+/* Whether samples have to be compared with the selectors: no selector matches the series by its own
+ * labels alone. */
 static bool find_open(struct row_labels *labels)
 {
     struct err err;
@@ -289,8 +291,8 @@ static bool is_selected(struct row_labels *labels)
     return matches;
 }
 
-/* Profiles without samples have the labels of their series only. If those do not decide whether the
- * selectors match, some profile has to be without samples. */
+/* Records the labels that a profile without samples has: those of its series. If samples have to be
+ * compared with the selectors (is_open), they count only when such a profile exists (is_idle). */
 static void note_series(struct row_labels *labels, bool is_idle)
 {
     if (labels->is_noted || (labels->is_open && !is_idle))

@@ -25,7 +25,8 @@ struct row_labels;
 struct selector_set;
 
 /* Groups of rows that do not stay: rows that the label filter leaves out, whose values still count
- * in the total of the profile, and rows that no selector matches. */
+ * in the total of the profile, and rows that no selector matches. (UINT32_MAX - 1 is used inside
+ * row_labels.c.) */
 #define ROW_LABELS_LEFT_OUT UINT32_MAX
 #define ROW_LABELS_NOT_FOUND (UINT32_MAX - 2)
 
@@ -37,9 +38,9 @@ static inline bool row_labels_stays(uint32_t group)
 enum { ROW_LABELS_NAMES_MAX = LABEL_RULES_MAX + 1 }; /* names of a filter and of a group */
 
 enum row_labels_kind {
-    ROW_LABELS_EXACT, /* numbers stay numbers */
-    ROW_LABELS_ALL,   /* the same, of all labels; of ids of traces and spans only those named */
-    ROW_LABELS_TEXTS  /* as text: "4096 bytes", several values with commas between */
+    ROW_LABELS_EXACT, /* labels of the names; numbers stay numbers */
+    ROW_LABELS_ALL,   /* all labels, numbers stay numbers; ids of traces and spans only if named */
+    ROW_LABELS_TEXTS  /* labels of the names as text: "4096 bytes", several values with commas */
 };
 
 /* Creates an object in arena; filter and selectors may be NULL, names are borrowed. */
@@ -66,15 +67,14 @@ const struct label_words *row_labels_get(const struct row_labels *labels, uint32
  * caller then checks its limits. A group may have hundreds of texts of 16 KiB. */
 bool row_labels_have_grown(struct row_labels *labels);
 size_t row_labels_memory(const struct row_labels *labels);
-/* Fails if a row could not be compared: then there is no result, and rows that came later were not
- * compared. Errors: as
- * selector_matches_samples. */
+/* Fails if a row could not be compared. Rows that came later were then not compared either, so the
+ * query has no result. Errors: as selector_matches_samples. */
 enum err_code row_labels_check(const struct row_labels *labels, struct err *err) MUST_USE;
 
-/* Names a grouped label that neither a series has nor a row that the selectors match, and those
- * that exist, in the arena; NULL: there is none. */
+/* Describes, in the arena, one of the names to group by that neither a series nor a row that the
+ * selectors match has, and lists the names that exist. NULL: all names exist. */
 const char *row_labels_describe_absent(const struct row_labels *labels);
-/* The same for a label that the filter compares, without those that exist. */
+/* The same for a label that the filter compares, without a list of names. */
 const char *row_labels_describe_absent_key(const struct row_labels *labels);
 
 #endif

@@ -51,20 +51,20 @@ enum scan_kind {
 
 /* One granule that the query reads, or the profiles between two deleted ranges of it. */
 struct scan_task {
-    const struct block *block;
+    const struct block *block; /* opened for its series, until scan_open_stacks */
     const struct block_granule *granule;
     uint32_t block_index; /* index of the block among those in use */
-    uint32_t series;
-    uint32_t first; /* first <= ordinal < end */
+    uint32_t series;      /* index in scan_series */
+    uint32_t first;       /* the profiles first <= ordinal < end of the granule */
     uint32_t end;
-    bool has_totals_only; /* the hour is past its rule: labels of samples are not kept */
-    bool are_totals;      /* and it has deltas: only their sum is kept */
-    bool is_neighbour;    /* all of it is outside the window: read as neighbours if at all */
-    bool is_needed;       /* of a neighbour: read, for first <= ordinal < end */
-    /* of a granule that the window cuts: profiles outside it, which are neighbours */
+    bool has_totals_only; /* the hour is past its retention rule: labels of samples are not kept */
+    bool are_totals;      /* has_totals_only, of deltas: only the sum of the hour is kept */
+    bool is_neighbour; /* all of the granule is outside the window: it is read only if is_needed */
+    bool is_needed;    /* set by neighbours_next: the profiles from first to end are needed */
+    /* How many of the profiles are outside the window, if the window cuts the granule. */
     uint32_t outside_count;
     int64_t first_ns; /* begins of the first and last profile in the window */
-    int64_t last_ns;  /* < first_ns: there is none */
+    int64_t last_ns;  /* below first_ns: no profile is in the window */
     bool is_broken;   /* reading it failed: it is not in the result */
     /* The profiles from `first` on, where the window cuts the granule and the query has reach_ns:
      * they were read to find the range. NULL: not read. */
@@ -75,12 +75,13 @@ struct scan_task {
 };
 
 /*
- * Scans, then calls `use` once. It starts again from the beginning, and may call `use` again,
- * when an object is gone that was swapped after the catalogue was read, or when the memory of all
- * queries was used up. An object that is gone although the catalogue still names it is skipped as
- * damaged, and so is one that cannot be read while others can (store/catalogue/reachability.h).
- * Errors: ERR_INVALID (a selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the
- * query's memory and `use` return.
+ * Scans, then calls `use`, usually once. The scan starts again from the beginning, and then calls
+ * `use` again, when an object is gone that was swapped after the catalogue was read, or when the
+ * memory of all queries was used up; so each call of `use` has to begin from nothing. An object
+ * that is gone although the catalogue still names it is skipped as damaged, and so is one that
+ * cannot be read while others can (store/catalogue/reachability.h). Errors: ERR_INVALID (a
+ * selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the query's memory and `use`
+ * return.
  */
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
                        enum scan_kind kind, struct arena *arena,
@@ -151,11 +152,12 @@ struct scan_reads scan_get_reads(const struct scan *scan);
 void scan_set_reads(struct scan *scan, struct scan_reads reads);
 void scan_count_rows(struct scan *scan, uint64_t row_count);
 void scan_count_bytes(struct scan *scan, uint64_t bytes);
-/* Counts one series less: it has no value in the window. */
+/* Reduces the count of series by one that turned out to have no value in the window. */
 void scan_discount_series(struct scan *scan);
 void scan_count_interleaved(struct scan *scan);
 void scan_count_restarting(struct scan *scan);
-/* label: of the query's filter, in the arena; NULL: each is found. */
+/* label: a label that the query's filter compares and that nothing has, in the arena; NULL: there
+ * is none. */
 void scan_note_absent_filter_label(struct scan *scan, const char *label);
 
 /* ---- checks and reads ---- */
@@ -171,19 +173,19 @@ enum err_code scan_explain_nothing(const struct scan_source *source,
                                    const struct store_query *query, struct arena *arena,
                                    struct err *err) MUST_USE;
 /* ERR_TOO_LARGE when the magnitudes of all tasks add up to 2^63 or more. After ERR_NONE sums are
- * exact. Not of counters, whose values are not added: a program that has run for weeks exceeds it
- * in an hour. Nor of a single profile, which is a small part of its granule: its sums are checked
- * as they are added. */
+ * exact, with two exceptions, for which nothing is checked. The values of counters are not added:
+ * those of a program that has run for weeks exceed 2^63 within an hour. A single profile is a small
+ * part of its granule, so its sums are checked as they are added. */
 enum err_code scan_check_magnitude(const struct scan *scan) MUST_USE;
-/* Sets ERR_TOO_LARGE for such a sum. */
+/* Sets ERR_TOO_LARGE for a sum of 2^63 or more. */
 enum err_code scan_refuse_sum(const struct scan *scan) MUST_USE;
 /* Sets ERR_TOO_LARGE for increases that overflow (counter_increase.h). */
 enum err_code scan_refuse_increases(const struct scan *scan);
-/* Checks the query's limits; `bytes` are those of the result so far, on top of the scan's.
- * ERR_LIMIT: memory, bytes read, CPU time or wall-clock time. ERR_CANCELLED: no client waits any
- * more. ERR_BUSY: the memory of all queries is used up. Called between units of work. */
+/* Checks the query's limits; `bytes` is the memory of the result so far, to which that of the scan
+ * is added. ERR_LIMIT: memory, bytes read, CPU time or wall-clock time. ERR_CANCELLED: no client
+ * waits any more. ERR_BUSY: the memory of all queries is used up. Called between units of work. */
 enum err_code scan_check_limits(const struct scan *scan, size_t bytes) MUST_USE;
-/* The same; `bytes` are all that the query holds. */
+/* The same; `bytes` is all memory that the query holds. */
 enum err_code scan_check_total(const struct scan *scan, size_t bytes) MUST_USE;
 /* As block_read_rows and block_read_profiles, with the scan's cursor, whose memory counts. Errors:
  * also what scan_check_limits returns. */
@@ -195,13 +197,14 @@ enum err_code scan_read_profiles(const struct scan *scan, const struct block *bl
 /* As block_read_totals, with the scan's cursor. */
 enum err_code scan_read_totals(const struct scan *scan, const struct scan_task *task,
                                struct block_totals *ret_totals) MUST_USE;
-/* The code of an interrupted wait, with its reason (ERR_CANCELLED becomes the limit that was
- * exceeded). */
+/* For the code of a wait that ended: replaces ERR_CANCELLED by the limit that ended the wait, if it
+ * was not the client (scan_check_limits), and sets the scan's err. Returns any other code
+ * unchanged. */
 enum err_code scan_explain_wait(const struct scan *scan, enum err_code code) MUST_USE;
 
-/* Opens the task's block with its stacks, which stay open as long as the scan; before, only its
- * profiles can be read. If that fails because of damage, the task is marked broken. Errors: what
- * scan_run does. */
+/* Opens the task's block with its stacks, which stay open as long as the scan. Before this call
+ * only the block's profiles can be read. If it fails because of damage, the task is marked broken.
+ * Errors: what scan_run does. */
 enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task) MUST_USE;
 /* The same for all tasks, several blocks at once. Broken tasks are removed. wants_hashes: also
  * computes the hashes of stacks, in parallel, for a stack_union. */

@@ -3,8 +3,8 @@
  *
  * Example: the granule of one object fails with a bad sector (ERR_IO with is_unreadable). The first
  * such failure of a query reads another object. If that works, the disk is reachable, so the
- * granule is left out, and broken_count and broken_message of the statistics state it. If no other
- * object can be read either, the query fails, since its result would lack everything.
+ * granule is left out and counted in broken_count of the statistics, with a broken_message. If no
+ * other object can be read either, the query fails, since its result would lack everything.
  */
 #include "store/query/scan_internal.h"
 
@@ -28,7 +28,7 @@ static bool is_damaged_alone(struct scan *scan, const char *object_key)
     return scan->err->is_unreadable && state->is_reachable;
 }
 
-/* Is it damage to this object, and not an outage? */
+/* True for damage to this object, false for an outage and for all other errors. */
 static bool is_broken(struct scan *scan, const char *object_key, enum err_code code)
 {
     return code == ERR_CORRUPT || (code == ERR_IO && is_damaged_alone(scan, object_key));

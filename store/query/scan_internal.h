@@ -57,14 +57,14 @@ struct scan_state {
     bool block_has_sample_labels;  /* samples of the current block may have a required label */
     bool needs_sample_labels;      /* a series lacks a required label that samples may have */
     bool needs_rerun;              /* the scan has to run again, with matches_known_labels */
-    uint64_t bytes_read;           /* by the run that had to be repeated */
+    uint64_t bytes_read;           /* by the first run, if the scan runs again (needs_rerun) */
     struct flight_entry **entries; /* open blocks in use, by block index */
     struct flight_entry **stacks;  /* the same with their stacks; NULL: not opened */
     bool *stacks_failed;           /* they could not be opened with stacks */
     bool *are_dropped; /* oversized blocks left out (store/block/oversized.h); entries has NULL */
     size_t oversized_bytes;                /* memory of the oversized blocks that are in use */
     size_t largest_dropped;                /* strings of the largest block that was left out */
-    const struct catalogue_place **places; /* places of these, and of the current block */
+    const struct catalogue_place **places; /* of the open blocks and of the current one, by index */
     struct deletion_set *deleted;
     struct map_bytes type_numbers; /* by whole name */
     struct map_bytes series_numbers;
@@ -73,18 +73,18 @@ struct scan_state {
     uint32_t task_capacity;
     size_t cursor_bytes;  /* of the largest granule that was read */
     size_t checked_bytes; /* of the result, at the last check of the limits */
-    size_t outer_bytes;   /* of the arena that the scan's own is added to when it succeeds */
+    size_t outer_bytes;   /* of the caller's arena, which adopts the scan's when it succeeds */
     size_t block_bytes;   /* of the blocks in use */
     struct buf text;      /* of the current series */
     size_t granted_bytes; /* share of the memory of all queries */
     size_t needed_bytes;  /* bytes that were not granted; 0: all were */
     uint32_t match_count; /* series compared with selectors */
-    uint32_t ahead;       /* tasks whose reads were announced */
-    bool is_last_try;     /* an object that is missing now was not swapped */
+    uint32_t ahead;       /* index of the first task whose reads were not announced */
+    bool is_last_try;     /* an object that is missing now counts as lost, not as swapped */
     bool is_reachable;    /* the object store is reachable: a failing object is damaged */
 };
 
-/* The first time that is within the query's reach, and the first one after it. */
+/* The query's reach: scan_reach_back <= time < scan_reach_ahead. */
 static inline int64_t scan_reach_back(const struct store_query *query)
 {
     int64_t from_ns;

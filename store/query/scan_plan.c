@@ -91,7 +91,8 @@ static uint32_t number_series(struct scan *scan, const struct dictionary *dictio
     return map_bytes_add(&state->series_numbers, text, scan->series_count++);
 }
 
-/* For a series that no selector matches: would labels of its samples be enough? */
+/* For a series that no selector matches: sets needs_sample_labels if a selector would match it
+ * without the labels that only its samples may have. */
 static enum err_code note_samples(struct scan *scan, const struct dictionary *dictionary,
                                   uint32_t series)
 {
@@ -105,8 +106,8 @@ static enum err_code note_samples(struct scan *scan, const struct dictionary *di
     return code;
 }
 
-/* For a series of totals that no selector matches: whether labels that its samples had may have
- * been enough. Labels of samples are not kept with totals. */
+/* For a series with totals only that no selector matches: whether a selector may have matched
+ * samples that had labels of their own. Those labels are not kept with totals. */
 static enum err_code find_lost_match(struct scan *scan, const struct dictionary *dictionary,
                                      uint32_t series, bool *ret_may_have_matched)
 {
@@ -190,8 +191,8 @@ static int64_t end_of(const struct block_profile *profile)
                                                                                    : end_ns;
 }
 
-/* A delta with a duration needs no neighbours: only where the end of a profile depends on the next
- * one do these matter. */
+/* A delta with a duration is no neighbour: neighbours matter only for profiles whose end depends on
+ * the next profile. Deleted profiles do not count. */
 static bool counts_as_neighbour(const struct block_profile *profile,
                                 enum store_aggregation aggregation,
                                 const struct deletion_set_windows *deleted)

@@ -11,8 +11,8 @@
  * 0, 3, 6 and 10, so the steps have 3, 3 and 4.
  *
  * Unknown durations (0 or less): the profile covers the time that store/query/cadence.h gives it
- * among the profiles of the series that have no duration either. These are added outside the window
- * too, as many as that needs. A profile that is alone covers its step.
+ * among the profiles of the series that have no duration either. The caller also adds the
+ * neighbours outside the window that cadence needs. A profile that is alone covers its step.
  *
  * Gauges are added like profiles without a duration: a snapshot holds for the time that it covers,
  * one that is alone for SPREAD_LONE_NS. A step has the integral, value times ns, which divided by
@@ -33,12 +33,11 @@ enum { SPREAD_SLACK_PART = 256 };
 /* How long a snapshot holds when its series has no other one around it: a minute. */
 #define SPREAD_LONE_NS INT64_C(60000000000)
 
-/* Totals are kept by the hour. */
+/* A granule, and so an hour with totals only, has the profiles that begin in one hour. */
 #define SPREAD_HOUR_NS INT64_C(3600000000000)
 
-/*
- * Sums have a fraction, so that a few samples of ten seconds are spread evenly over steps of one.
- */
+/* Sums have a fraction of 20 bits, so that a value of 3 for ten seconds is spread evenly over steps
+ * of one second. */
 enum { SPREAD_UNIT_BITS = 20, SPREAD_UNIT = 1 << SPREAD_UNIT_BITS };
 
 /* Step i is [start_ns - lead_ns + i * step_ns, …), cut to the window. lead_ns aligns the steps: for
@@ -82,16 +81,16 @@ struct spread {
     struct coverage covered; /* closed by spread_end_series */
     int64_t *times_ns;       /* distinct begins of profiles without a duration, ascending */
     uint32_t time_count;
-    int64_t *hours_ns; /* spread_note_hour */
+    int64_t *hours_ns; /* begins of the hours of spread_note_hour; sorted by spread_end_series */
     uint32_t hour_count;
-    int64_t interval_ns; /* the median of their distances; 0: fewer than two */
+    int64_t interval_ns; /* the median distance of times_ns; 0: fewer than two times */
     /* The whole query: */
     int64_t longest_ns;     /* of all durations that extend into the window */
     uint64_t unknown_count; /* profiles of the window without a duration */
     uint32_t crowded_count; /* hours of spread_note_hour that are crowded */
     uint64_t add_count;     /* additions to sums: proportional to the work */
-    /* Called each 262,144 additions: one value may be in thousands of steps. After false the
-     * rest is dropped (is_stopped). NULL: never. */
+    /* Called every 2^18 additions, for checks of limits: one value may be in thousands of steps.
+     * After it returned false, all further additions are dropped (is_stopped). NULL: not called. */
     bool (*goes_on)(void *context);
     void *goes_on_context;
     bool is_stopped;

@@ -36,12 +36,13 @@ uint32_t stack_union_count(const struct stack_union *stacks);
 size_t stack_union_memory(const struct stack_union *stacks);
 /* The sum of one stack, which the caller may change; valid until a stack is added. */
 int64_t *stack_union_sum(struct stack_union *stacks, uint32_t stack);
-/* A second number of one stack, likewise, 0 at first (store/query/tree_rounding.h). */
+/* A second number of one stack, 0 at first, which the caller may change likewise: the part that
+ * tree_rounding subtracts (`starts` in store/query/tree_rounding.h). */
 int64_t *stack_union_start(struct stack_union *stacks, uint32_t stack);
 
-/* Sets the sum of the rows that the label filter left out, which the caller added to one stack in
- * group ROW_LABELS_LEFT_OUT, and its second number. Returns the number of stacks in the groups of a
- * profile (row_labels_stays). */
+/* Sets *ret_sum and *ret_start to the sum and the second number of the stack in group
+ * ROW_LABELS_LEFT_OUT, to which the caller added the rows that the label filter left out. Returns
+ * the number of stacks in all groups that stay (row_labels_stays). */
 uint32_t stack_union_left_out(const struct stack_union *stacks, int64_t *ret_sum,
                               int64_t *ret_start);
 

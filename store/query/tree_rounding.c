@@ -31,8 +31,9 @@ static bool is_whole(int64_t scaled, int scale_bits)
     return ((scaled + nearly) & (unit - 1)) <= 2 * nearly;
 }
 
-/* Everything has a whole value already: a window with one snapshot, or of whole intervals. Weights
- * were multiplied as floating-point numbers, so that some are a billionth off. */
+/* Whether all values are whole already, as in a window with one snapshot or of whole intervals.
+ * They need not be exact: weights were multiplied as floating-point numbers, which adds small
+ * errors. */
 static bool are_whole(const struct profile *profile, const int64_t *starts, int scale_bits)
 {
     bool are = true;

@@ -26,10 +26,11 @@
 
 struct profile;
 
-/* Rounds halves away from 0; parts that should add up to a half may be a millionth below. */
+/* Rounds to the nearest whole number, halves away from 0. Parts that should add up to a half may be
+ * slightly less, so a value that is at most a millionth below a half counts as a half. */
 int64_t tree_rounding_round(int64_t scaled, int scale_bits);
 
-/* The memory that tree_rounding_apply takes, at most. */
+/* An upper bound of the memory that tree_rounding_apply takes. */
 size_t tree_rounding_memory(const struct profile *profile);
 
 /* Replaces the values of a profile of one value type, which are scaled by 2^scale_bits, with whole

@@ -3,8 +3,8 @@
  *
  * The average of several series of gauges is the integral of their sum divided by the time that any
  * of them covers, as for values over time (store/query/spread.h): a snapshot counts with the time
- * for which it holds (store/query/cadence.h) inside the window. Snapshots of most granules are
- * equally far apart, so their totals are enough.
+ * for which it holds (store/query/cadence.h) inside the window. The snapshots of most granules are
+ * equally far apart; for these the totals of the granule are enough.
  *
  * Example: a window of 60 s with snapshots 4 at 0 s and 8 at 40 s, and a series with 6 from 20 s
  * on. The weights are 40 s, 20 s and 40 s, the covered time is 60 s, and the average is (4 * 40 + 8
@@ -25,7 +25,7 @@ enum { WEIGHTS_EVEN_PART = 1024 };
  * does.
  */
 struct weight {
-    int64_t *holds_ns; /* per profile, from the task's own first on */
+    int64_t *holds_ns; /* per profile of the task: the time for which it holds in the window */
     uint32_t first;
     uint32_t end;
     bool is_even; /* all of the task's profiles count equally long */
