@@ -301,7 +301,10 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
 
 /* ---- reading ---- */
 
-/* Profiles of up to an hour are found by their begin; longer ones have an index of their own. */
+/* True for a block or part with a profile that ends an hour or more after the last begin
+ * (1800000000000 ns twice), and that may extend into the window. Such rows have an index of their
+ * own; all others are found by their begins. Both numbers are halved because their difference may
+ * overflow. */
 #define FAR_OF(table)                                                                              \
     table ".reach_ns > $3 AND " table ".reach_ns / 2 - " table                                     \
           ".end_ns / 2 >= 1800000000000 AND " table ".end_ns >= $4 AND " table                     \

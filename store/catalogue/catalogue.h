@@ -39,7 +39,7 @@ struct catalogue_part {
     uint64_t row_count;
     uint64_t profile_count;
     uint64_t cut_string_count; /* lib/profile/long_string.h */
-    const uint64_t *series;    /* hashes of the series that may not have been counted that day */
+    const uint64_t *series; /* hashes of its series, except those that are known as counted today */
     uint32_t series_count;
     uint64_t offset; /* in the segment; set before the commit */
     uint64_t bytes;
@@ -147,9 +147,10 @@ enum err_code catalogue_load_rules(struct pg_connection *connection, struct aren
 
 /*
  * Adds a deletion, in a transaction of the tenant, whose row-level security keeps other tenants'
- * rows out of reach. From the commit on no query reads the stored profiles that it matches, and a
- * merge of them has lost its lease. Sets deletion->id. Errors: ERR_NOT_FOUND (no such tenant),
- * ERR_RATE_LIMITED (too many of the tenant's deletions are not done yet, or are of this day).
+ * rows out of reach. From the commit on no query reads the stored profiles that the deletion
+ * matches, and merges of blocks that may contain such profiles have lost their lease. Sets
+ * deletion->id. Errors: ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (100 deletions that the
+ * tenant made within an hour are not done yet, or it has made 1,000 within 24 hours).
  */
 enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,
                                      int64_t tenant_id, struct catalogue_deletion *deletion,
@@ -163,7 +164,8 @@ enum err_code catalogue_load_deletions(struct pg_connection *connection, struct 
                                        int64_t tenant_id, const struct catalogue_place *places,
                                        uint32_t count, const struct catalogue_deletion **ret_list,
                                        uint32_t *ret_count, struct err *err) MUST_USE;
-/* Marks deletions as done when no object contains anything of them, and removes old ones. */
+/* Marks a deletion as done when no object contains profiles that it deleted. Removes deletions that
+ * have been done for 30 days. */
 enum err_code catalogue_finish_deletions(struct pg_connection *connection, struct arena *arena,
                                          struct err *err) MUST_USE;
 
@@ -172,7 +174,7 @@ enum err_code catalogue_finish_deletions(struct pg_connection *connection, struc
 enum {
     CATALOGUE_CLAIM_ROTATION =
         8, /* length of the rotation in which each kind of work comes first: see catalogue_claim */
-    CATALOGUE_LEVELS = 4, /* 1: made of segments, 2: spans ten minutes, 3: an hour, 4: a day */
+    CATALOGUE_LEVELS = 4, /* the last level; README.md of store/ lists the levels */
     /* A lease that is not renewed for so long expires: another server may claim the blocks, and the
      * first merge can no longer commit. */
     CATALOGUE_LEASE_S = 120,
@@ -219,7 +221,7 @@ struct catalogue_claim {
     int64_t tenant_id;
     uint32_t level; /* compaction level of the inputs; 0: segments */
     const struct catalogue_place *places;
-    const int64_t *owners; /* [count]: the id of the segment or block of each place */
+    const int64_t *owners; /* per place: the id of its segment or block */
     uint32_t count;        /* 0: nothing is due */
     int64_t *ids;          /* ids of the segments or blocks, distinct */
     uint32_t id_count;
@@ -242,10 +244,11 @@ struct catalogue_claim_order {
 
 /*
  * Claims work that is due. Kinds of work, in their default order:
- *   1. segments of one tenant, once there are 64 or one is 15 s old (oldest
- *      tenant first), or at once when a deletion waits for one of them;
+ *   1. segments of one tenant, once there are 64 or 32 MiB of them or one is 15 s old
+ *      (tenant of the oldest segment first), or at once when a deletion waits for one of them;
  *   2. a block that contains deleted profiles (oldest deletion first);
- *   3. blocks of one level in one window, once there are 16 or the window is over;
+ *   3. blocks of one level in one window, once there are 16 (8 of level 4) or, below
+ *      level 4, once the window is over;
  *   4. a block on which a retention rule is due, or that was not checked against
  *      the current rules;
  *   5. a marked part that is due for a retry.
@@ -260,12 +263,13 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                               int64_t retention_s, const struct catalogue_claim_order *order,
                               struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
 
-/* Renews the writer's heartbeat and the lease of the claim. Errors: ERR_CONFLICT (one of both was
- * lost). */
+/* Renews the writer's heartbeat and the lease of the claim. Errors: ERR_CONFLICT (the writer was
+ * ended, or the lease was lost). */
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err) MUST_USE;
 
-/* Releases what this writer still holds of the claim; it can be claimed again after wait_s. */
+/* Releases those rows of the claim that this writer still holds; they can be claimed again after
+ * wait_s. */
 enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
                                 const struct catalogue_claim *claim, int64_t wait_s,
                                 struct err *err) MUST_USE;
@@ -333,8 +337,8 @@ enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_
  * free), and deletes the rows of swapped objects after the grace time; a trigger puts the objects'
  * keys into object_trash. The grace time lets queries that began before the swap finish: it is a
  * minute longer than any query may take (query_time_s or a tenant's own limit), and at least
- * CATALOGUE_GRACE_S. Forgets ids of batches after CATALOGUE_BATCH_ID_S; while there are more than
- * max_batch_ids (0: no limit), the oldest ones of the team that has most.
+ * CATALOGUE_GRACE_S. Forgets ids of batches after CATALOGUE_BATCH_ID_S. If there are more than
+ * max_batch_ids (0: no limit), also forgets the oldest ids of the team that has most.
  */
 enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
                              int64_t max_batch_ids, struct err *err) MUST_USE;
@@ -349,7 +353,7 @@ struct catalogue_search {
     bool is_locked;            /* false: another server searches now, and nothing is due here */
     const int64_t *writer_ids; /* ended writers whose search is due, not all if there are many */
     uint32_t count;
-    const char *begun_at;
+    const char *begun_at; /* the database's time at the begin, recorded as that of each search */
 };
 
 /*
@@ -370,7 +374,7 @@ enum err_code catalogue_note_search(struct catalogue_search *search, struct aren
                                     int64_t writer_id, struct err *err) MUST_USE;
 enum err_code catalogue_end_search(struct catalogue_search *search, struct arena *arena,
                                    struct err *err) MUST_USE;
-/* As catalogue_search_discard, for the caller's own keys. */
+/* As catalogue_search_discard, without a search: for objects that the caller has put. */
 enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
                                         const char *const *keys, uint32_t count,
                                         struct err *err) MUST_USE;

@@ -11,7 +11,7 @@ struct catalogue_entry {
     struct catalogue_place *places;
     uint32_t place_count;
     int64_t tenant_id;
-    uint64_t row_count; /* this and the next three: of all places together */
+    uint64_t row_count; /* row_count to reach_ns: of all places together */
     int64_t begin_ns;
     int64_t end_ns;
     int64_t reach_ns;

@@ -8,12 +8,12 @@
 
 enum {
     LIST_MAX_BYTES = 64 << 20, /* of ids as text */
-    CLAIM_MAX_BYTES = 32 << 20 /* the segments of a claim are open together, which takes a few
-                                  times their bytes */
+    /* The segments of a claim are open together, which takes a few times their bytes. */
+    CLAIM_MAX_BYTES = 32 << 20
 };
 
-/* An UPDATE returns rows in any order: oldest first, so that a claim is merged the same way each
- * time. */
+/* Sorts the claimed rows, oldest first, so that a claim is merged the same way each time: an UPDATE
+ * returns rows in any order. */
 #define IN_ORDER " SELECT * FROM claimed ORDER BY id"
 
 /* Reads rows of (owner, tenant, columns of the place) as a claim. */
@@ -93,7 +93,8 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
 /*
  * Claims blocks of one level in one window. The windows of levels 1, 2 and 3 are ten minutes, an
  * hour and a day; their blocks become one block of the next level. Level 4 keeps its level: late
- * data makes more than one block of a day.
+ * data makes more than one block of a day. Blocks of level 4 are merged only within two days of
+ * their creation.
  *
  * A window is due with 16 blocks (8 of level 4), or, below level 4, when it has been over for a
  * minute and its newest block is a minute old. The window whose oldest block is oldest comes first,

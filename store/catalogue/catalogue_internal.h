@@ -68,13 +68,14 @@ enum err_code catalogue_renew_writer(struct pg_connection *connection, struct ar
                                      int64_t writer_id, struct err *err) MUST_USE;
 
 /* Claims a block on which a retention rule is due, or which has not been checked against the
- * tenant's current rules. Columns as of the other claims, then the key of the tenant's rules. */
+ * tenant's current rules. The result has a row or none: id, tenant, the columns of the place, and
+ * the key of the tenant's rules. */
 enum err_code catalogue_claim_expiry(struct pg_connection *connection, struct arena *arena,
                                      int64_t writer_id, int64_t retention_s,
                                      struct pg_result **ret_result, struct err *err) MUST_USE;
 
-/* Claims a marked part whose next retry is due. Columns as of the other claims; *ret_mark is set
- * when there is a row. */
+/* Claims a marked part whose next retry is due. The result has a row or none: id, tenant, and the
+ * columns of the place; *ret_mark is set if there is a row. */
 enum err_code catalogue_claim_marked(struct pg_connection *connection, struct arena *arena,
                                      int64_t writer_id, struct catalogue_mark *ret_mark,
                                      struct pg_result **ret_result, struct err *err) MUST_USE;

@@ -14,7 +14,8 @@
  * Forgets the oldest ids of the team that has most of them while there are more than max_count in
  * the table, so that one team cannot fill the database with ids: each takes some 190 bytes for a
  * day. The statistics of PostgreSQL have the number of rows. The team is found in a sample of the
- * pages, and its oldest rows by the index of times, which begins with those of such a team.
+ * pages. Its oldest rows are found by the index of times, in which rows of the team with most ids
+ * come soon.
  */
 static enum err_code limit_batch_ids(struct pg_connection *connection, struct arena *arena,
                                      int64_t max_count, struct err *err)
@@ -57,10 +58,10 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
                     "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
                     "AND NOT t.is_swapped)",
                     NULL, 0, arena, &result, err);
-    /* SKIP LOCKED: waiting here while holding other rows could deadlock; the next run deletes what
-     * was skipped. */
     if (code)
         return code;
+    /* SKIP LOCKED: waiting here while holding other rows could deadlock; the next run deletes the
+     * skipped rows. */
     code = pg_query_values(connection, PG_NO_TENANT,
                            "DELETE FROM segment WHERE id IN (SELECT id FROM segment "
                            "WHERE swapped_at < now() - " GRACE_SQL
@@ -82,9 +83,9 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
     if (code)
         return code;
     code = limit_batch_ids(connection, arena, max_batch_ids, err);
-    /* Clocks of servers differ, so the previous day is kept too. */
     if (code)
         return code;
+    /* Clocks of servers differ, so the previous day is kept too. */
     code = pg_query(connection, PG_NO_TENANT,
                     "DELETE FROM ingest_series "
                     "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",

@@ -54,8 +54,8 @@ enum err_code deletion_set_create(struct arena *arena, const struct catalogue_de
                                   uint32_t count, const struct retention *retention,
                                   struct deletion_set **ret_deleted, struct err *err) MUST_USE;
 
-/* Makes deletion_set_find use the budget for the selectors of deletions; retention has its own. It
- * must live as long. */
+/* Makes deletion_set_find use the budget for the selectors of deletions; for those of rules see
+ * retention_set_budget. The budget must live as long as the set. */
 void deletion_set_set_budget(struct deletion_set *deleted, struct match_budget *budget);
 
 /* Whether deletion_set_find may find a window in a block with these deletions whose profiles begin

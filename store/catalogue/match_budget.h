@@ -21,7 +21,7 @@
 #define MATCH_BUDGET_PAIR_NS INT64_C(2000)
 
 struct match_budget {
-    int64_t left_ns; /* set it to MATCH_BUDGET_NS */
+    int64_t left_ns; /* processor time; the owner sets it to MATCH_BUDGET_NS at first */
     /* Called several times a second while series are matched, to renew a lease; the matching ends
      * with its code unless that is ERR_NONE. NULL: none. */
     enum err_code (*renew)(void *context, struct err *err);
@@ -30,8 +30,8 @@ struct match_budget {
     int64_t settled_ns; /* monotonic: when left_ns was last reduced */
 };
 
-/* budget NULL: these do nothing. Call begin and end around the matching of each series, which alone
- * is counted, and check before each selector. */
+/* Call begin and end around the matching of each series (only the time between them is counted),
+ * and check before each selector. With budget NULL all three do nothing. */
 void match_budget_begin(struct match_budget *budget);
 void match_budget_end(struct match_budget *budget);
 /* Errors: ERR_INVALID (the budget is spent), what renew returns. */

@@ -36,7 +36,7 @@ struct retention_times {
 enum err_code retention_create(struct arena *arena, const struct catalogue_rules *rules,
                                struct retention **ret_retention, struct err *err) MUST_USE;
 
-/* Makes retention_find use the budget, which must live as long. */
+/* Makes retention_find use the budget, which must live as long as retention. */
 void retention_set_budget(struct retention *retention, struct match_budget *budget);
 
 /* Profiles that begin at this time or later are kept whole under every rule; INT64_MIN: all are. */

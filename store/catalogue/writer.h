@@ -34,7 +34,7 @@ void writer_lose(struct writer *writer, int64_t id);
 /* Ends an id: the next writer_get registers a new one. */
 void writer_end(struct writer *writer, int64_t id);
 
-/* Notes that an object may exist under the id that no row names, since a put or a commit failed. */
+/* Notes that a put or a commit failed, so an object may exist under the id that no row names. */
 void writer_doubt(struct writer *writer, int64_t id);
 /* Notes that a row names an object that was put under the id: the object store and the database
  * work. */

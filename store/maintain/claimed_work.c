@@ -11,13 +11,12 @@
 
 #include <inttypes.h>
 
-/* A claim that takes longer than SLICE_S returns the rest, so that other tenants wait for seconds.
- * Blocks of the last level that do not fit together are merged after LARGE_S at the earliest. */
 enum {
+    /* Then the rest of a claim is released, so that other tenants wait only for seconds. */
     SLICE_S = 5,
     COSTLY_SEGMENTS = 8, /* a costly team's in one merge: each may become a block for each day */
-    RETRY_S = 10,
-    LARGE_S = 3600
+    RETRY_S = 10,        /* when a claim that failed because of the bucket can be claimed again */
+    LARGE_S = 3600       /* when blocks of the last level that cannot be open together can be */
 };
 
 /* ---- parts of a claim ---- */
@@ -44,7 +43,8 @@ static struct catalogue_claim slice_claim(const struct catalogue_claim *claim, u
     return part;
 }
 
-/* A single block of the last level does not move up: it would be claimed again and again. */
+/* Whether a run of `size` inputs may be halved. Two blocks of the last level without deletions may
+ * not: a single one would be written again unchanged, and claimed again and again. */
 static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
 {
     const bool can_be_alone = claim->level < CATALOGUE_LEVELS || claim->deletion_count;
@@ -61,7 +61,7 @@ static void report_failure(const struct maintenance_options *options,
         options->report(options->report_context, "compaction", err);
 }
 
-/* Marks a part that no merge can take; it is reported, and read as it is. */
+/* Reports and marks a part that no merge can take. Queries still read it. */
 static enum err_code mark_too_large(const struct maintenance_options *options, int64_t writer_id,
                                     const struct catalogue_claim *claim, struct err *err)
 {
@@ -128,7 +128,8 @@ static bool has_single_batches(const struct maintenance_options *options,
     return is_single;
 }
 
-/* Blocks of the last level are merged only to be fewer. */
+/* Whether a merge would change nothing: blocks of the last level without deletions are merged only
+ * to be fewer, and these would not be. */
 static bool is_useless(const struct maintenance_options *options,
                        const struct catalogue_claim *claim)
 {
@@ -221,7 +222,8 @@ enum err_code claimed_work_do(const struct maintenance_options *options, int64_t
         /* A part that was marked has no lease any more; its mark has the time of the next retry. */
         return catalogue_defer(options->jobs_database, writer_id, claim, err);
     }
-    if (code) { /* without the database the lease expires; a bucket gets time to recover */
+    /* RETRY_S gives a bucket time to recover. If the database fails too, the lease expires. */
+    if (code) {
         struct err ignored;
         const bool is_free = code == ERR_CONFLICT || err->is_rolled_back;
         (void)!catalogue_release(options->jobs_database, writer_id, claim, is_free ? 0 : RETRY_S,

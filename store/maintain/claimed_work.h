@@ -9,8 +9,8 @@
  * A segment has the profiles of many teams, and its object is deleted once all teams' parts were
  * merged. So that no team keeps the deleted profiles of others, a merge of segments that spends its
  * budget for the team's deletions and rules (store/catalogue/match_budget.h) is repeated without
- * them: the blocks inherit the deletions, and later merges, of this team's blocks alone, apply
- * both.
+ * them. The output inherits the deletions; later merges, which take blocks of this team alone,
+ * apply the deletions and rules.
  *
  * Threads: any; a claim belongs to the thread that works on it. Private to store/.
  */
@@ -24,9 +24,9 @@ struct catalogue_claim;
 /*
  * Merges a claim and swaps it, or repairs a marked part (store/maintain/repair.h). A failure caused
  * by the claim's data, or by its team's rules and deletions, is reported and the claim is put off,
- * so that other claims go on. is_costly: the team's merges took long recently; its segments are
- * merged without deletions and rules at once. Errors: ERR_CONFLICT (the lease was lost: another
- * server does the work).
+ * so that other claims go on. is_costly: the team's merges took long recently, so its segments are
+ * merged without deletions and rules at the first attempt. Errors: ERR_CONFLICT (the lease was
+ * lost: another server does the work).
  */
 enum err_code claimed_work_do(const struct maintenance_options *options, int64_t writer_id,
                               const struct catalogue_claim *claim, bool is_costly,

@@ -15,8 +15,9 @@
 #include <stdlib.h>
 
 /* A merge makes an object for each day, one after the other, and each may need all names of the
- * inputs. DAYS_MAX limits what one segment may need. Several are merged together up to
- * DAYS_TOGETHER days and up to WORK_TOGETHER_GIB of open inputs times days. */
+ * inputs. DAYS_MAX limits the days of a single segment. Several inputs are merged together only if
+ * they have at most DAYS_TOGETHER days, and if the memory of the open inputs times the number of
+ * days is at most WORK_TOGETHER_GIB. */
 enum {
     ZSTD_LEVEL = 1,
     DAY_HOURS = 24,
@@ -296,8 +297,8 @@ static enum err_code merge_batches(struct compaction *compaction, bool *ret_is_e
     return code;
 }
 
-/* Granules that are given up were unreadable for a week. If the store became unreachable only now,
- * nothing may be given up. */
+/* Checks that granules may be given up: they were unreadable for a week, but if the store has
+ * become unreachable, the last failure says nothing about them. */
 static enum err_code check_losses(const struct compaction *compaction)
 {
     const struct block_losses *losses = compaction->plan->losses;

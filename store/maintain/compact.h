@@ -21,11 +21,11 @@ struct catalogue_remainder;
 /* How repair changes the merge of a claim; all zeros: as usual. */
 struct compact_plan {
     bool is_apart;           /* each place becomes a block by itself */
-    bool is_unmatched;       /* deletions and rules are left to later merges; is_apart if there
-                                are deletions, which the places may not share */
+    bool is_unmatched;       /* deletions and rules are left to later merges; needs is_apart if
+                                there are deletions, since places may have different ones */
     const bool *is_left_out; /* per place; NULL: none is left out */
     const struct catalogue_remainder
-        *remainder; /* has been put, and is swapped in; NULL: there is none */
+        *remainder; /* its object has been put, the swap adds its row; NULL: there is none */
     /* Granules that cannot be read are left out and counted here; NULL: they are an error. */
     struct block_losses *losses;
 };

@@ -1,5 +1,5 @@
-/* The inputs of a merge: opens them in batches, marks those that are damaged, finds what of them
- * has expired. */
+/* The inputs of a merge: opens them in batches, marks those that are damaged, and finds their
+ * expired profiles. */
 #include "store/maintain/compact_internal.h"
 
 #include "lib/base/arena.h"
@@ -154,7 +154,8 @@ static enum err_code note_block_due(struct compaction *compaction, const struct 
     return code;
 }
 
-/* Other merges match series with rules only in blocks that contain anything old enough. */
+/* Merges that are no expiry match series with rules only in blocks with profiles that are old
+ * enough for some rule. */
 enum err_code compact_find_expired(struct compaction *compaction)
 {
     const struct catalogue_claim *claim = compaction->claim;

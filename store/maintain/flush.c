@@ -21,8 +21,8 @@
 #include <time.h>
 
 enum {
-    PARTS_MAX = 4096,
-    TEAM_PARTS_MAX = 2048, /* of one team in one flush, or one request */
+    DUE_PARTS = 4096,      /* a flush begins when so many batches wait */
+    TEAM_PARTS_MAX = 2048, /* of one team in one flush, unless one request has more */
     SEGMENT_MAX_BYTES = 1 << 30,
     PAGE_BYTES = 4096,
     DEADLINE_MS = 15000, /* for requests without a deadline */
@@ -181,7 +181,8 @@ static void remember_series(struct flush *flush)
     }
 }
 
-/* The deadline is the database's: the time of the put is added to it. */
+/* Puts the segment. The deadline limits only the statements, so the duration of the put is added to
+ * it. */
 static enum err_code put_segment(struct flush *flush, struct pg_connection *connection,
                                  struct span segment, struct err *err)
 {
@@ -339,7 +340,8 @@ static void flush_batches(struct flusher *flusher, struct pending_batch *first, 
 
 /* ---- the thread ---- */
 
-/* *ret_due_ns: when to check again if nothing changes. */
+/* Whether a flush has to begin. If not and batches wait, *ret_due_ns is the time at which it has to
+ * begin, provided that no more requests arrive. */
 static bool is_due(const struct flusher *flusher, int64_t now_ns, int64_t *ret_due_ns)
 {
     if (!flusher->first)
@@ -351,7 +353,7 @@ static bool is_due(const struct flusher *flusher, int64_t now_ns, int64_t *ret_d
     if (now_ns >= *ret_due_ns && flusher->expected_requests)
         *ret_due_ns += extra_ms * CLOCK_NS_PER_MS;
     return now_ns >= *ret_due_ns || flusher->should_stop ||
-           flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX ||
+           flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= DUE_PARTS ||
            (flusher->options.max_waiting_requests &&
             flusher->waiting_requests >= flusher->options.max_waiting_requests);
 }
@@ -391,8 +393,9 @@ static struct run next_run(struct pending_batch *first)
     }
 }
 
-/* Whether the flush takes the run: one team's requests of many small batches do not delay the flush
- * of all teams. Counts it; one entry per team. */
+/* Whether the flush takes the run, which is then added to the batches of its team (counts; teams
+ * maps a team to its index there). A limit per team keeps one that sends many small batches from
+ * delaying the others. */
 static bool has_place(struct map_u64 *teams, uint32_t *counts, const struct run *run)
 {
     const uint32_t team = map_u64_add(teams, (uint64_t)run->first->part.tenant_id, teams->count);
@@ -512,7 +515,8 @@ void flusher_expect(struct flusher *flusher)
     pthread_mutex_unlock(&flusher->mutex);
 }
 
-/* Called locked. The flush may be due when no other request is expected. */
+/* Called locked. A flush that waits only for expected requests becomes due with the last of them.
+ */
 static void end_expectation(struct flusher *flusher)
 {
     if (--flusher->expected_requests == 0)
@@ -564,7 +568,7 @@ static enum err_code enqueue(struct flusher *flusher, struct pending_batch *batc
     flusher->waiting_bytes += bytes;
     flusher->waiting_count += count;
     flusher->waiting_requests++;
-    if (is_first) /* the thread slept without a timeout */
+    if (is_first) /* the thread sleeps without a timeout */
         pthread_cond_signal(&flusher->arrived);
     else
         wake_if_due(flusher);

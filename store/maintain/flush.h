@@ -3,9 +3,10 @@
  *
  * A flush begins when the first batch has waited for the interval, or when enough bytes or requests
  * wait. One thread writes the waiting batches as a segment while the next batches collect. A flush
- * has at most 2,048 batches of one team, or one request of it, so that many small ones delay no
- * other team. If requests are still being decoded at the end of the interval, the thread waits for
- * them, up to three times as long, because a flush costs as much for one request as for twenty.
+ * takes at most 2,048 batches of one team, or a single request if that has more, so that many small
+ * batches delay no other team. If requests are still being decoded at the end of the interval, the
+ * thread waits for them for twice the interval more, at most FLUSH_EXTRA_WAIT_MS, because a flush
+ * costs as much for one request as for twenty.
  *
  * If the server dies between the put and the commit, or the commit fails, no row names the object.
  * A put that failed may also have written an object. The writer whose id is in the object's key is
@@ -29,11 +30,11 @@ struct flusher;
 struct writer;
 
 enum {
-    FLUSH_INTERVAL_MS = 25,
-    FLUSH_EXTRA_WAIT_MS = 50, /* extra wait for requests that are being decoded, at most */
-    FLUSH_WAITING_BYTES = 64 << 20,
-    FLUSH_SEGMENT_BYTES = 8 << 20,
-    FLUSH_STUCK_MS = 1000
+    FLUSH_INTERVAL_MS = 25,         /* default of interval_ms */
+    FLUSH_EXTRA_WAIT_MS = 50,       /* extra wait for requests that are being decoded, at most */
+    FLUSH_WAITING_BYTES = 64 << 20, /* default of max_waiting_bytes */
+    FLUSH_SEGMENT_BYTES = 8 << 20,  /* a flush begins when so many bytes wait */
+    FLUSH_STUCK_MS = 1000           /* a flush that takes longer is stuck */
 };
 
 struct flush_options {
@@ -41,11 +42,11 @@ struct flush_options {
     struct pg_pool *jobs_database;
     struct writer *writer; /* outlives the flusher */
     int64_t retention_s;   /* for tenants without a retention of their own; 0: for ever */
-    int interval_ms;
-    /* A flush starts when so many requests wait. While a flush is stuck, further requests are
-     * refused. 0: any number may wait. */
+    int interval_ms;       /* 0: FLUSH_INTERVAL_MS */
+    /* A flush starts when so many requests wait. While a flush is stuck, a request is refused
+     * if the flush and the list of waiting requests together have so many. 0: any number. */
     int max_waiting_requests;
-    size_t max_waiting_bytes;
+    size_t max_waiting_bytes; /* of batches that wait or are being written; 0: 64 MiB */
     /* Called by the flusher's thread for each committed block; it may take the bytes. */
     void (*keep)(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
                  struct buf *block);

@@ -20,10 +20,10 @@ enum { ROUND_MS = 500, TIDY_S = 2, EXPIRE_S = 20 };
 struct maintenance {
     struct maintenance_options options;
     pthread_t thread;
-    uint64_t rotation; /* claims so far */
+    uint64_t rotation; /* claims so far, from a random number on */
     struct tenant_costs costs;
-    int64_t tidy_ns; /* monotonic clock; when each is due */
-    int64_t expire_ns;
+    int64_t tidy_ns;       /* monotonic clock: when catalogue_tidy is due */
+    int64_t expire_ns;     /* when catalogue_expire is due */
     pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;

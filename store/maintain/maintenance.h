@@ -1,6 +1,6 @@
 /*
- * maintenance: the background thread. It merges segments and blocks, deletes what was swapped long
- * enough ago, and ends writers that are gone or in doubt.
+ * maintenance: the background thread. It merges segments and blocks, deletes the rows of those that
+ * were swapped long enough ago, and ends writers that are gone or in doubt.
  *
  * Merges rotate through the kinds of work (store/catalogue/catalogue.h), and timed work runs
  * between them, so that nothing starves while segments keep arriving. One thread per server; any

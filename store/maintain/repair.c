@@ -220,7 +220,7 @@ static enum err_code put_remainder(struct repair *repair)
     remainder->bytes = repair->bytes.size;
     enum err_code code = object_put(repair->options->objects, remainder->object_key,
                                     buf_span(&repair->bytes), repair->err);
-    if (code) /* the put may have been done all the same */
+    if (code) /* the object may exist nevertheless */
         writer_doubt(repair->options->writer, repair->writer_id);
     return code;
 }
@@ -306,9 +306,10 @@ static enum err_code drop_unreadable(struct repair *repair)
  * Chooses what to do with a marked part:
  *
  *   intact, not too large                      remove the mark; it is merged as usual
- *   a deletion waits, marked for 7 days        merge what can be read, give up the rest
+ *   a deletion waits, marked for 7 days        merge the readable granules, give up the others
  *   a block of level >= 1, or missing data     stay marked
  *   a segment's part, all damaged, not shared  stay marked: nothing to split
+ *   a segment's part that is too large         move all its blocks, without deleted profiles
  *   a segment's part, otherwise                merge intact blocks, move damaged ones
  *
  * The rows are tried in this order.

@@ -3,7 +3,8 @@
  *
  * One thread merges for all tenants. A tenant whose merges took TENANT_COSTS_LIMIT_NS within about
  * the last minute is costly: the others' work comes first (catalogue_claim). A cost is halved every
- * TENANT_COSTS_HALF_NS. The TENANT_COSTS_COUNT tenants with the highest costs are known. All zeros
+ * TENANT_COSTS_HALF_NS. Only the TENANT_COSTS_COUNT tenants with the highest costs are
+ * remembered. All zeros
  * are an empty object. Threads: one.
  */
 #ifndef STORE_MAINTAIN_TENANT_COSTS_H
