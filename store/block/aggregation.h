@@ -1,6 +1,6 @@
 /*
- * aggregation: the rule by which values of several profiles of one series become one, by the
- * series' type.
+ * aggregation: the rule by which values of several profiles of one series are combined; the type of
+ * the series decides.
  *
  * Deltas describe what happened during a profile and are summed. Snapshots of gauges (heap in use,
  * V8's space and objects, live objects, goroutines, threads, and value types that sources declare

@@ -32,8 +32,8 @@ PACK_INLINE struct layout widest_layout(const uint32_t *values, size_t count)
     return (struct layout){.width = (uint8_t)bits_of(all)};
 }
 
-/* Finds the width with the fewest bytes. Starting at the widest number, each step down saves a bit
- * of all numbers and patches a few more. */
+/* Finds the width with the fewest bytes. Starting at the width of the widest number, each step down
+ * saves one bit per number and makes patches of a few more numbers. */
 static struct layout choose_layout(const uint32_t *values, size_t count)
 {
     unsigned count_of_bits[BITS_MAX + 1] = {0};

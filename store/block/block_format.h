@@ -35,7 +35,7 @@
  *   TOTALS    per entry:
  *               stack          less the one before, less 1
  *               rows           less 1
- *               sum            / divisor; less the rows if BLOCK_ARE_POSITIVE
+ *               sum            / divisor; less the rows if BLOCK_ARE_POSITIVE, else zigzag
  *   ROWS      per row:
  *               ordinal        of the first of an entry; else less the one before, less 1 more
  *                              if BLOCK_ARE_DISTINCT
@@ -48,10 +48,10 @@
  * Each column begins with a u32 of its bytes and a u32 of its bytes before zstd (0: not
  * compressed); its numbers are packed as in bitpack.h.
  *
- * Stacks are a tree in preorder: what a node calls follows it. Per node the tree stores how many
- * levels the node is above a child of the node before it (0: it is such a child), its frame
- * (location), and one bit: a stack ends here. Stacks are numbered in this order. Stack 0 is the
- * empty one, the root, even where it does not occur.
+ * Stacks are a tree in preorder: what a node calls follows it. Per node the tree stores a step, how
+ * many levels the node is above a child of the node before it (0: it is such a child); its frame
+ * (location); and one bit, whether a stack ends here. Stacks are numbered in this order. Stack 0 is
+ * the empty one, the root, even in a block in which no row has it.
  */
 #ifndef STORE_BLOCK_BLOCK_FORMAT_H
 #define STORE_BLOCK_BLOCK_FORMAT_H
@@ -63,7 +63,7 @@ enum {
     BLOCK_ALIGNMENT = 64,
     BLOCK_VERSION = 1,
     BLOCK_ID_BYTES = 16,
-    BLOCK_SLACK_PART = 256,
+    BLOCK_SLACK_PART = 256,            /* see BLOCK_IS_GAPLESS */
     BLOCK_SECTION_MAX_BYTES = 1 << 30, /* before compression; also of all strings of a block */
     BLOCK_COUNT_MAX = 1 << 28          /* entries of a table */
 };
@@ -137,8 +137,8 @@ enum block_granule_flag {
     BLOCK_HAS_OPEN_ENDS = 1 << 6
 };
 
-/* The weight of a granule, which bounds the memory of those who read it as a whole: each row,
- * profile and two timestamps count 1. A granule that is one profile may weigh more. */
+/* The maximum weight of a granule, which bounds the memory of readers that read it as a whole: a
+ * row counts 1, a profile 1, two timestamps 1. A granule of a single profile may weigh more. */
 #define BLOCK_GRANULE_WEIGHT (UINT64_C(1) << 22)
 static inline uint64_t block_weight(uint64_t row_count, uint64_t profile_count,
                                     uint64_t timestamp_count)
@@ -146,9 +146,9 @@ static inline uint64_t block_weight(uint64_t row_count, uint64_t profile_count,
     return row_count + profile_count + timestamp_count / 2;
 }
 
-/* Series totals have the form of a granule: of all profiles of their series in the block, from its
- * first hour on, with no extent but TOTALS. BLOCK_HAS_LABEL_SETS means that rows of some granule
- * have labels. */
+/* Series totals are stored in this form, too: as a granule of all profiles of the series in the
+ * block, whose hour is the first one and whose only extent is TOTALS. There BLOCK_HAS_LABEL_SETS
+ * means that rows of at least one granule of the series have labels. */
 struct block_granule {
     uint32_t series;
     int32_t hour; /* since 1970 */

@@ -12,7 +12,9 @@ struct late_hashes;
 
 struct block {
     struct block_source source;
-    void (*release)(void *context); /* of the block that lends the source; NULL: it is its own */
+    /* block_close calls release(lender), which returns the block that lends source and granules.
+     * NULL: the block owns them. */
+    void (*release)(void *context);
     void *lender;
     struct arena *arena;
     struct block_footer footer;

@@ -19,7 +19,7 @@ struct buffer {
 struct block_cursor {
     struct buf stored;
     struct column_reader columns;
-    struct column_reader more_columns; /* for callers that need two at once */
+    struct column_reader more_columns; /* for functions that need two columns at once */
     struct buffer stacks;
     struct buffer counts;
     struct buffer sums;

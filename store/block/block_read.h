@@ -49,7 +49,7 @@ enum err_code block_open_series(struct block_source source, int64_t tenant_id, u
                                 struct block **ret_block, struct err *err) MUST_USE;
 /* Opens the stacks of a block that was opened for its series. The new block borrows everything else
  * from it, including granules and source; block_close calls release(context) when it no longer
- * needs it, and so does a failure at once. Errors: as block_open. */
+ * needs it. A failure calls it at once. Errors: as block_open. */
 enum err_code block_open_stacks(const struct block *series, void (*release)(void *context),
                                 void *context, struct block **ret_block, struct err *err) MUST_USE;
 void block_close(struct block *block); /* NULL is a no-op */

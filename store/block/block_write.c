@@ -13,8 +13,8 @@
 
 #include <assert.h>
 
-/* Series totals are read in place of the granules' totals. In a block of a day they take a
- * hundredth more bytes and reduce the reading to a twentieth. */
+/* Series totals are read in place of the totals of the granules. In a block of a day they add a
+ * hundredth to the bytes, and a query reads a twentieth of the totals. */
 enum { SINK_PIECE_BYTES = 1 << 20, EXTENT_MAX_BYTES = 1 << 30, SERIES_TOTALS_GRANULES_MIN = 4 };
 
 /* The totals of the current series so far, by stack. */

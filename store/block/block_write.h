@@ -51,14 +51,14 @@ struct block_rows {
     int32_t hour;
     uint32_t profile_count; /* at least 1 */
     uint32_t row_count;
-    struct block_profile *profiles;
+    struct block_profile *profiles; /* the writer sets their totals */
     const uint32_t *stacks;
     const uint32_t *ordinals;   /* index of the row's profile */
     const int64_t *values;      /* none is 0; their absolute values add up to less than 2^63 */
     const uint32_t *label_sets; /* NULL: all 0 */
     const uint32_t *timestamp_counts; /* NULL: no timestamps */
     const int64_t *timestamps;        /* those of all rows */
-    bool are_totals;                  /* totals only (store/maintain/totals.h) */
+    bool are_totals;                  /* reduced to totals (store/maintain/totals.h) */
 };
 
 /* Appends a granule; they come in order of series, then hour. Errors: what the sink returns. */

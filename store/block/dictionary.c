@@ -144,8 +144,9 @@ static void begin_subset(struct subset *subset, struct arena *arena, struct aren
 
 /* ---- stacks ---- */
 
-/* Stacks in order of arrival: each shares its first frames with the one before. */
-struct row {
+/* The tree while stacks are added in order of arrival: each shares its first nodes with the stack
+ * before it. */
+struct stack_adder {
     struct subset *subset;
     uint32_t *frames;
     struct stack_chains chains;
@@ -156,25 +157,25 @@ struct row {
     uint32_t depth; /* of the last stack */
 };
 
-/* Its last frame always gets a node of its own, so that stacks are numbered in order of their
- * nodes. */
-static void add_stack(struct row *row, const uint32_t *leaf_first, uint32_t depth)
+/* Adds a stack. Its last frame always gets a node of its own, even if the stack equals the one
+ * before, so that stacks are numbered in order of their nodes. */
+static void add_stack(struct stack_adder *adder, const uint32_t *leaf_first, uint32_t depth)
 {
-    uint32_t *last = row->last;
+    uint32_t *last = adder->last;
     const uint32_t *root_first = leaf_first + depth; /* backwards */
-    const uint32_t most = depth - 1 < row->depth ? depth - 1 : row->depth;
+    const uint32_t most = depth - 1 < adder->depth ? depth - 1 : adder->depth;
     uint32_t common = 0;
-    while (common < most && last[common] == take_location(row->subset, root_first[-1L - common]))
+    while (common < most && last[common] == take_location(adder->subset, root_first[-1L - common]))
         common++;
-    if (common < row->depth)
-        stack_chains_add(&row->chains, row->node_count, common + 1);
-    uint32_t *frames = row->frames + row->node_count;
-    row->node_count += depth - common;
+    if (common < adder->depth)
+        stack_chains_add(&adder->chains, adder->node_count, common + 1);
+    uint32_t *frames = adder->frames + adder->node_count;
+    adder->node_count += depth - common;
     for (uint32_t at = common; at < depth; at++)
-        *frames++ = last[at] = take_location(row->subset, root_first[-1L - at]);
-    row->depth = depth;
-    row->ends[row->stack_count++] =
-        (struct stack_position){.node = row->node_count - 1, .chain = row->chains.count - 1};
+        *frames++ = last[at] = take_location(adder->subset, root_first[-1L - at]);
+    adder->depth = depth;
+    adder->ends[adder->stack_count++] =
+        (struct stack_position){.node = adder->node_count - 1, .chain = adder->chains.count - 1};
 }
 
 /* Counts the frames of all stacks that samples refer to, and the deepest; marks each in stacks. */
@@ -211,7 +212,7 @@ static enum err_code take_stacks(struct subset *subset, struct dictionary_of_bat
     const uint64_t frames = mark_stacks(batch, stacks, &count, &deepest);
     if (frames >= STACKS_NODES_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than %d frames in stacks", STACKS_NODES_MAX);
-    struct row row = {
+    struct stack_adder adder = {
         .subset = subset,
         .frames = arena_new_raw(subset->arena, uint32_t, frames + 1),
         .ends = arena_new_raw(subset->arena, struct stack_position, count + (size_t)1),
@@ -219,25 +220,25 @@ static enum err_code take_stacks(struct subset *subset, struct dictionary_of_bat
         .node_count = 1,
         .stack_count = 1,
     };
-    stack_chains_init(&row.chains, subset->arena, subset->scratch, count);
-    row.ends[0] = (struct stack_position){.node = STACKS_ROOT};
-    row.frames[0] = STACKS_NO_FRAME;
+    stack_chains_init(&adder.chains, subset->arena, subset->scratch, count);
+    adder.ends[0] = (struct stack_position){.node = STACKS_ROOT};
+    adder.frames[0] = STACKS_NO_FRAME;
     for (uint32_t i = 0; i < batch->stack_count; i++) {
         const uint64_t start = batch->stack_start[i];
         const uint32_t depth = (uint32_t)(batch->stack_start[i + 1] - start);
         if (stacks[i] == PROFILE_NONE || depth == 0)
             continue;
-        stacks[i] = row.stack_count;
-        add_stack(&row, batch->stack + start, depth);
+        stacks[i] = adder.stack_count;
+        add_stack(&adder, batch->stack + start, depth);
     }
     result->stacks = stacks;
     result->dictionary.stacks = (struct stacks){
-        .node_count = row.node_count,
-        .stack_count = row.stack_count,
-        .chain_count = row.chains.count,
-        .frames = row.frames,
-        .chains = row.chains.chains,
-        .ends = row.ends,
+        .node_count = adder.node_count,
+        .stack_count = adder.stack_count,
+        .chain_count = adder.chains.count,
+        .frames = adder.frames,
+        .chains = adder.chains.chains,
+        .ends = adder.ends,
     };
     return ERR_NONE;
 }
@@ -373,7 +374,7 @@ enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch
     return ERR_NONE;
 }
 
-/* Nearly all names are spelled as series have them. */
+/* Compares first, because nearly all names are sent as series have them. */
 bool dictionary_becomes(struct span sent_name, struct span name)
 {
     return !span_equal(sent_name, name) && batch_labels_becomes(sent_name, name);

@@ -32,8 +32,8 @@ struct dictionary {
     uint32_t label_key_count;
 };
 
-/* The part of a batch that its samples use, as a dictionary in arena that borrows the bytes of its
- * strings, and the numbers of the batch's stacks and series in it. */
+/* The part of a batch that its samples use, as a dictionary, and the numbers that the batch's
+ * stacks and series have in it. It is in arena and borrows the bytes of strings from the batch. */
 struct dictionary_of_batch {
     struct dictionary dictionary;
     const uint32_t *stacks; /* per stack of the batch */
@@ -44,10 +44,11 @@ struct dictionary_of_batch {
 enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch,
                                   struct dictionary_of_batch *ret_result, struct err *err) MUST_USE;
 
-/* The label of a series that a sender calls so (lib/profile/batch/batch_labels.h); NULL: none. */
+/* The label of a series to which a sender's name of a label is normalized
+ * (lib/profile/batch/batch_labels.h); NULL: the series has no such label. */
 const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
                                                 uint32_t series, struct span sent_name);
-/* Whether a sender's other name of a label becomes this name in series. */
+/* Whether sent_name, which differs from name, is normalized to name in series. */
 bool dictionary_becomes(struct span sent_name, struct span name);
 
 /* Compares series by type, then by labels, as bytes: <0, 0, >0. They may be of two dictionaries. */

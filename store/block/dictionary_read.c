@@ -7,8 +7,9 @@
 #include "store/block/dictionary.h"
 #include "store/block/oversized.h"
 
-/* A section that is being read. The first error is kept, and zeros follow: columns are set to 0
- * only then, since they are most of the reading. */
+/* A section that is being read. After the first error, which is kept, all numbers read as 0.
+ * Columns are cleared only then, because clearing each before it is read would take much of the
+ * time. */
 struct reading {
     struct column_reader columns;
     struct arena *arena;
@@ -146,7 +147,7 @@ static void copy_all_strings(struct reading *reading, const struct string_column
     }
 }
 
-/* Copies the used strings; only the current one is in memory besides these. */
+/* Copies the used strings to the arena. Besides them only the current string is in memory. */
 static void copy_used_strings(struct reading *reading, const struct string_columns *columns,
                               const bool *are_used, struct span *strings)
 {
@@ -567,7 +568,7 @@ static void read_section(struct reading *reading, enum block_section section,
     }
 }
 
-/* Reads the sections into the dictionary, whose tables are `tables`. */
+/* Reads the wanted sections into the dictionary and its tables. */
 static enum err_code read_sections(struct reading *reading,
                                    const struct span sections[BLOCK_SECTION_COUNT],
                                    const enum block_section *wanted, size_t wanted_count,

@@ -71,8 +71,8 @@ static uint32_t *new_numbers(struct arena *arena, uint32_t count)
     return numbers;
 }
 
-/* Returns the number of the object with this key. *ret_is_new: it gets `next`, and the caller
- * appends it. */
+/* Returns the number of the object with this key. If there is none, *ret_is_new is true, the number
+ * is `next`, and the caller appends the object. */
 static uint32_t intern(struct building *building, int kind, const void *key, size_t size,
                        uint32_t next, bool *ret_is_new)
 {

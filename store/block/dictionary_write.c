@@ -12,7 +12,8 @@ struct section {
     uint64_t *wide;
 };
 
-/* FILL_COLUMN(section, u32, count, i, expression of i) */
+/* Appends a column of count numbers (FILL_NARROW: 32 bits, FILL_WIDE: 64 bits), each given by an
+ * expression of the index i: FILL_NARROW(section, count, i, lines[i].line) */
 #define FILL_NARROW(section, count, i, expression)                                                 \
     do {                                                                                           \
         for (uint32_t i = 0; i < (count); i++)                                                     \
@@ -112,7 +113,7 @@ static void write_tables(struct section *section, const struct dictionary *dicti
     FILL_NARROW(section, count, i, locations[i].is_folded);
 }
 
-/* Per node, without the root: how many levels it is above one below the node before it. */
+/* Per node but the root: how many levels it is above a child of the node before it. */
 static const uint32_t *list_steps(const struct stacks *stacks, struct arena *scratch)
 {
     uint32_t *steps = arena_new(scratch, uint32_t, stacks->node_count);
@@ -160,7 +161,7 @@ static void write_label_sets(struct section *section, const struct dictionary *d
         if (has_link(&sets[i]))
             links[link_count++] = sets[i].link;
     }
-    /* In the order of the sets, wherever they were before. */
+    /* Stored in the order of the sets, whatever their order in sample_labels. */
     struct profile_label *labels = arena_new_raw(scratch, struct profile_label, label_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < set_count; i++) {

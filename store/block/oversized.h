@@ -1,12 +1,12 @@
 /*
  * oversized: blocks whose strings take far more memory than their rows justify.
  *
- * A request can bring thousands of long names for one sample, and each query of that time would
- * have to hold them all. Blocks of ordinary profiles have some hundred bytes of strings per row,
- * and less once they are merged. Strings of frames of an oversized block are read only with its
- * stacks. A query that reads stacks and lacks the memory leaves such blocks out, reports them and
- * computes the rest (store/query/scan.h). A merge puts them together with each other only, so that
- * they can still be left out without other profiles. Private to store/.
+ * A request can bring thousands of long names for one sample, and each query whose window contains
+ * that sample would have to hold them all. Blocks of ordinary profiles have some hundred bytes of
+ * strings per row, and less once they are merged. Strings of frames of an oversized block are read
+ * only with its stacks. A query that reads stacks and lacks the memory leaves such blocks out,
+ * reports them and computes the rest (store/query/scan.h). A merge merges oversized blocks only
+ * with each other, so that a query that leaves them out loses no other profiles. Private to store/.
  */
 #ifndef STORE_BLOCK_OVERSIZED_H
 #define STORE_BLOCK_OVERSIZED_H

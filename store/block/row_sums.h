@@ -28,8 +28,8 @@ struct row_sums {
     uint32_t end;
 };
 
-/* Adds each entry's sum to sums[its stack]; |sums| must stay below 2^63. False when a column is
- * malformed: then nothing was added. */
+/* Adds to sums[stack] of each entry the sum of its rows in the range. The absolute value of each
+ * sum must stay below 2^63. False when a column is malformed: then nothing was added. */
 bool row_sums_add(const struct row_sums *rows, int64_t *sums);
 /* The same without AVX2, for tests and benchmarks. */
 bool row_sums_add_portable(const struct row_sums *rows, int64_t *sums);

@@ -15,9 +15,10 @@
  * must be quoted.
  *
  * A type is name:sample_type:sample_unit:period_type:period_unit with a suffix for some kinds of
- * values (batch_type_suffix). Fewer parts match every type that has them: "memory:inuse_space" by
- * name and sample type, "cpu:nanoseconds" by sample type and unit, and five parts the types with
- * each suffix and without one. Only the data determine whether that is one type.
+ * values, such as ":delta" (batch_type_suffix). Fewer parts match every type that has them:
+ * "memory:inuse_space" by name and sample type, "cpu:nanoseconds" by sample type and unit. Five
+ * parts match the type without a suffix and with each suffix. Whether only one type matches depends
+ * on the stored data.
  *
  * Threads: a selector belongs to one thread, as regular expressions do.
  */
@@ -40,7 +41,8 @@ struct selector_set {
 
 enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64, SELECTOR_TYPE_PARTS = 5 };
 #define SELECTOR_QUOTED_SIGNS "}[]()@\"'`" /* not allowed in an unquoted type */
-enum { SELECTOR_CANONICAL_MAX_BYTES = 5 * SELECTOR_MAX_BYTES }; /* a byte becomes four at most */
+/* A byte becomes at most four, such as "\\x0a"; the rest is for quotes and separators. */
+enum { SELECTOR_CANONICAL_MAX_BYTES = 5 * SELECTOR_MAX_BYTES };
 
 /* Parses a selector into arena. Errors: ERR_INVALID (the message points at the position). */
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
@@ -77,8 +79,9 @@ void selector_append_canonical(const struct selector *selector, struct buf *text
  * any later data. Errors: ERR_INVALID (its expressions together repeat too often). */
 enum err_code selector_check_bounded(const struct selector *selector, struct err *err) MUST_USE;
 
-/* Makes the matching functions call check, at least after each 100 ms that expressions may have
- * taken. They return its code if that is not ERR_NONE. */
+/* Makes the matching functions call check before a match once the matches since the last check may
+ * have taken 50 ms (an upper bound, not a measured time). They return its code if that is not
+ * ERR_NONE. */
 typedef enum err_code selector_check(void *context, struct err *err);
 void selector_set_check(struct selector *selector, selector_check *check, void *context);
 

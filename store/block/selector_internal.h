@@ -24,7 +24,7 @@ struct matcher {
     struct span name;
     struct span value;
     enum comparison comparison;
-    bool is_of_type;
+    bool is_of_type;    /* compares the type, not a label */
     bool matches_empty; /* an absent label is empty, and the empty value matches */
     struct regex *regex;
     struct map_bytes known; /* cached results of regex by value */
@@ -36,11 +36,11 @@ struct selector {
     struct matcher matchers[SELECTOR_MAX_MATCHERS + 1]; /* the type and the labels */
     size_t matcher_count;
     bool has_type;   /* one of them is the type's */
-    bool was_kept;   /* an earlier version may have stored it: no value is left uncompared */
+    bool was_kept;   /* selector_parse_stored made it: every value has to be compared */
     struct buf type; /* the name of the current type, for expressions */
     selector_check *check;
     void *check_context;
-    int64_t unchecked_ns; /* that matches since the last check may have taken */
+    int64_t unchecked_ns; /* upper bound of the time that matches have taken since the last check */
 };
 
 #endif

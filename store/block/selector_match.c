@@ -19,9 +19,10 @@
 
 enum {
     KNOWN_MAX_BYTES = 8 << 20,
-    /* In a query, a value for which a match could take MATCH_MAX_MS is not compared. */
+    /* A query fails if a match with a value could take longer than this. Stored selectors are
+     * exempt: selector_check_bounded has limited them. */
     MATCH_MAX_MS = 2000,
-    CHECK_MS = 50,
+    CHECK_MS = 50, /* see selector_set_check */
     /* See regex_states: in a merge, which all teams wait for, a match with a value of 2 KB takes at
      * most 5 ms. */
     MAX_STATES_STORED = 64

@@ -191,8 +191,8 @@ static enum err_code check_type(const struct parser *parser, struct span type, s
     return ERR_NONE;
 }
 
-/* In a selector that was stored before this check, such a name is that of a label that no series
- * has. */
+/* Refuses names that begin with "__", except the type's. Selectors that were stored before this
+ * check may contain such a name; there it is the name of a label that no series has. */
 static enum err_code check_name(const struct parser *parser, struct span name, size_t at)
 {
     if (!span_starts_with(name, "__") || span_equal_text(name, type_label) || parser->was_kept)
@@ -263,8 +263,8 @@ static enum err_code take_value(struct parser *parser, struct matcher *matcher)
     return code;
 }
 
-/* An expression that takes too long for the empty text requires nothing here: comparing it later
- * fails. */
+/* Whether the empty text matches. An expression that takes too long for it counts as matching, so
+ * it requires no label here; comparing it with a value fails later. */
 static bool matches_empty(const struct matcher *matcher)
 {
     bool matches = !matcher->value.size;

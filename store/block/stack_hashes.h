@@ -3,13 +3,13 @@
  *
  * The hash of a frame covers its address in its file, what identifies the file (build id, else
  * name; size and offset), and its lines with the names and files of their functions; it does not
- * use numbers that mean something in one block only. Of a frame that has names, only the name of
- * its file counts: Go reads the build id from the file for each profile, so it changes while a
- * process runs whose file is replaced, and the stacks of its counters must stay the same. The hash
- * of a stack is a polynomial of its frames' hashes, root first, at a secret point, modulo the prime
- * 2^61 - 1, computed twice: 122 bits. Two stacks of n frames collide with a probability of n^2 /
- * 2^122, whatever they are, since the seed is secret; so collisions can be neglected for any number
- * of stacks. Hashes are never stored. Cost: about 3 ns per node.
+ * use numbers that mean something in one block only. If a frame has function names, its file counts
+ * only by name: Go reads the build id from the file for each profile, so the id changes when the
+ * file of a running process is replaced, and the stacks of its counters must stay the same. The
+ * hash of a stack is a polynomial of its frames' hashes, root first, at a secret point, modulo the
+ * prime 2^61 - 1, computed twice: 122 bits. Two stacks of n frames collide with a probability of
+ * n^2 / 2^122, whatever they are, since the seed is secret; so collisions can be neglected for any
+ * number of stacks. Hashes are never stored. Cost: about 3 ns per node.
  *
  * Threads: finished hashes may be read by any number.
  */

@@ -15,7 +15,7 @@
 enum { FIRST_CAPACITY = 1024, FEW = 12 };
 
 struct stack_paths {
-    uint32_t *frames; /* frames of all paths, root first */
+    uint32_t *frames; /* frames of all paths, one path after the other, each root first */
     uint64_t frame_count;
     uint64_t frame_capacity;
     uint64_t *starts; /* start of each path, and the end of the last */
