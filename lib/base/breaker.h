@@ -6,19 +6,19 @@
  * that has waited for suspiciously long reports that (breaker_suspect), and a thread of the breaker
  * probes the service: it sends two requests that are always quick, at the same time and on
  * different connections, so that one lost packet or one slow session proves nothing. When neither
- * gets a reply, and no caller has received anything since they were sent (breaker_note_reply), the
- * breaker opens: callers stop waiting and new ones fail at once. While it is open, the thread
- * probes again every few hundred milliseconds, and closes the breaker at the first reply. No
- * request of a user serves as a probe.
+ * request gets a reply, and no caller has received anything since they were sent
+ * (breaker_note_reply), the breaker opens: callers stop waiting and new ones fail at once. While it
+ * is open, the thread probes again every few hundred milliseconds, and closes the breaker at the
+ * first reply. No request of a user serves as a probe.
  *
  * A slow service must not be mistaken for one that hangs, so the breaker remembers the duration of
  * the slowest recent probe. The deadline of a probe is three times that duration, but at least
  * probe_ms and at most max_probe_ms. A probe that fails although a caller has received something
  * counts as one that took its whole deadline. While the breaker is open, its probes have the short
  * deadline, so that recovery is noticed early, and one further request runs beside them with the
- * longest deadline, so that a service that became slow is noticed, too. Each reply of a probe or to
- * a caller (breaker_note_duration) that took less than the maximum lowers it by up to an eighth:
- * after a dozen quick replies a hang is detected as early as before.
+ * longest deadline, so that a service that became slow is noticed, too. Each reply to a
+ * probe or to a caller (breaker_note_duration) that took less than the remembered duration lowers
+ * that by up to an eighth: after a dozen quick replies a hang is detected as early as before.
  *
  * Threads: all functions but create and destroy may be called by any thread at any time.
  */
@@ -67,8 +67,8 @@ void breaker_note_reply(struct breaker *breaker);
 /* Reports that a caller has received a whole reply, duration_ns after its request. NULL is a
  * no-op. */
 void breaker_note_duration(struct breaker *breaker, int64_t duration_ns);
-/* The deadline of a probe while the breaker is closed, in milliseconds. Other small requests may
- * use it too. 0 for NULL. */
+/* The present deadline of probes while the breaker is closed, in milliseconds. It also suits other
+ * small requests. 0 for NULL. */
 int64_t breaker_deadline_ms(const struct breaker *breaker);
 /* The number of times the breaker has opened. */
 uint64_t breaker_open_count(const struct breaker *breaker);

@@ -1,6 +1,6 @@
 /*
- * chunk_pool: blocks of memory that arenas and buffers have released, kept for reuse. Private to
- * arena.c and mem.c. Threads: any.
+ * chunk_pool: chunks of memory for arenas and buffers; released chunks are kept for reuse. Private
+ * to arena.c and mem.c. Threads: any.
  */
 #ifndef LIB_BASE_CHUNK_POOL_H
 #define LIB_BASE_CHUNK_POOL_H
@@ -21,7 +21,8 @@ struct chunk {
 /* A chunk of at least total bytes, which include the header; not zeroed. Never NULL. */
 struct chunk *chunk_take(size_t total);
 void chunk_free(struct chunk *chunk);
-/* Grows or shrinks a chunk, which keeps its bytes. The result is not in huge pages. */
+/* Grows or shrinks a chunk to total bytes, keeps its content and returns its new address. The
+ * result is not in huge pages. */
 struct chunk *chunk_resize(struct chunk *chunk, size_t total);
 /* Returns all pooled chunks to the system. */
 void chunk_pool_clear(void);

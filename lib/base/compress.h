@@ -5,7 +5,7 @@
  * arrives, so a compression bomb costs time and memory in proportion to its real size, at most to
  * the limit; then expansion ends with ERR_TOO_LARGE. gzip (RFC 1952) may have any number of members
  * and zstd (RFC 8878) any number of frames, including skippable ones. Both are read to the end and
- * their checksums are verified. Only compress.c includes libdeflate, zstd and zlib. Threads: any.
+ * their checksums are verified. Only compress.c includes libdeflate and zstd. Threads: any.
  */
 #ifndef LIB_BASE_COMPRESS_H
 #define LIB_BASE_COMPRESS_H

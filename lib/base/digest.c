@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* N = 2^14 and r = 8 need 16 MiB; p = 5 repeats it, which OWASP's table counts as equal to the
- * 128 MiB of its first row. */
+/* N = 2^14 and r = 8 need 16 MiB; p = 5 repeats the computation. OWASP's table of scrypt parameters
+ * rates this as strong as its first row, which needs 128 MiB. */
 enum { SCRYPT_LOG_N = 14, SCRYPT_R = 8, SCRYPT_P = 5, SCRYPT_SALT_BYTES = 16 };
 /* Limits for stored parameters, so that a row of the database cannot exhaust memory or time. */
 enum { SCRYPT_MAX_LOG_N = 16, SCRYPT_MAX_R = 8, SCRYPT_MAX_P = 16 };

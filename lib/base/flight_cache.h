@@ -22,13 +22,14 @@ struct wait_limit;
 /* The longest time that a thread waits for a value that another makes, in seconds. */
 enum { FLIGHT_WAIT_S = 60 };
 
-/* destroy frees a value; it runs on the thread that drops the last reference. */
+/* destroy frees a value. It runs on the thread that drops the last reference, without a lock. */
 struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void *value));
 /*
  * Protects recently used values from eviction, for scans that use the same values again and again
  * in the same order. When such a cycle is larger than the limit, evicting the least recently used
  * value would remove each one just before its next use. With hold_ns, values used within that time
- * are kept and the newest value is evicted instead. Call it before the first use.
+ * are kept, and a value that does not fit is evicted as soon as it is no longer referenced. Call it
+ * before the first use.
  */
 void flight_cache_set_hold(struct flight_cache *cache, int64_t hold_ns);
 /* Changes the limit. The cache shrinks when the next value is made or released. */
@@ -49,8 +50,8 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
                                void *context, struct flight_entry **ret_entry,
                                struct err *err) MUST_USE;
 /* The same with a limit on the wait: ERR_CANCELLED once wait_limit is over. The limit does not
- * apply to make itself. When the thread that makes the value is cancelled, one of the waiting
- * threads makes it. */
+ * apply to make itself. If make returns ERR_CANCELLED, one of the waiting threads makes the value.
+ */
 enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
                                       const struct wait_limit *wait_limit, flight_make *make,
                                       void *context, struct flight_entry **ret_entry,
@@ -58,13 +59,14 @@ enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *ke
 /* Returns a reference to the value of key if it is ready, else NULL. Does not wait. */
 struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *key);
 /* Adds a value that was made by other means, for example together with those of other keys. If
- * the key is present or being made, value is destroyed. */
+ * the key is present or being made, or bytes exceeds the limit, value is destroyed. */
 void flight_cache_give(struct flight_cache *cache, const char *key, void *value, size_t bytes);
 void *flight_cache_get(const struct flight_entry *entry);
 /* Drops a reference. NULL is a no-op. */
 void flight_cache_unref(struct flight_entry *entry);
 
-/* Removes one key: later requests do not get its value. */
+/* Removes one key, also while its value is made: later requests make a new value. Threads that hold
+ * or wait for the old value still get it. */
 void flight_cache_forget(struct flight_cache *cache, const char *key);
 /* Removes all keys that start with prefix. */
 void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix);

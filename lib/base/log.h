@@ -1,15 +1,16 @@
 /*
  * log: writes one logfmt line per event to standard error.
  *
- * Only api/, agent/ and cli/ log, once, where an event is handled; libraries return errors. A line
- * looks like this:
+ * Only api/ and agent/ log, once, where an event is handled. Libraries return errors, and cli/
+ * prints messages for its user. A line looks like this:
  *
  *   time=2026-01-02T03:04:05.678Z level=info msg="share created" id=… bytes=123
  *
  * Fields are a printf format of key=value pairs; pass values that may contain blanks or quotes
  * through log_quote. Characters that are not plain (lib/base/plain_text.h) are replaced. Never log
- * a secret: no token, password, cookie or delete token. When nobody reads standard error, lines are
- * dropped, and the first line after that states how many. Threads: any; each line is one write(2).
+ * a secret: no token, password, cookie or delete token. While nothing reads standard error, lines
+ * are dropped; the first line that can be written after that is preceded by one with their number.
+ * Threads: any; each line is one write(2).
  */
 #ifndef LIB_BASE_LOG_H
 #define LIB_BASE_LOG_H

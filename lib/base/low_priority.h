@@ -5,7 +5,7 @@
  * request at will. At nice LOW_PRIORITY_NICE such work takes the processors that are idle, and
  * about a tenth of one that ordinary requests compete for. A thread cannot raise its priority again
  * without CAP_SYS_NICE, so each call has a thread of its own; creating one takes about 30 us, so
- * that calls of less than a millisecond are not worth it. The function must not call parallel_for,
+ * use it for calls of a millisecond or more. The function must not call parallel_for,
  * whose helpers have normal priority. Threads: any.
  */
 #ifndef LIB_BASE_LOW_PRIORITY_H
@@ -14,8 +14,8 @@
 /* For work that an attacker may request. */
 enum { LOW_PRIORITY_NICE = 10 };
 
-/* Calls function(context) on a thread whose nice value is higher by nice, and returns when it has
- * returned. Without resources for a thread the caller's thread runs it. */
+/* Calls function(context) on a thread whose nice value is higher by nice, and returns when function
+ * has returned. If no thread can be created, the calling thread runs it at its own priority. */
 void low_priority_call(int nice, void (*function)(void *context), void *context);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * map: hash maps from bytes or from a 64-bit number to a 32-bit number, for interning and lookup.
  *
- * Open addressing with linear probing; XXH3 for bytes. The map borrows keys that are bytes: they
- * must live as long as the map. Keys cannot be removed. A lookup costs one hash and about 1.5
- * probes for any keys: each map is seeded with a random number, so that an attacker cannot choose
- * keys that collide. A map of all zeros is empty and ready for use. Threads: one writer, or any
- * number of readers.
+ * Open addressing with linear probing; the hash of bytes is XXH3. A map_bytes borrows the bytes of
+ * its keys, which must live as long as the map. Keys cannot be removed. A lookup costs one hash and
+ * about 1.5 probes for any keys: each map is seeded with a random number, so that an attacker
+ * cannot choose keys that collide. A map of all zeros is empty and ready for use. Threads: one
+ * writer, or any number of readers.
  */
 #ifndef LIB_BASE_MAP_H
 #define LIB_BASE_MAP_H
@@ -42,6 +42,7 @@ struct map_u64 {
     uint32_t count;
 };
 
+/* expected_count: space is allocated for so many keys; the map grows beyond that by itself. */
 void map_bytes_init(struct map_bytes *map, uint32_t expected_count);
 void map_bytes_fini(struct map_bytes *map);
 /* The value of key; MAP_ABSENT when there is no such key. */

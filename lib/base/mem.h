@@ -24,8 +24,8 @@ char *mem_strdup(const char *text);
  */
 void *mem_grow_buffer(void *buffer, size_t used, size_t *bytes, size_t wanted);
 void mem_free_buffer(void *buffer, size_t bytes); /* NULL is a no-op */
-/* Returns freed memory of all threads to the system, after many small pieces were freed that the
- * allocator would otherwise keep. Scans the whole heap: do not call it per request. */
+/* Returns freed memory of all threads to the system. Call it after many small pieces were freed,
+ * which the allocator would otherwise keep. Scans the whole heap: do not call it per request. */
 void mem_trim(void);
 
 #define mem_new(type, count) ((type *)mem_alloc((count), sizeof(type)))

@@ -1,8 +1,9 @@
 /*
  * os: wrappers of the file system calls that can fail, write less than requested, or be lost.
  *
- * Everything that must be durable goes through these functions, which are the system calls of the
- * same name (they return -1 and errno; EINTR is retried). With os_fault_*, tests can:
+ * Everything that must be durable goes through these functions. Each is the system call of the same
+ * name, unless its comment says otherwise: it returns -1 and sets errno on failure. EINTR is
+ * retried. With os_fault_*, tests can:
  *
  *   - make the Nth call of a kind fail with an errno, or cut the Nth write short;
  *   - make one file unreadable;
@@ -32,7 +33,8 @@ int os_mkdirat(int directory_fd, const char *path, mode_t mode);
 /* May write less than size, as write(2). */
 ssize_t os_write(int fd, const void *data, size_t size);
 ssize_t os_pread(int fd, void *data, size_t size, off_t offset);
-/* Announces that these bytes are read soon, so that the kernel can load them in the background. */
+/* Announces that these bytes are read soon, so that the kernel can load them in the background.
+ * Failures are ignored. */
 void os_read_ahead(int fd, off_t offset, off_t size);
 int os_fsync(int fd);
 int os_fdatasync(int fd);

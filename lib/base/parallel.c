@@ -154,7 +154,7 @@ static void create_helpers(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Lists the call and wakes as many helpers as it has parts for. */
+/* Lists the call and wakes a helper for each part but the caller's, as far as there are helpers. */
 static void offer_call(struct parallel_call *call)
 {
     pthread_mutex_lock(&pool.mutex);

@@ -21,7 +21,7 @@
 
 struct buf;
 
-/* Replaces each character that is not plain. */
+/* The character that replaces each one that is not plain. */
 enum { PLAIN_TEXT_SUBSTITUTE = '?' };
 
 /*

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * Sorts numbers by their bits from first_bit upwards. The sort is stable. *numbers is allocated by
- * mem.h and may point to another array of the same size afterwards.
+ * Sorts numbers by their bits from first_bit upwards. The sort is stable. *numbers was allocated by
+ * mem.h; the function may free that array and set *numbers to another one of the same size.
  */
 void radix_sort_by_bits(uint64_t **numbers, uint32_t count, unsigned first_bit);
 

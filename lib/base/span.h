@@ -2,8 +2,8 @@
  * span: borrowed bytes, compared, split and parsed. lib/base/span_utf8.h has the functions for
  * UTF-8, lib/base/buf.h the bytes that grow.
  *
- * A span is not NUL-terminated and is valid as long as the owner of its bytes. Threads: none of its
- * own.
+ * A span is not NUL-terminated and is valid as long as the owner of its bytes. Threads: any; there
+ * is no state.
  */
 #ifndef LIB_BASE_SPAN_H
 #define LIB_BASE_SPAN_H

@@ -8,7 +8,7 @@ size_t vec_grow_capacity(size_t capacity, size_t wanted, size_t size, size_t max
     size_t grown = capacity > max / 2 ? max : 2 * capacity;
     grown = grown < least && least <= max ? least : grown;
     grown = grown < wanted ? wanted : grown;
-    /* A count that its variable cannot hold is no array that fits into memory either: mem_resize
-     * ends the process, because SIZE_MAX elements overflow. */
+    /* The variable cannot hold the capacity. The caller's mem_resize then ends the process as if
+     * memory had run out, because the size of SIZE_MAX elements overflows. */
     return grown > max ? SIZE_MAX : grown;
 }

@@ -8,7 +8,7 @@
  * The capacity doubles, so adding n elements copies fewer than 2 n of them. New elements are not
  * zeroed unless vec_reserve_zeroed is used. The owner frees the array with mem_free. Pointers to
  * elements are invalid after vec_reserve. When memory runs out, the process ends (lib/base/mem.h);
- * limits on the input prevent that earlier. Threads: none of its own.
+ * limits on the input prevent that earlier. Threads: those of the struct that owns the array.
  */
 #ifndef LIB_BASE_VEC_H
 #define LIB_BASE_VEC_H

@@ -22,7 +22,7 @@ bool wait_limit_is_over(const struct wait_limit *wait_limit);
 
 /* The remaining time, at most max_ms; 0 when the limit is over. */
 int64_t wait_limit_left_ms(const struct wait_limit *wait_limit, int64_t max_ms);
-/* Sleeps for duration_ms, or ends soon after the limit is over. */
+/* Sleeps for duration_ms, or until the limit is over; a cancellation is noticed within 100 ms. */
 void wait_limit_sleep_ms(const struct wait_limit *wait_limit, int64_t duration_ms);
 
 #endif

@@ -32,8 +32,8 @@ enum err_code config_path(enum config_folder folder, const char *name, struct ar
                           const char **ret_path, struct err *err) MUST_USE;
 
 /*
- * Reads the file at path; a missing file gives an empty config. The caller destroys it. Errors:
- * ERR_INVALID (not an INI file; the message contains the line), ERR_IO (not readable).
+ * Reads the file at path; a missing file gives an empty config. The caller destroys *ret_config.
+ * Errors: ERR_INVALID (not an INI file; the message contains the line), ERR_IO (not readable).
  */
 enum err_code config_load(const char *path, struct config **ret_config, struct err *err) MUST_USE;
 void config_destroy(struct config *config); /* NULL is a no-op */

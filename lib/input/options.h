@@ -8,15 +8,15 @@
  *
  *   static const struct option_row rows[] = {
  *       {"all", 'a', NULL, "Record all processes", OPTION_FLAG(struct record, is_all)},
- *       {"limit", 0, "N", "Show at most N rows (20)", OPTION_NUMBER(struct list, limit, 0, 100,
- * 1)},
+ *       {"limit", 0, "N", "Show at most N rows (20)",
+ *        OPTION_NUMBER(struct list, limit, 0, 100, 1)},
  *       {"pid", 'p', "PID", "Record this process; may be repeated", .take = take_process},
  *       {0},
  *   };
  *
- * A row without a kind has a function that checks and stores the value. Tables that several
- * commands share are parts of the tables of these commands. Below, argp parses and writes the help;
- * no other file of the programs with such a table uses it.
+ * A row without a kind has a function that checks and stores the value. A table that several
+ * commands share is a part of the table of each command. The C library's argp parses the command
+ * line and writes the help; only options.c uses it.
  *
  * Threads: parsing uses getopt, which has one state per process; the rest is for any thread.
  */
@@ -53,9 +53,9 @@ struct option_row {
     enum option_kind kind;
     size_t offset; /* place and size of the member; the macros below set both */
     size_t bytes;
-    uint64_t min, max, factor;
-    const char *const *words; /* the possible values; ends with NULL */
-    int value;                /* of OPTION_KIND_VALUE, or for take */
+    uint64_t min, max, factor; /* of a number: bounds before it is multiplied by factor */
+    const char *const *words;  /* the possible values; ends with NULL */
+    int value;                 /* of OPTION_KIND_VALUE, or for take */
     /*
      * The error for a wrong value, with {name}, {value}, {min}, {max} and {words} ("a, b or c").
      * NULL: "{name} must be a number from {min} to {max}, not {value}" for a number, "{name} must
@@ -65,7 +65,7 @@ struct option_row {
     /* Checks and stores text, which is NULL if the option takes no value or it was left out. */
     enum err_code (*take)(void *values, const struct option_row *row, const char *text,
                           struct err *err);
-    int group;              /* the help lists groups in this order, -1 last */
+    int group;              /* the help lists groups in ascending order, -1 last */
     bool is_hidden;         /* a former name: parsed, but not in the help */
     bool is_alias;          /* another name of the row before it; all other members are ignored */
     bool is_value_optional; /* --name or --name=VALUE */
@@ -131,7 +131,8 @@ struct option_table {
  */
 void options_parse(const struct option_table *table, int argc, char **argv, void *values);
 
-/* The last value of the option called name in argv, whatever else is there; NULL: there is none. */
+/* The value of the last option called name in argv, whatever other arguments are wrong; NULL: argv
+ * has none. */
 const char *options_last_value(const struct option_table *table, int argc, char **argv,
                                const char *name);
 

@@ -15,7 +15,8 @@
  * origin of the token for the message, such as "PERFOLIO_TOKEN". Errors: ERR_INVALID. */
 enum err_code secret_check_token(struct span token, const char *source, struct err *err) MUST_USE;
 
-/* Checks any secret: all characters but control characters are allowed. Errors: ERR_INVALID. */
+/* Checks any secret: all characters but control characters are allowed. source is as above. Errors:
+ * ERR_INVALID. */
 enum err_code secret_check(struct span secret, const char *source, struct err *err) MUST_USE;
 
 #endif

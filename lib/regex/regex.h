@@ -18,10 +18,10 @@
  *
  * Hostile patterns have three limits: pattern length, steps and memory of one match, and CPU time
  * of all matches since regex_create. The DFA fallback (regex_use_dfa_fallback) is for short
- * subjects that others than the author of the pattern choose: a match that takes too many steps is
- * repeated with PCRE2's DFA matcher, which tracks the set of all states at once. It cannot be
- * interrupted. A match takes at most about 0.6 ns times the length of the subject times the square
- * of regex_states: 5 ms for a subject of 2 KB and 64 states, 1.3 s for 1,000. The
+ * subjects that others than the author of the pattern choose: a match that takes more than 10,000
+ * steps is repeated with PCRE2's DFA matcher, which tracks the set of all states at once. The DFA
+ * matcher cannot be interrupted. It takes at most about 0.6 ns times the length of the subject
+ * times the square of regex_states: 5 ms for a subject of 2 KB and 64 states, 1.3 s for 1,000. The
  * interpreter is used instead of the JIT compiler: its limits count the same on all machines, and
  * the server needs no memory that is writable and executable.
  *
@@ -39,7 +39,7 @@ enum {
     REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
     REGEX_CPU_MS = 2000,        /* CPU time of all matches of one object by PCRE2's matcher that
                                    backtracks; the DFA fallback has no limit */
-    REGEX_MEAN_BYTES = 2048,    /* the longest value of a label */
+    REGEX_MEAN_BYTES = 2048,    /* the longest value of a label; see regex_states */
     REGEX_GROUPS_MAX = 32,      /* regex_create_whole refuses patterns with more groups */
 };
 

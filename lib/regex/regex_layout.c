@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* The positions that are counted: the mean is that of the first, the most that of all. */
+/* Positions of a subject, in characters: the mean is taken over the first MEAN_POSITIONS, the
+ * maximum over the first POSITIONS. */
 enum {
     MEAN_POSITIONS = REGEX_MEAN_BYTES,
     POSITIONS = 1 << 15,
@@ -70,8 +71,9 @@ static void add_item(struct regex_layout *layout)
     layout->at = extent_plus(layout->at, 1, 1);
 }
 
-/* The copies that can be active together. Those of a fixed length that begin at few positions are
- * active one after the other. */
+/* How many of the copies that a repeat makes can be active at one position. Copies of a fixed
+ * length follow each other at that distance; if they can begin at few positions, few of them
+ * overlap. */
 static uint32_t copies_together(const struct regex_layout *layout, struct regex_extent length,
                                 uint32_t repeats)
 {
@@ -112,8 +114,9 @@ static void next_alternative(struct regex_layout *layout)
     layout->at = layout->groups[layout->depth].begin;
 }
 
-/* Whether the item that was accepted last, which begins with byte, matches one character: no
- * assertion, and no more than the first byte of a character outside ASCII. */
+/* Whether the item that was accepted last, which begins with byte, matches one character: it is no
+ * assertion and no parenthesis. Of a character outside ASCII, whose bytes are separate items, only
+ * the first byte counts. */
 static bool is_character(const struct regex_scan *scanner, uint8_t byte)
 {
     if (byte == '\\')

@@ -6,8 +6,8 @@
  * after 0 to 2 for "b" in "a{0,2}b", and after any number from 3 on for "d" in "abc.*d". So each
  * item has a range of positions, alternatives have the same range, and the items whose ranges
  * contain a position can be active there together. A repeat widens the ranges of what it repeats;
- * {n,m} also makes m copies of it. Copies that begin at one position each are active one after the
- * other.
+ * {n,m} also makes m copies of it. If each copy can begin at only one position, the copies are
+ * active one after the other, and count once.
  *
  * Private to regex*.c. Threads: an object belongs to one thread.
  */
@@ -21,19 +21,19 @@ struct regex_scan;
 
 enum {
     REGEX_LAYOUT_NEST_MAX = 100,          /* groups inside groups */
-    REGEX_LAYOUT_POSITIONS_MAX = 1 << 24, /* as a number of characters: any number */
+    REGEX_LAYOUT_POSITIONS_MAX = 1 << 24, /* a number of characters: so many or more */
 };
 
 struct regex_layout_item {
-    uint32_t first; /* characters before it: at least, … */
-    uint32_t last;  /* … and at most */
-    uint32_t copies;
-    uint32_t most_copies; /* if what contains it can begin at many positions */
+    uint32_t first;       /* characters before it: at least, … */
+    uint32_t last;        /* … and at most */
+    uint32_t copies;      /* that can be active at one position */
+    uint32_t most_copies; /* all copies, for an enclosing repeat that begins at many positions */
 };
 
-/* Lengths of a subject, in characters. */
+/* How many characters a part of the pattern can match. */
 struct regex_extent {
-    uint32_t least, most; /* up to REGEX_LAYOUT_POSITIONS_MAX */
+    uint32_t least, most; /* at most REGEX_LAYOUT_POSITIONS_MAX */
 };
 
 struct regex_layout_group {

@@ -11,12 +11,12 @@
 
 enum { REGEX_SCAN_MANY = INT_MAX }; /* the most repeats of *, + and {2,} */
 
-/* Begins with zeros and the pattern. */
+/* The state of a scan. The caller sets pattern and zeroes all other members. */
 struct regex_scan {
     struct span pattern;
-    size_t at;
+    size_t at;           /* of the next item */
     bool has_atom;       /* the previous item can be repeated */
-    const char *problem; /* after a refusal; completes "the regular expression …" */
+    const char *problem; /* set if an item is refused; completes "the regular expression …" */
 };
 
 /* The byte at that distance from the next item; 0 behind the end. */
