@@ -189,7 +189,7 @@ static enum err_code expand_zstd(struct span bytes, struct buf *output, struct e
     return code;
 }
 
-/* *ret_is_full is set when output has reached its maximum. */
+/* As compress_expand; also sets *ret_is_full if the output would exceed output's maximum. */
 static enum err_code expand(enum compress_method method, struct span bytes, struct buf *output,
                             bool *ret_is_full, struct err *err)
 {

@@ -87,8 +87,9 @@ struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void 
     return cache;
 }
 
-/* Evicting a value in use would free no memory, and the next request would make it a second time.
- * So only idle entries are in the list, and an eviction never passes others. */
+/* Removes the entry from the list of idle entries, if it is there. Only idle entries are in that
+ * list, because evicting a value in use would free no memory, and the next request would make it a
+ * second time. */
 static void list_remove(struct flight_cache *cache, struct flight_entry *entry)
 {
     if (!entry->is_idle)

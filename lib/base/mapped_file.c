@@ -61,7 +61,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-/* Also installs it again if another handler has replaced it, as test frameworks do. */
+/* Installs the handler, also if another one has replaced it meanwhile, as test frameworks do. */
 static void install_handler(void)
 {
     const struct sigaction action = {.sa_sigaction = on_bus_error,

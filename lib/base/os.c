@@ -324,8 +324,8 @@ ssize_t os_pread(int fd, void *data, size_t size, off_t offset)
 
 void os_read_ahead(int fd, off_t offset, off_t size)
 {
-    (void)posix_fadvise(fd, offset, size,
-                        POSIX_FADV_WILLNEED); /* of no file: there is nothing to gain */
+    /* A failure only makes later reads slower. */
+    (void)posix_fadvise(fd, offset, size, POSIX_FADV_WILLNEED);
 }
 
 static int sync_with(int (*sync_call)(int fd), int fd)

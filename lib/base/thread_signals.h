@@ -6,8 +6,9 @@
  *     pthread_create(…);
  *     thread_signals_restore(&before);
  *
- * A new thread inherits the blocked signals. Those that an instruction raises are not blocked:
- * otherwise the kernel would end the process for them in spite of a handler (mapped_file.h).
+ * A new thread inherits the blocked signals. Signals that an instruction raises, such as SIGBUS,
+ * are not blocked: otherwise the kernel would end the process for them in spite of a handler
+ * (mapped_file.h).
  * Threads: any; the functions concern the calling thread.
  */
 #ifndef LIB_BASE_THREAD_SIGNALS_H

@@ -18,7 +18,7 @@ static void append_words(struct buf *text, const char *const *words)
         buf_printf(text, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
 }
 
-/* Appends what the name in braces stands for. */
+/* Appends the value of a placeholder of row->error, such as {min}; field is its name. */
 static void append_field(struct buf *message, const struct option_row *row, struct span field,
                          const char *text)
 {

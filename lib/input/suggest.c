@@ -53,7 +53,8 @@ int suggest_distance(const char *typed, const char *name)
     if (edits <= most)
         return edits;
     const size_t shorter = typed_size < name_size ? typed_size : name_size;
-    /* Ranks after all names that are close by their edits. */
+    /* A name with the typed one as prefix, or the reverse, ranks after all names that are close by
+     * their edits. */
     return shorter >= MIN_PREFIX_BYTES && strncmp(typed, name, shorter) == 0
                ? SUGGEST_NAME_BYTES + edits
                : SUGGEST_NOT_CLOSE;

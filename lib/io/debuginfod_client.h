@@ -79,7 +79,8 @@ struct debuginfod_request {
     enum debuginfod_kind kind;
     const char *section; /* SECTION: its name, ".symtab" */
     uint64_t max_bytes;
-    bool (*may_go_on)(void *context); /* called about once a second; false cancels. NULL: never */
+    /* Called about once a second; false cancels the request. NULL: it is never cancelled. */
+    bool (*may_go_on)(void *context);
     void *context;
 };
 
@@ -90,13 +91,13 @@ struct debuginfod_response {
     size_t upstream; /* FOUND, REFUSED: index of the server */
     /* UNREACHABLE: the delay that a server requested; 0: none */
     int retry_after_s;
-    char reason[DEBUGINFOD_REASON_BYTES]; /* otherwise: the reason, one sentence; "" if FOUND */
+    char reason[DEBUGINFOD_REASON_BYTES]; /* "" if FOUND; else why there is no file, one sentence */
 };
 
 /*
- * Returns ERR_NONE for every outcome, including ABSENT. If a server refuses or does not respond,
- * the next one is tried. Errors: ERR_CANCELLED, ERR_INVALID (the request), ERR_IO (the temporary
- * file).
+ * Requests the file from each server in turn until one has it. Returns ERR_NONE for every outcome,
+ * including ABSENT. If a server refuses or does not respond, the next one is tried. Errors:
+ * ERR_CANCELLED, ERR_INVALID (the request), ERR_IO (the temporary file).
  */
 enum err_code debuginfod_fetch(struct debuginfod_client *client,
                                const struct debuginfod_request *request,

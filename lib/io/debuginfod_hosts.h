@@ -21,7 +21,7 @@ void debuginfod_hosts_destroy(struct debuginfod_hosts *hosts); /* NULL is a no-o
 /*
  * Waits until a request to name ("host:port") may be sent for owner. Release *ret_host with
  * debuginfod_hosts_leave. Errors: ERR_BUSY (the host is suspended), ERR_CANCELLED (may_go_on
- * returned false; NULL: never).
+ * returned false; with may_go_on NULL the wait is not cancelled).
  */
 enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, int64_t owner,
                                      const char *name, bool (*may_go_on)(void *context),

@@ -17,18 +17,18 @@ enum debuginfod_outcome {
 };
 
 enum {
-    DEBUGINFOD_TRIES = 3,    /* attempts per request if the server does not respond */
-    DEBUGINFOD_AT_ONCE = 10, /* concurrent requests to one host */
-    DEBUGINFOD_MAX_LATER_S = 86400,
-    DEBUGINFOD_BREAK_AFTER = 5, /* consecutive failures */
-    DEBUGINFOD_BREAK_S = 60,
+    DEBUGINFOD_TRIES = 3,           /* attempts per request if the server does not respond */
+    DEBUGINFOD_AT_ONCE = 10,        /* concurrent requests to one host */
+    DEBUGINFOD_MAX_LATER_S = 86400, /* the longest of all delays */
+    DEBUGINFOD_BREAK_AFTER = 5,     /* consecutive failures after which a host is suspended, … */
+    DEBUGINFOD_BREAK_S = 60,        /* … and for how long */
 };
 
 /*
  * How long to wait before the next request for the same file, after `attempt` consecutive requests
- * (from 1) with this outcome: 10 min, 1 h, 6 h, 24 h if it is absent; 1, 5, 30 min if a server did
- * not respond, but at least retry_after_s, the delay that it requested (0: none); 24 h if it was
- * refused.
+ * (from 1) with this outcome. ABSENT: 10 min, 1 h, 6 h, then always 24 h. UNREACHABLE: 1, 5, then
+ * always 30 min, but at least retry_after_s, the delay that the server requested (0: none).
+ * REFUSED: 24 h.
  */
 int64_t debuginfod_later_s(enum debuginfod_outcome outcome, unsigned attempt, int retry_after_s);
 

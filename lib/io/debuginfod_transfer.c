@@ -22,7 +22,7 @@ struct step {
     const struct debuginfod_transfer *transfer;
     struct arena *arena;
     const struct http_url *url;
-    bool is_allowed; /* at any address */
+    bool is_allowed; /* the operator allows the host at any address */
     enum stop stop;
     int64_t start_ns;
     int64_t checked_ns; /* when may_go_on was last called */

@@ -23,7 +23,7 @@ struct debuginfod_transfer {
 struct debuginfod_try {
     enum debuginfod_outcome outcome;
     bool is_failure; /* a failure of the server, to be reported to its breaker */
-    bool may_help;   /* another attempt may succeed */
+    bool may_help;   /* another attempt at this server may succeed */
     int retry_after_s;
     uint64_t bytes;
     char *reason; /* in the arena */

@@ -35,7 +35,8 @@ struct http_client {
     char *proxy;
 };
 
-/* Between the phases, the peer processes the request. */
+/* What the transfer does now. PHASE_NONE: neither, for example while the peer processes the
+ * request. */
 enum phase { PHASE_NONE, PHASE_SENDING, PHASE_RECEIVING };
 
 /* The state of a running request, shared by the callbacks. */

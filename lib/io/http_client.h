@@ -72,8 +72,8 @@ struct http_client_request {
     uint64_t body_bytes;
 
     /* If a kept-alive connection breaks before a response, libcurl repeats the request by
-     * itself, as browsers do. With this flag the request uses a fresh connection, on which that
-     * cannot happen. */
+     * itself, as browsers do. With this flag the request uses a fresh connection, on which libcurl
+     * does not repeat it. */
     bool must_not_repeat;
     int64_t deadline_ms; /* for the whole request, then ERR_TIMEOUT; 0: none */
     /* The minimum average rate after the first two seconds, else ERR_TIMEOUT and
@@ -87,13 +87,15 @@ struct http_client_request {
      * Zero is a valid descriptor, so initialise with http_client_request_init. */
     int response_fd;
 
-    /* Called once after the response's header, before its body, with status and fields; it may
-     * lower *max_response_bytes. false cancels. NULL: not called. */
+    /* Called once after the response's header, before its body, with status and fields set; it may
+     * lower *max_response_bytes. If it returns false, the request ends with ERR_CANCELLED. NULL:
+     * not called. */
     bool (*head)(void *context, const struct http_client_response *response,
                  uint64_t *max_response_bytes);
     void *head_context;
 
-    /* Called several times a second with bytes so far and totals (0: unknown); false cancels. */
+    /* Called several times a second with bytes so far and totals (0: unknown). If it returns false,
+     * the request ends with ERR_CANCELLED. NULL: not called. */
     bool (*progress)(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
                      uint64_t receive_total);
     void *progress_context;

@@ -118,7 +118,8 @@ enum err_code object_store_check(struct object_store *store, const char *key, st
     return code || !store->backend->check ? code : store->backend->check(store, key, err);
 }
 
-/* Others, such as too many open files, are of the whole process. */
+/* Whether an errno concerns one object. Others, such as that for too many open files, concern the
+ * whole process. */
 static bool is_of_object(int error)
 {
     static const int errors[] = {EIO,     EACCES,  EPERM,  ELOOP,     ENOTDIR,

@@ -41,8 +41,8 @@ struct wait_limit;
 typedef enum err_code object_visit(void *context, const char *key, uint64_t size,
                                    int64_t modified_ns, struct err *err);
 
-/* Opens (and creates, mode 0700) a directory: objects are in path/objects/<key>, unfinished ones
- * in path/objects/.tmp/. */
+/* Opens the store in a directory, which is created with mode 0700 if it does not exist: objects are
+ * in path/objects/<key>, unfinished ones in path/objects/.tmp/. */
 enum err_code object_folder_open(const char *path, struct object_store **ret_store,
                                  struct err *err) MUST_USE;
 /* Opens an existing directory read-only: nothing is created, and every write fails with ERR_IO.

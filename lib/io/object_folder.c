@@ -31,7 +31,8 @@ struct folder_store {
     int fd;           /* the store's directory */
     int temporary_fd; /* the directory .tmp in the store's directory */
     atomic_uint next_number;
-    /* Inodes of directories whose names are synced, each at its number modulo the size. */
+    /* Inodes of directories whose names are synced, a cache: inode i is at index i modulo the size.
+     */
     atomic_ullong durable_folders[DURABLE_SLOTS];
     pthread_mutex_t direct_mutex; /* guards direct_memory */
     uint8_t *direct_memory;       /* a buffer for direct I/O; allocated at first use */

@@ -48,9 +48,10 @@ struct object_s3_options {
 enum err_code object_s3_open(const struct object_s3_options *options,
                              struct object_store **ret_store, struct err *err) MUST_USE;
 
-/* Calls has_space before object_open writes a copy of that size to fd, a new file in the temporary
- * folder; it may allocate the space. is_background: for object_open_in_background. false:
- * object_open returns ERR_BUSY. Call it before the store is shared. */
+/* Makes object_open call has_space before it writes a copy of `bytes` bytes to fd, a new file in
+ * the temporary folder; has_space may allocate the space. is_background: the caller is
+ * object_open_in_background. If has_space returns false, object_open returns ERR_BUSY. Call this
+ * before the store is shared. */
 void object_s3_set_space(struct object_store *store,
                          bool (*has_space)(void *context, int fd, uint64_t bytes,
                                            bool is_background),

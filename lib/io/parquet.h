@@ -91,7 +91,8 @@ struct parquet_writer *parquet_writer_create(const struct parquet_column *column
                                              struct parquet_sink sink);
 void parquet_writer_destroy(struct parquet_writer *writer); /* NULL is a no-op */
 
-/* Changes whenever the numbers of entries become invalid. Never 0. */
+/* A number that changes whenever the numbers of entries become invalid, which is when a row group
+ * was written. Never 0. */
 uint32_t parquet_epoch(const struct parquet_writer *writer);
 /* Bytes that the writer occupies. */
 size_t parquet_memory(const struct parquet_writer *writer);

@@ -164,7 +164,7 @@ struct chunk_writer {
     struct parquet_chunk chunk;
 };
 
-/* page is the uncompressed content. */
+/* Compresses and writes a page with its header; `page` is the uncompressed content. */
 static enum err_code append_page(struct chunk_writer *writer, const struct buf *page, int kind,
                                  uint32_t value_count, int encoding, struct err *err)
 {
@@ -242,8 +242,8 @@ static const struct parquet_value *value_at(const struct chunk_writer *writer, u
     return distinct->values[distinct->number_of_entry[writer->leaf->numbers[value]]];
 }
 
-/* Finds the end of a page: the row that fills it; one row that is far too large for a page is
- * divided. */
+/* Finds the end of a page, which is the end of the row that fills it, unless that row is far too
+ * large for a page. */
 static void find_page_end(const struct chunk_writer *writer, struct page_range *range)
 {
     enum { ROW_PAGES_MAX = 32 };

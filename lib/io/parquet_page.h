@@ -9,7 +9,7 @@
 #include "lib/io/parquet.h"
 #include "lib/io/parquet_thrift.h"
 
-/* Each array has bits 0 or 1, one per value or null; NULL if the column has no such level. */
+/* Each array has a level, 0 or 1, per value or null; NULL if the column has no such levels. */
 struct parquet_levels {
     const uint32_t *repetition; /* 0: the first of a row */
     const uint32_t *definition; /* 0: null, or an empty list */
@@ -20,12 +20,12 @@ struct parquet_leaf {
     enum parquet_type type;
     bool has_statistics;
     struct parquet_levels levels;
-    /* The values of the leaf: the distinct entries, and the number of the entry for each value. */
-    /* the first one; the others follow at a distance of stride */
+    /* The distinct entries; entry i is entries[i * stride], since a struct of the column has its
+     * fields side by side. */
     const struct parquet_value *entries;
     uint32_t stride;
     uint32_t entry_count;
-    const uint32_t *numbers;
+    const uint32_t *numbers; /* per value of the leaf: the number of its entry */
     uint32_t number_count;
 };
 

@@ -33,7 +33,8 @@ void thrift_begin(struct thrift *thrift, int16_t field); /* a struct */
 void thrift_end(struct thrift *thrift);
 
 enum thrift_kind { THRIFT_I32 = 5, THRIFT_TEXT = 8, THRIFT_STRUCT = 12 };
-/* count elements follow: numbers, texts, or structs between thrift_element and thrift_end. */
+/* Begins a list; count elements follow, each by thrift_list_i32, thrift_list_text, or, for a
+ * struct, thrift_element, its fields and thrift_end. */
 void thrift_list(struct thrift *thrift, int16_t field, enum thrift_kind kind, uint32_t count);
 void thrift_element(struct thrift *thrift);
 void thrift_list_i32(struct thrift *thrift, int32_t value);

@@ -96,7 +96,7 @@ void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_wat
 /*
  * Limits the connections that a client has in use at a time, so that others find one; 0: no limit.
  * A call of pg_take beyond the limit waits as one beyond the pool's maximum does. Call it before
- * the pool is shared.
+ * the pool is shared. A client of 0 has no limit.
  */
 void pg_pool_set_client_limit(struct pg_pool *pool, int max_connections);
 /* Names the client for which this thread takes connections from now on, such as the tenant of the
@@ -126,7 +126,8 @@ enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connectio
  * use. */
 enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
                               struct err *err) MUST_USE;
-/* Sets the deadline of statements on this connection until it is returned. */
+/* Sets how long each statement on this connection may take, until the connection is returned;
+ * replaces the value of pg_pool_set_deadlines. */
 void pg_limit(struct pg_connection *connection, int statement_ms);
 /*
  * Limits all statements on this connection together to a point in time of clock_monotonic_ns (0:

@@ -80,7 +80,7 @@ struct pg_pool {
     int64_t silent_ns;          /* when the last attempt without a reply was given up */
     int64_t may_connect_ns;     /* while cannot_connect: when the next attempt may begin */
     int64_t failing_since_ns;   /* monotonic; 0: the last attempt to connect succeeded */
-    int64_t failed_last_ns;
+    int64_t failed_last_ns;     /* when the last attempt failed */
     pthread_cond_t given;
     struct pg_connection *idle;
     int open_count;

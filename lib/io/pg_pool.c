@@ -138,7 +138,9 @@ static void wait_for_given(struct pg_pool *pool)
     pthread_cond_timedwait(&pool->given, &pool->mutex, &until);
 }
 
-/* Whether a connection is there for the client. The caller holds the mutex. */
+/* Whether the client may take a connection now: an idle one or a new one. The caller holds the
+ * mutex.
+ */
 static bool can_take(const struct pg_pool *pool, int64_t client)
 {
     int count = 0;
@@ -184,7 +186,9 @@ static enum err_code wait_for_slot(struct pg_pool *pool, int max_wait_s,
     return code;
 }
 
-/* Wakes all that wait: the limit of its client may keep the first of them waiting. */
+/* Returns the connection, or its place in the pool if connection is NULL. Wakes all waiting
+ * threads, because the limit of its client may not allow the first of them to take the connection.
+ */
 static void release_slot(struct pg_pool *pool, struct pg_connection *connection, int64_t client)
 {
     pthread_mutex_lock(&pool->mutex);
@@ -219,9 +223,9 @@ static bool note_attempt(struct pg_pool *pool, bool has_failed)
 }
 
 /*
- * While attempts to connect get no reply, only one thread at a time may try again; the other
- * threads would only wait, and use open connections, which may still work. An attempt that was
- * given up before the breaker closed proves nothing about a server that responds again.
+ * While attempts to connect get no reply, only one thread at a time may try again. Other threads
+ * would only wait for the same failure; they use open connections, which may still work. An attempt
+ * that was given up before the breaker closed proves nothing about a server that responds again.
  */
 static bool may_connect(struct pg_pool *pool)
 {

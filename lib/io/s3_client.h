@@ -57,8 +57,8 @@ void s3_client_set_retry(struct s3_client *client, int64_t retry_ms);
  * within 1.2 s, and no other request gets one or a good part of one meanwhile, the server counts as
  * not responding: running requests end with ERR_BUSY and new ones fail at once, until a probe
  * (several per second) gets a response. A server that is known to be slow has three times as long
- * as its recent responses to probes took, up to 10 s (lib/base/breaker.h). A server that was
- * unusable for longer than the retry time is not waited for any more. report is called on that
+ * as its recent responses to probes took, up to 10 s (lib/base/breaker.h). If all requests have
+ * failed for longer than the retry time, a request is not retried. report is called on that
  * thread when the server stops responding and when it responds again.
  */
 enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_responding),

@@ -22,7 +22,7 @@ enum {
 static const char letters_and_digits[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* Only letters, digits and these, from min to max of them? */
+/* Whether the text consists of min to max letters, digits and characters of others. */
 static bool consists_of(const char *text, const char *others, size_t min, size_t max)
 {
     size_t size = strlen(text);
@@ -32,7 +32,7 @@ static bool consists_of(const char *text, const char *others, size_t min, size_t
     return size >= min && size <= max;
 }
 
-/* Fits a header field as it stands? */
+/* Whether the text can be sent in a header field without escaping. */
 static bool is_printable(const char *text, size_t max)
 {
     size_t size = strlen(text);

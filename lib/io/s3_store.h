@@ -18,7 +18,7 @@ struct s3_store {
     bool (*has_space)(void *context, int fd, uint64_t bytes,
                       bool is_background); /* object_s3_set_space */
     void *has_space_context;
-    bool is_opening;
+    bool is_opening; /* object_s3_open is testing the store; see s3_store_outward */
     /* set after a failed write; object_store_check then tries one */
     atomic_bool has_failed_to_write;
 };

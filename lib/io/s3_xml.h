@@ -17,9 +17,10 @@
 enum { S3_XML_MAX_DEPTH = 16, S3_XML_MAX_PATH_BYTES = 256, S3_XML_MAX_TEXT_BYTES = 8 << 10 };
 
 /*
- * Called at the end of every element. path is its name after those of the enclosing elements, as in
- * "ListBucketResult/Contents/Key" (without namespace prefixes). text is the text after its last
- * inner element, with entities resolved, trimmed. Both are valid during the call.
+ * Called at the end of every element. path has the names of the enclosing elements and that of the
+ * element, as in "ListBucketResult/Contents/Key" (without namespace prefixes). text is the trimmed
+ * text of the element after its last inner element, with entities resolved. Both are valid during
+ * the call.
  */
 typedef enum err_code s3_xml_visit(void *context, const char *path, struct span text,
                                    struct err *err);

@@ -36,9 +36,9 @@ struct symbol_builder_options {
     bool is_first_names;
     bool is_packed;                      /* write the packed form of the table where possible */
     uint64_t memory_bytes;               /* limit on the address space of the process; 0: 4 GiB */
-    uint64_t output_bytes;               /* 0: 1 GiB */
-    uint32_t cpu_s;                      /* 0: 60 */
-    int64_t wall_ms;                     /* 0: four times cpu_s */
+    uint64_t output_bytes;               /* limit on the size of the output; 0: 1 GiB */
+    uint32_t cpu_s;                      /* limit of the CPU time; 0: 60 */
+    int64_t wall_ms;                     /* limit of the wall-clock time; 0: four times cpu_s */
     const struct wait_limit *wait_limit; /* cancels the build; NULL: no limit */
 };
 

@@ -291,7 +291,7 @@ static uint32_t search_group(const struct symbol_table *table, uint32_t key)
     for (uint32_t i = table->level_count; i-- > 0;) {
         const struct symbol_level *level = &table->levels[i];
         const uint32_t first = at * SYMBOL_SEARCH_WIDTH;
-        if (i == 0) /* the load overlaps with that of the keys */
+        if (i == 0) /* prefetch: this load overlaps with that of the keys */
             __builtin_prefetch(group_offsets(table) + first);
         at = first + count_up_to(level->keys + first, level->count - first, key) - 1;
     }

@@ -23,8 +23,8 @@ enum symbol_name_mode { SYMBOL_NAME_FULL, SYMBOL_NAME_SIMPLE, SYMBOL_NAME_NONE }
 /* Parses "full", "simple" or "none"; false for other words. */
 bool symbol_name_mode_parse(struct span word, enum symbol_name_mode *ret_mode);
 
-/* Appends the name, never more bytes than name->full or name->linkage has. Names of C and Go are
- * the same in every mode, except for the suffixes of clones. */
+/* Appends the name, never more bytes than the longer of name->full and name->linkage. Names of C
+ * and Go are the same in every mode, except for the suffixes of clones, which only NONE shows. */
 void symbol_name_append(const struct symbol_name *name, enum symbol_name_mode mode,
                         struct buf *output);
 

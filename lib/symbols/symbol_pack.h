@@ -23,7 +23,7 @@ struct buf;
 struct symbol_table;
 
 enum {
-    SYMBOL_PACK_MAX_RATIO = 64,          /* plus 1 MiB */
+    SYMBOL_PACK_MAX_RATIO = 64, /* columns: at most so many times the packed bytes, plus 1 MiB */
     SYMBOL_PACK_FLAT_MAX_BYTES = 1 << 28 /* of all columns together */
 };
 
@@ -38,8 +38,8 @@ bool symbol_pack_is(struct span bytes);
 enum err_code symbol_pack(const struct symbol_table *table, struct buf *output,
                           struct err *err) MUST_USE;
 
-/* The same for a table in a file, which is verified first, written to the beginning of a file.
- * Also handles the errors of symbol_table_open_fd. */
+/* The same from a file to a file. The table is verified first; the packed form replaces the content
+ * of packed_fd. Errors: also those of symbol_table_open_fd and ERR_IO. */
 enum err_code symbol_pack_fd(int table_fd, int packed_fd, struct err *err) MUST_USE;
 
 /*
@@ -48,7 +48,7 @@ enum err_code symbol_pack_fd(int table_fd, int packed_fd, struct err *err) MUST_
  * (output's limit, or those above).
  */
 enum err_code symbol_unpack(struct span packed, struct buf *output, struct err *err) MUST_USE;
-/* The same from a file. Also handles: ERR_IO. */
+/* The same from a file. Errors: also ERR_IO. */
 enum err_code symbol_unpack_fd(int packed_fd, struct buf *output, struct err *err) MUST_USE;
 
 /* Estimates from the header the memory that symbol_unpack will allocate besides the packed

@@ -60,10 +60,10 @@
 
 enum {
     SYMBOL_PACK_VERSION = 1,
-    SYMBOL_PACK_NEAR_CALLERS = 32, /* a parent further above is encoded by its distance */
+    SYMBOL_PACK_NEAR_CALLERS = 32, /* other parents are encoded as a difference of numbers */
     SYMBOL_PACK_FAR = 1 + SYMBOL_PACK_NEAR_CALLERS,
-    SYMBOL_PACK_RATIO_SLACK_BYTES = 1 << 20,
-    SYMBOL_PACK_PREDICTION_BITS = 16
+    SYMBOL_PACK_RATIO_SLACK_BYTES = 1 << 20, /* see SYMBOL_PACK_MAX_RATIO */
+    SYMBOL_PACK_PREDICTION_BITS = 16         /* predicted_nodes has 2^16 entries */
 };
 
 enum symbol_pack_column_kind {
@@ -123,9 +123,9 @@ void symbol_pack_model_fini(struct symbol_pack_model *model);
 /* Everything that the parent of the next node determines. */
 struct symbol_pack_position {
     uint32_t sibling;         /* SYMBOL_NONE: the next node is the first child */
-    uint32_t *predicted_node; /* the entry of the predicted node; SYMBOL_NONE: no prediction */
-    uint32_t near_function;
-    uint32_t near_line;
+    uint32_t *predicted_node; /* entry of predicted_nodes; it is SYMBOL_NONE without a prediction */
+    uint32_t near_function;   /* from which NODE_FUNCTIONS stores the difference */
+    uint32_t near_line;       /* from which NODE_LINES does */
 };
 struct symbol_pack_position symbol_pack_model_position(const struct symbol_pack_model *model,
                                                        uint32_t parent);

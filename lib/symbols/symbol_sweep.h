@@ -1,10 +1,10 @@
 /*
  * symbol_sweep: splits overlapping ranges of addresses into disjoint pieces in ascending order.
  *
- * Where several ranges overlap, the one with the lowest index in its array wins. Ranges are sorted
- * by radix sort, three passes over eight bytes per range; ranges that are already sorted need none.
- * Then a heap holds the ranges that cover the current position, and each piece costs one heap
- * operation. Threads: a sweep belongs to one thread.
+ * Where several ranges overlap, the one with the lowest index in the array wins. Ranges are sorted
+ * by radix sort, in three passes over eight bytes per range; sorted ranges need no pass. Then a
+ * heap holds the ranges that cover the current position, and each piece costs one heap operation.
+ * Threads: a sweep belongs to one thread.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_SWEEP_H
 #define LIB_SYMBOLS_SYMBOL_SWEEP_H

@@ -91,10 +91,10 @@ struct symbol_cursor {
     uint8_t line_bits;
     uint8_t file_bits;
     uint32_t record;      /* index in the group; SYMBOL_NONE: none yet */
-    uint32_t count;       /* number of its frames */
-    uint32_t framed_node; /* the node that frames describes; SYMBOL_NONE: none */
-    uint32_t frame_count;
-    uint32_t own_file; /* of the declaration of the leaf function */
+    uint32_t count;       /* frames of that record; 0: a gap */
+    uint32_t framed_node; /* the node whose frames are in frames; SYMBOL_NONE: none */
+    uint32_t frame_count; /* of framed_node */
+    uint32_t own_file;    /* file and line of the declaration of the leaf function */
     uint32_t own_line;
 };
 

@@ -72,9 +72,10 @@ struct symbol_table_facts {
 };
 
 /*
- * Ranks tables of one binary: the greater value is the better table. Tables with inlined calls
- * precede those with lines (Go's table counts as either), then symtab, mini and dynsym. Among equal
- * sources a complete table precedes a partial one, which precedes one that lacks dwz's shared file.
+ * Ranks tables of one binary: the greater value is the better table. The best source of a table
+ * counts; from best to worst these are inlined calls, lines, Go's table, DWARF, symtab, mini and
+ * dynsym. Among tables with equal sources one that is partial, or that lacks dwz's shared file,
+ * ranks lower. One that is both ranks as low as a complete table with the next worse source.
  */
 uint32_t symbol_quality_rank(const struct symbol_table_facts *facts);
 

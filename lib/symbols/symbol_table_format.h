@@ -35,9 +35,9 @@
  *   GROUP_ADDRESSES    u32 per group of 16 records: address of its first record - first_address
  *   GROUP_OFFSETS      u32 per group: its offset in RECORDS
  *   RECORDS            a record for each address where the node or line changes; the last is a gap
- *   NODES              functions at the positions where they were inlined, in order of first
- * address NODE_EXCEPTIONS    struct symbol_table_node_exception of nodes that do not fit NODES'
- * widths DECLARATIONS       file and line of each function's declaration, in bits of fixed width
+ *   NODES              functions where they were inlined, by their first address
+ *   NODE_EXCEPTIONS    struct symbol_table_node_exception of nodes too wide for NODES
+ *   DECLARATIONS       file and line of each function's declaration, in bits of fixed width
  *   FUNCTION_FRAMES    struct symbol_table_frame: the index of FUNCTION_NAMES
  *   FUNCTION_NAMES     names of the functions, in zstd frames of at most 64 KiB
  *   FILE_FRAMES, FILE_NAMES  the same for the paths of the files

@@ -36,7 +36,7 @@ struct symbol_table {
     struct symbol_table_header header;
     struct span sections[SYMBOL_SECTION_END];
     uint32_t group_count;
-    uint32_t last_record_offset; /* the highest valid offset of a group */
+    uint32_t last_record_offset; /* the highest offset at which a group can begin */
     struct symbol_table_nodes node_widths;
     unsigned node_bits; /* width of a node */
     uint32_t node_exceptions;

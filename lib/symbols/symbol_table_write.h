@@ -100,7 +100,7 @@ void symbol_table_writer_range(struct symbol_table_writer *writer, uint64_t begi
 void symbol_table_writer_symbol(struct symbol_table_writer *writer, uint64_t begin, uint64_t end,
                                 struct span linkage_name);
 
-/* Adds a PT_LOAD header. All of them are added, unchanged. */
+/* Adds a PT_LOAD header, unchanged. The caller adds all headers of the binary. */
 void symbol_table_writer_segment(struct symbol_table_writer *writer,
                                  const struct symbol_segment *segment);
 

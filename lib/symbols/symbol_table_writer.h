@@ -108,9 +108,10 @@ struct symbol_encoder {
  * and symbols, so it can be called only once. */
 enum err_code symbol_encoder_run(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
                                  struct err *err) MUST_USE;
-/* Alternatively, the caller appends the records of a writer that has all functions, and all
- * nodes in their final order. Records are in ascending order, the first at first_address; the
- * last is a gap at end. There may be no records at all. */
+/* In place of symbol_encoder_run, the caller (symbol_unpack.c) appends the records itself, for a
+ * writer that has all functions, and all nodes in their final order: begin, then each record in
+ * ascending order, the first at first_address and the last a gap at `end`, then end. There may be
+ * no records. */
 void symbol_encoder_begin(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
                           uint64_t first_address);
 void symbol_encoder_append_record(struct symbol_encoder *encoder, uint64_t address, uint32_t node,
