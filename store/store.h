@@ -31,16 +31,16 @@ struct store_options {
     int flush_requests;            /* a flush starts when so many requests wait; 0: no number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 256 MiB */
-    uint64_t copy_bytes;           /* of their copies on the disk; 0: the store makes none */
+    uint64_t copy_bytes;           /* of their copies on the disk; 0: `objects` makes no copies */
     size_t result_cache_bytes;     /* of cached results; 0: none are cached */
-    int64_t max_batch_ids;         /* above it, the team with most forgets its oldest; 0: none */
-    size_t merge_bytes;            /* of blocks that a merge has open together; 0: 512 MiB */
+    int64_t max_batch_ids;         /* above it, the oldest of the team with most go; 0: no limit */
+    size_t merge_bytes;            /* memory of blocks that a merge has open at once; 0: 512 MiB */
     const struct frame_resolver *resolver; /* outlives the store; NULL: no names are looked up */
-    /* Called when background work failed; it is tried again. Any thread. May be NULL. */
+    /* Called when background work failed, which is tried again. On any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;
-    /* Whether a merge may write now; is_needed: it removes deleted or expired profiles. On the
-     * thread of the merge. NULL: always. */
+    /* Returns whether the disk has space for a merge to write. is_needed: the merge removes deleted
+     * or expired profiles. Called on the thread of the merge. NULL: there is always space. */
     bool (*has_space)(void *context, bool is_needed);
     void *has_space_context;
     /* Called for each block or granule that a query could not read and left out. Any thread. May be
@@ -53,7 +53,8 @@ struct store_options {
  * available later. */
 enum err_code store_open(const struct store_options *options, struct store **ret_store,
                          struct err *err) MUST_USE;
-/* Evicts a block that no query uses, with its copy on the disk. false: there is none. */
+/* Evicts a block that no query uses from the cache, to free its copy on the disk; for a block that
+ * is also open with its stacks that takes two calls. false: there is none. */
 bool store_evict_block(struct store *store);
 /* Flushes the batches that wait and frees the store. No other thread may use it any more. NULL is a
  * no-op. */
@@ -95,13 +96,13 @@ enum err_code store_addition_commit(struct store_addition *addition, int64_t dea
 
 /*
  * Deletes a tenant's stored profiles that match the selector with start_ns <= begin < end_ns. It
- * runs in the caller's transaction, begun for that tenant as perfolio_server, which may do more in
- * it; row-level security keeps other tenants' profiles out of reach. From the commit on no query
- * reads these profiles; within minutes no object contains them. Profiles that arrive later are not
- * deleted, but the ids of deleted batches stay known. *ret_id is the deletion's id. Errors:
- * ERR_INVALID (the selector; the message points at the position), ERR_NOT_FOUND (no such tenant),
- * ERR_RATE_LIMITED (100 deletions of the last hour are not done yet, or there were 1,000 in 24
- * hours).
+ * runs in the caller's transaction, which was begun for that tenant as perfolio_server and may
+ * contain other statements; row-level security keeps other tenants' profiles out of reach. From the
+ * commit on no query reads these profiles; within minutes no object contains them. Profiles that
+ * arrive later are not deleted, but the ids of deleted batches stay known. *ret_id is the
+ * deletion's id. Errors: ERR_INVALID (the selector; the message points at the position),
+ * ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (100 deletions of the last hour are not done
+ * yet, or there were 1,000 in 24 hours).
  */
 enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,
                            struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,
@@ -149,8 +150,8 @@ enum err_code store_list_series(struct store *store, struct arena *arena,
                                 struct err *err) MUST_USE;
 
 /* Explains an empty result: finds a label that the query's first selector requires and that neither
- * a series with a profile in the window, of any type, nor a sample has. *ret_name is empty when
- * there is none; it lives in the arena. Errors: as store_list_series. */
+ * a sample nor a series of any type has, of those with a profile in the window. *ret_name is in the
+ * arena; it is empty when there is no such label. Errors: as store_list_series. */
 enum err_code store_find_absent_label(struct store *store, struct arena *arena,
                                       const struct store_query *query, struct span *ret_name,
                                       struct err *err) MUST_USE;

@@ -120,9 +120,9 @@ struct store_memory {
     /* Called before a query holds `bytes` in all. Returns how many it may hold, fewer when the
      * memory is used up. */
     size_t (*grow)(void *context, size_t bytes);
-    /* Called after grow granted too little and the query has freed everything. The query starts
-     * again after ERR_NONE, and never needs more than `most`. Any other code is returned by the
-     * query. */
+    /* Called after grow granted less than `needed` and the query has freed everything. It waits for
+     * memory: after ERR_NONE the query starts again; any other code ends the query. most: the query
+     * never needs more than that. */
     enum err_code (*wait)(void *context, size_t needed, size_t most, struct err *err);
     void *context;
 };
@@ -137,10 +137,9 @@ struct store_query {
     const char *selectors_name;             /* in messages, followed by its number; NULL: "query" */
     const struct store_profile_id *profile; /* only this snapshot, not aggregated; NULL: all */
     bool wants_single_profiles;             /* hours of which only totals are stored are left out */
-    /* Keeps the rows whose labels match: those of their series, and those of their own, trace_id
-     * and span_id, that the series does not have. NULL: all rows. Used by merges and values over
-     * time.
-     */
+    /* Keeps the rows whose labels match. A row has the labels of its series, and those labels of
+     * its own, trace_id and span_id among them, that the series does not have. NULL: keeps all
+     * rows. Used by merges and values over time. */
     const struct label_filter *label_filter;
     /* For merges: the labels of the result's samples. With wants_all_labels these are all labels
      * except ids of traces and spans, plus those named; else only those named. */
@@ -232,9 +231,8 @@ struct store_statistics {
     /* Series of gauges whose snapshots come from several processes in turn
      * (store/query/interleaving.h). */
     uint32_t interleaved_count;
-    /* Names a label of label_filter that nothing has which the selectors match; NULL: there is
-     * none.
-     */
+    /* A label that label_filter compares, and that nothing has which the selectors match, as a text
+     * for messages. NULL: there is none. */
     const char *absent_filter_label;
     struct store_symbolization names;
 };
@@ -249,9 +247,8 @@ struct store_result {
     enum store_aggregation aggregation;
     const char *type; /* the whole name of the profile type; in the arena */
     int64_t left_out; /* sum of the samples that label_filter leaves out */
-    /*
-     * Names a label of label_names that no sample has, with those that exist; NULL: there is none.
-     */
+    /* A label of label_names that no sample has, with a list of those that exist, as a text for
+     * messages. NULL: all exist. */
     const char *absent_label;
     struct store_statistics statistics;
 };
@@ -397,9 +394,9 @@ struct store_check {
     /* Called for each problem. */
     void (*found)(void *context, enum store_problem problem, const char *object_key,
                   int64_t tenant_id, const char *detail);
-    /* Called when an object is missing or unreadable, which is a problem if it returns ERR_NONE:
-     * the object store can be used. Any other code ends the verification. Not called for a copy.
-     * May be NULL. */
+    /* Called when an object is missing or unreadable, to check whether the object store can be
+     * used. ERR_NONE: it can, so the object is a problem. Any other code ends the verification. Not
+     * called for a copy. May be NULL: the object is a problem. */
     enum err_code (*check_outage)(void *context, const char *object_key, struct err *err);
     /* Called before each part of an object; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t count, uint64_t byte_count);
