@@ -135,7 +135,8 @@ static void order_rows(struct counter_increase *increase)
         qsort(increase->rows, increase->row_count, sizeof(*increase->rows), compare_rows);
 }
 
-/* The sum, or the number nearest to it: profiles with equal times may exceed it. */
+/* The sum, or the largest or smallest number if it overflows: the values of profiles with equal
+ * times may add up to more than an int64_t holds. */
 static int64_t add_limited(int64_t a, int64_t b)
 {
     int64_t sum;
@@ -177,7 +178,8 @@ static void find_restarts(const struct counter_increase *increase, uint32_t snap
     }
 }
 
-/* Snapshots of several processes in one series look like that, too. */
+/* True for more than three restarts in more than a quarter of the snapshots. Snapshots of several
+ * processes in one series look like frequent restarts, too. */
 static bool restart_often(const bool *restarted, uint32_t snapshot_count)
 {
     enum { FEW_RESTARTS = 3 };

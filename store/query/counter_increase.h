@@ -51,7 +51,7 @@ struct counter_increase {
     uint64_t magnitude;
     bool overflows;      /* magnitude would reach COUNTER_INCREASE_MAX: the other increases are
                             missing */
-    bool restarts_often; /* in more than a quarter of the snapshots */
+    bool restarts_often; /* more than three, in over a quarter of the snapshots */
 };
 
 void counter_increase_fini(struct counter_increase *increase);

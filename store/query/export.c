@@ -371,7 +371,7 @@ static enum err_code append_row(struct export *export, const struct block_rows *
     return parquet_end_row(export->writer, scan_err(export->scan));
 }
 
-/* The work for the row that was appended last. */
+/* The number of values of the row that was appended last, by which limits are checked. */
 static size_t count_values(const struct export *export)
 {
     return 1 + export->names.count + export->frames.count + export->own_labels.count +

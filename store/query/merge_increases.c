@@ -152,7 +152,7 @@ static enum err_code add_series_increases(struct merge *merge, struct scan_task 
     return code;
 }
 
-/* Series by series. */
+/* Reads the counters series by series, since increases are computed from all rows of a series. */
 enum err_code merge_add_increases(struct merge *merge)
 {
     struct scan *scan = merge->scan;

@@ -26,7 +26,7 @@ static void add_weighed(struct merge *merge, const struct scan_task *task, uint3
     *stack_union_sum(merge->stacks, merge_number_row(merge, task, stack, group)) += value;
 }
 
-/* Row by row. */
+/* Weighs each row by the time for which its snapshot holds. */
 static enum err_code weigh_rows(struct merge *merge, struct scan_task *task,
                                 const struct weight *weight, bool wants_labels)
 {
@@ -49,7 +49,7 @@ static enum err_code weigh_rows(struct merge *merge, struct scan_task *task,
     return code ? code : merge_check_limits(merge, 0);
 }
 
-/* All snapshots have the same weight: the totals are enough. */
+/* For a granule whose snapshots all have the same weight: weighs its totals. */
 static enum err_code weigh_totals(struct merge *merge, struct scan_task *task,
                                   const struct weight *weight, uint32_t group)
 {

@@ -199,7 +199,8 @@ static void drop_deltas_outside(struct scan *scan)
         scan_drop_all(scan);
 }
 
-/* The memory of the caller's use. The blocks, which the scan still holds, are freed before it. */
+/* Checks the memory that the caller needs to use the result. It does not include the blocks, which
+ * the scan still holds but frees before that. */
 static enum err_code check_use(const struct scan *scan, struct store_result *result)
 {
     const struct store_query *query = scan_query(scan);
@@ -247,7 +248,8 @@ static enum err_code merge_tasks(struct scan *scan, void *context)
     return code;
 }
 
-/* An empty result would look as if there were no profiles. */
+/* Whether oversized blocks are all that the query found. Such a query fails, because an empty
+ * result would look as if there were no profiles. */
 static bool is_all_left_out(const struct store_result *result)
 {
     const struct store_statistics *read = &result->statistics;

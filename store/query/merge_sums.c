@@ -154,7 +154,8 @@ static enum err_code flush_partials(struct adding *adding)
     return merge_check_limits(merge, 0);
 }
 
-/* True for the first granule of its key when it is small compared with its block. */
+/* True for the first granule of its key (block and group) when it is small compared with its block:
+ * it may be the only one, which is not worth an array. */
 static bool is_alone(struct adding *adding, const struct scan_task *task,
                      const struct partials_key *partials_key)
 {

@@ -14,8 +14,9 @@
  * query with more groups reads the largest ones a second time. */
 enum { CELL_BUDGET_BYTES = 32 << 20 };
 
-/* Whether deltas lack a duration is known only after they are read, or from the granules before the
- * window. */
+/* Whether the query has to run again with neighbours: for gauges and counters, and for deltas
+ * without a duration, which are known only after the deltas are read, or from the granules before
+ * the window. */
 static bool lacks_neighbours(const struct range *range)
 {
     return !scan_query(range->scan)->ahead_ns && scan_type(range->scan) &&
@@ -60,7 +61,8 @@ static int compare_groups(void *context, uint32_t one, uint32_t other)
     return order;
 }
 
-/* The second pass does not count in the statistics or against the limit of bytes. */
+/* Makes the second pass (range_groups_choose), which does not count in the statistics or against
+ * the limit of bytes. */
 static enum err_code read_again(struct range *range, uint64_t opening_bytes)
 {
     const struct scan_reads first = scan_get_reads(range->scan);
@@ -86,7 +88,8 @@ static enum err_code read_all(struct range *range)
     return read_again(range, opening_bytes);
 }
 
-/* The caller writes the points as text, which takes about as much memory as the points. */
+/* Checks the memory of the result, with that of the text that the caller makes of the points, which
+ * is about as much as the points take. */
 static enum err_code check_text(struct range *range)
 {
     const struct store_range *result = &range->result;
@@ -230,9 +233,10 @@ static int64_t max_ns(int64_t one_ns, int64_t other_ns)
     return one_ns > other_ns ? one_ns : other_ns;
 }
 
-/* Returns whether the query has to run again with a longer reach. Durations of profiles before the
- * window, and intervals, are known only after some have been read. A window between two snapshots
- * may have none within an hour. */
+/* Extends the query's reach if it was too short; returns whether the query has to run again.
+ * Durations of profiles before the window, and intervals, are known only after some profiles have
+ * been read. A window between two snapshots may have no snapshot within an hour, so without any
+ * match the longest reach is tried. */
 static bool extend_reach(const struct range *range, struct store_query *query)
 {
     int64_t wanted_ns = range->neighbours.wanted_reach_ns;

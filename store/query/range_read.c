@@ -65,7 +65,7 @@ static enum err_code find_kept_stacks(struct range *range, const struct scan_tas
     return scan_explain_wait(range->scan, code);
 }
 
-/* True when all the time that the granule's profiles cover is in one step. */
+/* True when all the time that the granule's profiles cover is in one step and in the window. */
 static bool is_in_one_step(const struct range *range, const struct scan_task *task)
 {
     const struct store_query *query = &range->query->query;
@@ -82,9 +82,9 @@ static int64_t end_of_hour(const struct scan_task *task)
     return last_ns < INT64_MAX ? last_ns + 1 : last_ns;
 }
 
-/* True when the granule can be read as one value: gapless deltas are as one delta over their whole
- * time. A profile that extends into the next step has its own part there, so all must be in one
- * step. */
+/* True when the granule can be read as one value: deltas without gaps count as one delta over their
+ * whole time. If that time is in several steps, the value of each profile has to be divided by
+ * itself, so it must be in one step, unless there is only one profile. */
 static bool is_one_value(const struct range *range, const struct scan_task *task)
 {
     return range->aggregation == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
@@ -140,7 +140,7 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
                           kept_stacks ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
 }
 
-/* Sets values[i] to the part of profile i's value that is in kept stacks. */
+/* Sets range->values[i] to the part of profile i's value that is in kept stacks. */
 static enum err_code read_values(struct range *range, const struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
@@ -184,7 +184,8 @@ static void cover_overhangs(struct range *range, const struct scan_task *task,
     note_hour(range, task, all_ns, longest_ns);
 }
 
-/* Here and below, profiles start at the ordinal task->first. */
+/* Adds the time that the task's profiles cover. Here and below, profiles[0] is the profile with the
+ * ordinal task->first. */
 static void cover_profiles(struct range *range, const struct scan_task *task,
                            const struct block_profile *profiles)
 {
@@ -320,8 +321,8 @@ static uint32_t group_of_row(struct range *range, const struct block_rows *rows,
     return row_labels_group(range->labels, rows->label_sets ? rows->label_sets[row] : 0);
 }
 
-/* The key of a row is its group and whether the filter keeps it: a row that it does not keep still
- * shows that the group has data. */
+/* Adds the rows of counters. The key of a row is its group and whether the filter keeps the row:
+ * one that is not kept still shows that the group has data. */
 static enum err_code add_snapshots(struct range *range, const struct scan_task *task,
                                    const struct block_rows *rows, const bool *kept_stacks)
 {
@@ -339,7 +340,7 @@ static enum err_code add_snapshots(struct range *range, const struct scan_task *
     return ERR_NONE;
 }
 
-/* Adds equal parts that add up to the value. */
+/* Divides the value equally among its timestamps; those outside the window are left out. */
 static void add_timestamps(struct range *range, uint32_t group, int64_t value,
                            const int64_t *timestamps, uint32_t count)
 {
@@ -387,8 +388,9 @@ static enum err_code spread_row_sums(struct range *range, const struct block_pro
     return code;
 }
 
-/* Most granules have one group: the values of the first one need no look-up. Rows that a filter
- * leaves out still count as 0, so that their group has data. */
+/* Adds the rows of deltas and gauges. Most granules have one group, so the values of the first
+ * group need no look-up. Rows of stacks that the filter does not keep count as 0, so that their
+ * group has data. */
 static enum err_code add_deltas(struct range *range, const struct scan_task *task,
                                 const struct block_rows *rows, const bool *kept_stacks)
 {

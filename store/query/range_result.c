@@ -58,8 +58,9 @@ static uint64_t covered_in_step(const struct range_sums *sums, const struct cove
     return coverage_within(covered, cursor, begin_ns, end_ns);
 }
 
-/* group: OTHER_GROUPS: the sum of those that were not chosen, with data where any group has it.
- * apportion_values adds the whole numbers of sums. */
+/* Makes the points of a group, or with OTHER_GROUPS those of the groups that were not chosen, which
+ * have a point in each step in which any group has data. apportion_values then sets their whole
+ * numbers. */
 static void make_points(struct arena *arena, const struct range_sums *sums, uint32_t group,
                         struct store_range_series *series)
 {
@@ -81,7 +82,7 @@ static void make_points(struct arena *arena, const struct range_sums *sums, uint
     series->average = average_of(sums, total, series->covered_ns);
 }
 
-/* Whole numbers for all points; other may be NULL. Points are in order of steps. */
+/* Sets the whole numbers of all points, which are in order of steps; other may be NULL. */
 static void apportion_values(struct arena *arena, const struct range_sums *sums,
                              const uint32_t *chosen, uint32_t count,
                              struct store_range_series *series, struct store_range_series *other)
@@ -137,7 +138,7 @@ static void describe_intervals(const struct range_sums *sums, struct store_range
         result->longer_count += sums->intervals_ns[i] > sums->steps->step_ns;
 }
 
-/* Neighbours without a profile in the window are no data. */
+/* Whether the window has data; neighbours alone are none. */
 static bool has_data(const struct scan *scan, const struct range_sums *sums)
 {
     const struct store_statistics *statistics = scan_statistics(scan);

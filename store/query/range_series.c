@@ -8,7 +8,7 @@ static void cover_increases(void *context, int64_t since_ns, int64_t time_ns)
     spread_cover(&range->spread, since_ns, time_ns - since_ns);
 }
 
-/* The sum of the increases of other groups until a snapshot. */
+/* The sum of the increases of the groups that were added before, for one snapshot. */
 static int64_t *find_earlier_increase(struct range *range, int64_t time_ns)
 {
     const uint32_t count = range->earlier_increases.count;
@@ -29,7 +29,8 @@ static void add_increase(void *context, const struct counter_delta *delta)
     *before += value;
 }
 
-/* A group is covered wherever its series are, whether its labels occur there or not. */
+/* Adds the series' sums and covered time to its groups. A group gets all the time that the series
+ * covers, whether its labels of samples occur in it or not. */
 static enum err_code add_to_groups(struct range *range, uint32_t series)
 {
     enum { CHECK_BYTES = 4 << 20, CHECK_SUMS = 1 << 16 };
@@ -62,7 +63,7 @@ static void begin_series(struct range *range)
     neighbours_begin_series(&range->neighbours);
 }
 
-/* True when no row of the granule is wanted, or it has none. */
+/* True when the granule has no rows, or none that the query wants. */
 static bool is_left_out(struct range *range, const struct scan_task *task)
 {
     if (neighbours_is_unread(task) || range_is_cut(range, task))
@@ -104,8 +105,8 @@ static void add_idle_series(struct range *range, const struct scan_task *task)
         spread_add(&range->spread, group, first->begin_ns, first->end_ns - first->begin_ns, 0);
 }
 
-/* A series of deltas that all have a duration has interval 0: nothing is unknown within a step. A
- * single profile without a duration has no interval. */
+/* Records the interval of a series of deltas: 0 if all have a duration, because then nothing is
+ * unknown within a step. A single profile without a duration has no known interval. */
 static void note_series_interval(struct range *range)
 {
     const struct spread *spread = &range->spread;
