@@ -35,7 +35,7 @@ struct symbol_sweep {
      * lazily */
     uint32_t *heap;
     uint32_t count;
-    uint32_t next; /* index of the next key */
+    uint32_t next; /* index of the next key, whose range is not in the heap yet */
     uint32_t heap_count;
     uint32_t heap_capacity;
 };

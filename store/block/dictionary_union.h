@@ -33,9 +33,9 @@ struct dictionary_use {
     bool *series;
 };
 
-/* Creates the union in arena; strings are borrowed from the blocks. uses[i] selects what is needed
- * of block i, and at least one block must be needed. The numbers of what is left out are undefined.
- * Errors: ERR_TOO_LARGE (more nodes than a block may have). */
+/* Creates the union in arena; strings are borrowed from the blocks. uses[i] states which part of
+ * block i is needed; at least one block must be needed. The numbers of parts that are not needed
+ * are undefined. Errors: ERR_TOO_LARGE (more nodes than a block may have). */
 enum err_code dictionary_union_create(struct arena *arena, const struct block *const *blocks,
                                       uint32_t block_count, const struct dictionary_use *uses,
                                       struct dictionary_union *ret_union, struct err *err) MUST_USE;

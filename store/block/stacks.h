@@ -106,7 +106,8 @@ struct stack_chains {
 /* Allocates space in arena for `most` chains besides the root's. */
 void stack_chains_init(struct stack_chains *chains, struct arena *arena, struct arena *scratch,
                        uint32_t most);
-/* Begins a chain at node. Its depth is at least 1 and at most that of the node before it. */
+/* Begins a chain at node, the next node in preorder. Its depth is at least 1 and at most that of
+ * the node before it. */
 void stack_chains_add(struct stack_chains *chains, uint32_t node, uint32_t depth);
 
 /* Stacks, each with all its frames. */

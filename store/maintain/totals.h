@@ -5,9 +5,9 @@
  * In a granule of deltas, each stack gets one row with its sum, as a row of the first profile;
  * profiles keep their begins and durations. In a granule of gauges or counters, all snapshots stay,
  * each with one row per stack: a snapshot of a gauge has the weight of the time until the next one,
- * an increase is the difference of two, and snapshots between them may be in another block or
- * arrive later. So sums, means and increases stay the same, whatever blocks the parts of an hour
- * were in when they were reduced. Private to store/.
+ * the increase of a counter is the difference of two snapshots, and snapshots between these may be
+ * in another block or arrive later. So sums, means and increases stay the same, whatever blocks the
+ * parts of an hour were in when they were reduced. Private to store/.
  */
 #ifndef STORE_MAINTAIN_TOTALS_H
 #define STORE_MAINTAIN_TOTALS_H

@@ -29,7 +29,8 @@ struct filter_job {
     const struct block *block;
 };
 
-/* The terms of the filter that the frames from the root to a node match. */
+/* Which focus terms of the filter match a frame between the root and a node, and whether an ignore
+ * term does. */
 struct node_state {
     uint32_t focus;
     bool is_ignored;
