@@ -4,14 +4,16 @@
  * Follows `go tool pprof`. Value types and period type must be equal, or differ only in units that
  * convert into each other (unit.h); values are converted to the finest unit. Samples with equal
  * stack and labels are added. Samples whose values are all 0 are left out, and so are table entries
- * that no sample uses.
+ * that no sample uses, except the first mapping.
  *
- * Two mappings are the same if their size, offset and build id (or file, without a build id) are
- * equal. Addresses are relocated to the first of them, so runs of one binary with address space
- * layout randomization have common stacks.
+ * Two mappings are the same if their size (in whole pages), offset and build id (or file, without a
+ * build id) are equal. Addresses are relocated to the first of these mappings, so runs of one
+ * binary with address space layout randomization have common stacks.
  *
- * time_ns is the earliest, duration_ns the sum, period the largest, comments the union; other
- * fields are those of the first profile that has them. Threads: any; the profiles are only read.
+ * time_ns is the earliest that is known, duration_ns the sum, period the largest, comments the
+ * union. drop_frames and keep_frames are those of the first profile; default_sample_type and
+ * doc_url are those of the first profile that has them. warning and cut_string_count are not
+ * merged. Threads: any; the profiles are only read.
  */
 #ifndef LIB_PROFILE_MERGE_H
 #define LIB_PROFILE_MERGE_H

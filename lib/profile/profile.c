@@ -25,7 +25,8 @@ uint64_t profile_count_frames(const struct profile *profile)
     return frames;
 }
 
-/* The index of text, which joins the strings if it is new: equal strings have one index. */
+/* Returns the index of text, which is appended to strings if it is new: equal strings have one
+ * index. strings has space for it. */
 static uint32_t intern(struct profile *profile, struct span *strings, struct span text)
 {
     for (uint32_t i = 0; i < profile->string_count; i++)

@@ -7,8 +7,9 @@
  * input buffer that the arena owns.
  *
  * Strings are canonical: string 0 is "", and equal strings have equal indexes, so grouping by name
- * compares integers. PROFILE_NONE means "no mapping" or "no function". Stacks are leaf first; the
- * lines of a location are inlined calls, also leaf first.
+ * compares integers. PROFILE_NONE means "no mapping" or "no function". Stacks are leaf first. The
+ * lines of a location, also leaf first, are the calls inlined at its address and, last, the
+ * function that contains them.
  */
 #ifndef LIB_PROFILE_PROFILE_H
 #define LIB_PROFILE_PROFILE_H
@@ -27,7 +28,7 @@ struct buf;
 /* Limits of one decoded profile. 0 in any field means its default. */
 struct profile_limits {
     size_t raw_bytes; /* after decompression; default 256 MiB */
-    /* for JSON formats, whose parse tree takes about ten times the size; 64 MiB */
+    /* the same for JSON formats, whose parse tree takes about ten times the size; default 64 MiB */
     size_t json_bytes;
     uint32_t sample_count;  /* default 8 Mi */
     uint32_t stack_depth;   /* default 65,536 locations in one sample */
@@ -39,9 +40,9 @@ struct profile_limits {
     /* Compressed input may expand to this multiple of its size, or to COMPRESS_RATIO_FLOOR_BYTES
      * if that is more (lib/base/compress.h). 0: no limit. */
     uint32_t expansion_ratio;
-    const char *expansion_setting; /* name of that setting, for messages; NULL: none */
-    /* The bytes are stored, so they were accepted before. Text that would be refused today
-     * (another tool's format, too few lines that are stacks) is decoded as it was then. */
+    const char *expansion_setting; /* setting of expansion_ratio, for messages; NULL: none */
+    /* The bytes come from the store, so an earlier version accepted them. Text that an upload is
+     * refused for today (another tool's format, too few lines that are stacks) is still decoded. */
     bool was_accepted;
 };
 
@@ -83,7 +84,7 @@ struct profile_location {
     uint32_t mapping; /* or PROFILE_NONE */
     uint32_t first_line;
     uint32_t line_count; /* 0: not symbolized */
-    bool is_folded;
+    bool is_folded;      /* pprof: several functions share the address (identical code folding) */
     bool is_named_later; /* its lines come from a symbol table, not from the sender */
 };
 
@@ -104,8 +105,8 @@ struct profile {
     const struct profile_function *functions;
     const struct profile_line *lines;
     const struct profile_location *locations;
-    /* The locations before symbolization, with the same indexes; their lines are in lines. NULL:
-     * no location is_named_later. */
+    /* The locations before symbolization, with the same indexes; their first_line refers to lines,
+     * too. NULL: no location is_named_later. */
     const struct profile_location *sent_locations;
     const uint32_t *comments; /* strings */
     uint32_t string_count;
@@ -117,7 +118,8 @@ struct profile {
     uint32_t comment_count;
 
     /* Sample i: stack[stack_start[i] .. stack_start[i + 1]), values[i * value_type_count …],
-     * labels[label_start[i] .. label_start[i + 1]). */
+     * labels[label_start[i] .. label_start[i + 1]). If sample_count is 0, the arrays may be NULL.
+     */
     uint32_t sample_count;
     const uint64_t *stack_start;
     const uint32_t *stack;
@@ -126,11 +128,11 @@ struct profile {
     const struct profile_label *labels;
 
     struct profile_value_type period_type;
-    int64_t period;
-    int64_t time_ns;
-    int64_t duration_ns;
-    uint32_t drop_frames;         /* string */
-    uint32_t keep_frames;         /* string */
+    int64_t period;       /* between two samples, in the unit of period_type; 0: unknown */
+    int64_t time_ns;      /* since 1970, as the sender states it, usually the begin; 0: unknown */
+    int64_t duration_ns;  /* 0: unknown */
+    uint32_t drop_frames; /* string */
+    uint32_t keep_frames; /* string */
     uint32_t default_sample_type; /* string */
     uint32_t doc_url;             /* string */
     uint32_t warning;             /* string: the parts of the input that the decoder left out */
@@ -139,18 +141,19 @@ struct profile {
 
 /* Frees the profile and everything it points to; NULL is a no-op. */
 void profile_destroy(struct profile *profile);
-/* The frames of all stacks, with those of inlined calls; a location without a line is one frame. */
+/* The number of frames of all stacks, including inlined calls; a location without a line is one
+ * frame. Not for the result of profile_samples. */
 uint64_t profile_count_frames(const struct profile *profile);
 
-/* A profile of count samples starting with first, with all tables. It borrows from profile and
- * must not be destroyed. */
+/* Returns a profile of count samples from sample first on, with all tables. It borrows from profile
+ * and must not be destroyed. Its stack_start and label_start do not begin with 0. */
 struct profile profile_samples(const struct profile *profile, uint32_t first, uint32_t count);
 
-/* Appends comments, which are copied. Only the thread that has just made the profile may call
- * it, before any other thread reads it. */
+/* Appends comments, which are copied. Only the thread that has made the profile may call this,
+ * before any other thread reads the profile. */
 void profile_add_comments(struct profile *profile, const struct span *comments, uint32_t count);
-/* Swaps a mapping with the first one, which pprof's tools take for the main program. The same
- * restriction applies. */
+/* Swaps a mapping with the first one, which pprof's tools take for the main program. As for
+ * profile_add_comments, no other thread may read the profile yet; sent_locations must be NULL. */
 void profile_put_mapping_first(struct profile *profile, uint32_t mapping);
 
 static inline struct span profile_string(const struct profile *profile, uint32_t string)
@@ -159,9 +162,10 @@ static inline struct span profile_string(const struct profile *profile, uint32_t
 }
 
 /*
- * Finds the value type that text names: the first whose type equals it, else the one with that
- * decimal index. Empty text means the default (default_sample_type, else the last one, as in
- * pprof). Errors: ERR_INVALID; the message lists the types of the profile.
+ * Finds the value type that text names: the first whose type equals text, else the one with the
+ * index that text states in decimal. Empty text means the default (default_sample_type, else the
+ * last one, as in pprof). Errors: ERR_INVALID (there is no such type; the message lists those of
+ * the profile).
  */
 enum err_code profile_find_value_type(const struct profile *profile, struct span text,
                                       uint32_t *ret_index, struct err *err) MUST_USE;
@@ -173,9 +177,9 @@ enum err_code profile_find_value_type(const struct profile *profile, struct span
 void profile_append_type_name(const struct profile *profile, uint32_t index, struct buf *text);
 
 /*
- * Adds the magnitude of value to *magnitude. Values may be summed, in a report or a summary, only
- * while their magnitudes together are below INT64_MAX; then any sum of them, in any order, is
- * exact. Returns false when that limit is reached, and from then on.
+ * Adds the magnitude of value to *magnitude, which is 0 before the first value. While it is below
+ * INT64_MAX, any sum of the values, in any order, is exact. Returns false as soon as it is not, and
+ * in all later calls; a report or a summary is then refused.
  */
 static inline bool profile_can_add(uint64_t *magnitude, int64_t value)
 {

@@ -30,11 +30,11 @@ struct profile_builder {
     struct profile_limits limits;
     struct profile *fields;
     struct arena *arena;       /* the profile's; strings are copied into it at once */
-    struct arena *keys;        /* bytes that the maps reference */
+    struct arena *keys;        /* keys of the tables, except strings, which are in arena */
     const char *exceeded_name; /* what exceeded its limit, in plural; NULL: nothing did */
     uint64_t exceeded_limit;
     uint64_t memory_bytes;     /* charged so far */
-    uint64_t followed_entries; /* sum of profile_builder_count_entries */
+    uint64_t followed_entries; /* sum of the counts of profile_builder_count_entries */
     bool is_frozen;
     bool is_taken; /* by profile_builder_take */
 

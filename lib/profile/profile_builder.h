@@ -3,9 +3,9 @@
  *
  * For formats that have no tables of their own, and for merging. Everything is interned: equal
  * strings, functions, mappings and locations get one index, and the values of samples with the same
- * stack and the same labels are added (unless the sum would overflow int64; then they stay two
- * samples). The indexes that the functions return are those of the finished profile. Entries are in
- * order of first use, so the result depends on the input only.
+ * stack and the same labels in the same order are added (unless the sum would overflow int64; then
+ * they stay two samples). The indexes that the functions return are those of the finished profile.
+ * Entries are in order of first use, so the result depends on the input only.
  *
  * When a limit is exceeded, the builder stores the error and ignores further input, so that a
  * parser may check once: profile_builder_failed after each line, or only profile_builder_take at
@@ -39,24 +39,25 @@ static inline void profile_builder_cleanup(struct profile_builder **builder)
     __attribute__((cleanup(profile_builder_cleanup))) struct profile_builder *
 
 /*
- * True once a limit was exceeded, when profile_builder_take returns the error, and after
- * profile_builder_take. From then on the functions that return an index return any number, and
- * nothing is added.
+ * True once a limit was exceeded (profile_builder_take returns that error), and after
+ * profile_builder_take has succeeded. From then on nothing is added, and the indexes that functions
+ * return are meaningless, but may be passed to the other functions.
  */
 bool profile_builder_failed(const struct profile_builder *builder);
 
-/* Adds a value type. All of them are added before the first sample. */
+/* Adds a value type. All value types must be added before the first sample. */
 void profile_builder_add_value_type(struct profile_builder *builder, struct span type,
                                     struct span unit);
-/* Copies text. Returns 0 for "". */
+/* Adds a copy of text, truncated to limits.string_bytes (long_string.h). Returns 0 for "". */
 uint32_t profile_builder_string(struct profile_builder *builder, struct span text);
-/* PROFILE_NONE: the string is absent. */
+/* Finds text without adding it; PROFILE_NONE: the builder does not have it. */
 uint32_t profile_builder_find_string(const struct profile_builder *builder, struct span text);
 uint32_t profile_builder_function(struct profile_builder *builder,
                                   const struct profile_function *function);
 uint32_t profile_builder_mapping(struct profile_builder *builder,
                                  const struct profile_mapping *mapping);
-/* location->first_line and line_count are ignored: lines[0 .. line_count) are copied. */
+/* location->first_line and line_count are ignored: lines[0 .. line_count) are copied, except those
+ * without a function. */
 uint32_t profile_builder_location(struct profile_builder *builder,
                                   const struct profile_location *location,
                                   const struct profile_line *lines, uint32_t line_count);
@@ -104,9 +105,9 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
                                 size_t depth, const int64_t *values,
                                 const struct profile_label *labels, size_t label_count);
 /*
- * Adds count to the stack entries that limits.stack_entries limits. For decoders that follow a tree
- * from each node to its root: a few bytes of input can make such a walk long, even if the stack is
- * known already.
+ * Counts entries that a decoder has followed; limits.stack_entries applies to them, too, but
+ * separately from the stored ones. For decoders that follow a tree from each node to its root: a
+ * few bytes of input can make that path long, even if the stack is known already.
  */
 void profile_builder_count_entries(struct profile_builder *builder, uint64_t count);
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment);
@@ -116,15 +117,16 @@ void profile_builder_note_skipped(struct profile_builder *builder, size_t line_c
                                   const char *why);
 
 /*
- * The single fields, which may be set at any time before profile_builder_take: period_type, period,
- * time_ns, duration_ns, drop_frames, keep_frames, default_sample_type and doc_url; strings are the
- * builder's. Other members must not be changed.
+ * The single fields, which the caller may set at any time before profile_builder_take: period_type,
+ * period, time_ns, duration_ns, drop_frames, keep_frames, default_sample_type and doc_url; strings
+ * are the builder's. Other members must not be changed. NULL after profile_builder_take.
  */
 struct profile *profile_builder_fields(struct profile_builder *builder);
 
 /*
  * Finishes the profile. The caller destroys *ret_profile, and also the builder, which accepts no
- * more input. Errors: ERR_TOO_LARGE (the limit that was exceeded), ERR_INVALID (no value type).
+ * more input. Errors: ERR_TOO_LARGE (the limit that was exceeded; also a second call), ERR_INVALID
+ * (no value type).
  */
 enum err_code profile_builder_take(struct profile_builder *builder, struct profile **ret_profile,
                                    struct err *err) MUST_USE;

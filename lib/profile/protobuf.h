@@ -1,8 +1,8 @@
 /*
  * protobuf: the wire format of protocol buffers (protobuf.dev/programming-guides/encoding), as far
- * as pprof and OTLP need it. Inline, because decoders spend most of their time here. Private to
- * lib/profile/pprof/ and lib/profile/otlp/. Readers return the position after the data they read,
- * or NULL when it is malformed.
+ * as pprof and OTLP need it. Inline, because decoders spend most of their time here. Readers read
+ * from `at`, never beyond `end`, and return the position after the data, or NULL if the data is
+ * truncated or malformed. Groups (wire types 3 and 4) count as malformed.
  */
 #ifndef LIB_PROFILE_PROTOBUF_H
 #define LIB_PROFILE_PROTOBUF_H
@@ -24,16 +24,17 @@ enum protobuf_type {
 enum { PROTOBUF_VARINT_BYTES_MAX = 10 };
 
 struct protobuf_field {
-    uint64_t number; /* of a varint or fixed field */
-    struct span bytes;
-    uint32_t id;
+    uint64_t number;   /* of a varint or fixed field; else 0 */
+    struct span bytes; /* of a length-delimited field; else empty */
+    uint32_t id;       /* field number; 0, which is invalid, is not refused */
     enum protobuf_type type;
 };
 
+/* Reads a varint of any size; protobuf_read_varint calls it for three bytes and more. */
 const uint8_t *protobuf_read_long_varint(const uint8_t *at, const uint8_t *end,
                                          uint64_t *ret_number);
 
-/* Without always_inline gcc makes calls of these in the hot loops. */
+/* Without always_inline gcc calls these functions in the hot loops instead of inlining them. */
 #define PROTOBUF_INLINE static inline __attribute__((always_inline))
 
 PROTOBUF_INLINE const uint8_t *protobuf_read_varint(const uint8_t *at, const uint8_t *end,
@@ -50,6 +51,7 @@ PROTOBUF_INLINE const uint8_t *protobuf_read_varint(const uint8_t *at, const uin
     return protobuf_read_long_varint(at, end, ret_number);
 }
 
+/* Reads the value of a field whose type is set; NULL also if the type is not fixed. */
 const uint8_t *protobuf_read_fixed(const uint8_t *at, const uint8_t *end,
                                    struct protobuf_field *field);
 

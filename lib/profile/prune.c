@@ -4,16 +4,18 @@
 #include "lib/base/err.h"
 #include "lib/regex/regex.h"
 
+/* A location with an uninteresting name. BENEATH: what the location calls is removed. WHOLE: and so
+ * is the location, because the name is that of its last line, so none of its lines is left. */
 enum { MARK_WHOLE = 1, MARK_BENEATH = 2 };
 
 struct matcher {
     const struct profile *profile;
     struct regex *drop;
     struct regex *keep; /* or NULL */
-    uint8_t *known;     /* cached results per string */
+    uint8_t *known;     /* per string: RESULT_* */
     bool has_failed;
 };
-enum { KNOWN_NOTHING, KNOWN_STAYS, KNOWN_GOES };
+enum { RESULT_UNKNOWN, RESULT_KEPT, RESULT_DROPPED };
 
 /* The name up to its first "(", unless that belongs to the name itself. */
 static struct span simplify_name(struct span name)
@@ -34,10 +36,10 @@ static struct span simplify_name(struct span name)
     return name;
 }
 
-static bool name_goes(struct matcher *matcher, uint32_t string)
+static bool is_uninteresting(struct matcher *matcher, uint32_t string)
 {
-    if (matcher->known[string] != KNOWN_NOTHING || matcher->has_failed)
-        return matcher->known[string] == KNOWN_GOES;
+    if (matcher->known[string] != RESULT_UNKNOWN || matcher->has_failed)
+        return matcher->known[string] == RESULT_DROPPED;
     struct span name = simplify_name(profile_string(matcher->profile, string));
     struct err err;
     bool is_dropped = false, is_kept = false;
@@ -45,10 +47,11 @@ static bool name_goes(struct matcher *matcher, uint32_t string)
         matcher->has_failed = true;
     else if (is_dropped && matcher->keep && regex_match(matcher->keep, name, &is_kept, &err))
         matcher->has_failed = true;
-    matcher->known[string] = is_dropped && !is_kept ? KNOWN_GOES : KNOWN_STAYS;
-    return matcher->known[string] == KNOWN_GOES;
+    matcher->known[string] = is_dropped && !is_kept ? RESULT_DROPPED : RESULT_KEPT;
+    return matcher->known[string] == RESULT_DROPPED;
 }
 
+/* Looks at the lines from the outermost call to the innermost. */
 static void mark_location(struct matcher *matcher, const struct profile_location *location,
                           uint32_t *first_line, uint8_t *mark)
 {
@@ -56,7 +59,7 @@ static void mark_location(struct matcher *matcher, const struct profile_location
     for (uint32_t i = end; i-- > location->first_line;) {
         uint32_t function = matcher->profile->lines[i].function;
         uint32_t name = function == PROFILE_NONE ? 0 : matcher->profile->functions[function].name;
-        if (name == 0 || !name_goes(matcher, name))
+        if (name == 0 || !is_uninteresting(matcher, name))
             continue;
         *mark = i + 1 == end ? MARK_WHOLE | MARK_BENEATH : MARK_BENEATH;
         if (i + 1 != end)

@@ -3,9 +3,15 @@
  * (profile/prune.go) when `go tool pprof` loads a file.
  *
  * Both are regular expressions that must match a whole function name, without its argument list and
- * a leading ".". Going from the root to the leaf, after the first frame that does not match, the
- * first frame that matches drop_frames and not keep_frames is removed together with everything it
- * calls. Threads: an object belongs to one thread while it is made; afterwards it is read-only.
+ * a leading ".". A name is uninteresting if drop_frames matches it and keep_frames does not.
+ *
+ * A location loses the outermost call with an uninteresting name and the calls inlined into it,
+ * unless that call is the location's last line (first_line). A stack is searched from the root to
+ * the leaf for the first location with an uninteresting name after a location without one. It loses
+ * everything that this location calls and, if the name is that of the location's last line, the
+ * location itself (prune_stack).
+ *
+ * Threads: an object belongs to one thread while it is made; afterwards it is read-only.
  */
 #ifndef LIB_PROFILE_PRUNE_H
 #define LIB_PROFILE_PRUNE_H
@@ -13,15 +19,16 @@
 #include "lib/profile/profile.h"
 
 struct prune {
-    const uint32_t *first_line; /* per location: its first line that is kept */
+    const uint32_t *first_line; /* per location: its first line that is kept; never NULL */
     const uint8_t *marks;       /* per location, for prune_stack; NULL: nothing is removed */
     bool has_failed; /* the expressions are unsupported or too costly: nothing is removed */
 };
 
-/* Allocates in arena. */
+/* Allocates in arena. Cannot fail: see has_failed. */
 void prune_create(struct arena *arena, const struct profile *profile, struct prune *ret_prune);
 
-/* The number of entries at the leaf end of a stack that are removed. */
+/* The number of entries at the leaf end of a stack that are removed: its first ones, because a
+ * stack is leaf first. */
 size_t prune_stack(const struct prune *prune, const uint32_t *stack, size_t depth);
 
 #endif

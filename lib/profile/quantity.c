@@ -29,7 +29,8 @@ static void write_scaled(double value, const char *unit, char text[QUANTITY_TEXT
              *unit ? " " : "", unit);
 }
 
-/* All digits with separators below a million; above it, three digits and a power of 1000. */
+/* All digits with separators below a million; above it, a power of 1000 with two decimal places, or
+ * none from 100 on: "12.34 M", "123 M". */
 static void write_count(double value, const char *unit, char text[QUANTITY_TEXT_BYTES])
 {
     static const char *const powers[] = {"", " k", " M", " G", " T", " P", " E"};

@@ -13,12 +13,14 @@
 enum { QUANTITY_TEXT_BYTES = 48 };
 
 /*
- * Writes value in the largest unit that fits: "1.28 s", "3.40 MiB", "12,345". unit is pprof's
- * ("nanoseconds", "bytes", "count", …); an unknown unit is written after the number.
+ * Writes value in the largest unit in which it is at least 1: "1.28 s", "3.40 MiB". unit is pprof's
+ * word: "nanoseconds" to "seconds", "bytes", "count" or "count/10" …, which unit.h defines. Counts
+ * are written as "12,345" and, from a million on, as "1.23 M". So are values of any other unit,
+ * with the first 20 bytes of the unit after the number if it is UTF-8.
  */
 const char *quantity_format(double value, struct span unit, char text[QUANTITY_TEXT_BYTES]);
 
-/* Writes "56.3 %"; a value above 0 that would be rounded to 0 is "<0.01 %" (formatPercent). */
+/* Writes "56.3 %"; a value between 0 and 0.01 is "<0.01 %" (formatPercent). */
 const char *quantity_format_percent(double percent, char text[QUANTITY_TEXT_BYTES]);
 
 #endif

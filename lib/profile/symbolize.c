@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* The temporary memory of a query grows with the frames of its addresses, of which an address may
- * have hundreds. */
+/* Addresses per query. The number bounds the temporary memory of a query, because an address may
+ * have hundreds of frames. */
 enum { QUERY_ADDRESSES = 2048 };
 
 /* A location to be resolved. */
@@ -219,16 +219,16 @@ static bool is_better(const struct profile *profile, const struct profile_locati
     return false;
 }
 
-/* Wanted locations of one mapping in the order of their addresses. */
+/* The wanted locations of one mapping, which may share addresses. */
 struct sorted {
-    const struct wanted *wanted; /* those of the mapping */
-    const uint64_t *given;       /* the address of each */
-    const uint32_t *order;       /* indexes into wanted, ascending by address */
+    const struct wanted *wanted;
+    const uint64_t *given; /* by index of wanted: its address, as in struct symbolize_query */
+    const uint32_t *order; /* indexes into wanted, ascending by address */
     uint32_t count;
 };
 
-/* Finds the distinct addresses from order[begin] on, QUERY_ADDRESSES at most. Returns the end of
- * their locations. */
+/* Finds the distinct addresses from order[begin] on, QUERY_ADDRESSES at most. Returns the position
+ * in order after the last location that has one of them. */
 static uint32_t next_addresses(const struct sorted *sorted, uint32_t begin, uint64_t *addresses,
                                uint32_t *ret_count)
 {
@@ -260,7 +260,8 @@ static void name_locations(struct named_tables *named_tables, const struct sorte
     }
 }
 
-/* Queries the locations sorted->order[begin ..], and sets *ret_end to those that are next. */
+/* Makes one query for locations from sorted->order[begin] on. Sets *ret_end to the position in
+ * order at which the next query begins. */
 static enum err_code query_addresses(struct named_tables *named_tables,
                                      const struct symbolize_resolver *resolver,
                                      const struct sorted *sorted, uint32_t begin, uint32_t *ret_end,
