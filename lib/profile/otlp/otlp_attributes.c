@@ -57,7 +57,7 @@ static void set_number(struct otlp_decoder *decoder, struct otlp_attribute *attr
     attribute->text = otlp_intern(decoder, span_of(text, (size_t)size));
 }
 
-/* Formats a number as the shorter of two texts that parse to the same number. */
+/* Formats a number with 15 significant digits if they parse to the same number, else with 17. */
 static void set_double(struct otlp_decoder *decoder, struct otlp_attribute *attribute,
                        uint64_t bits)
 {

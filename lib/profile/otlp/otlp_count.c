@@ -1,4 +1,8 @@
-/* The first pass: counts, positions, and the layout. */
+/*
+ * The first pass over the bytes: counts, positions, and the layout. It scans the request twice: the
+ * first scan counts profiles and contexts, whose arrays the second one fills. Then it counts the
+ * dictionary, chooses the layout and checks the limits.
+ */
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/profile/otlp/otlp_decoder.h"
@@ -6,7 +10,7 @@
 /* ---- profiles ---- */
 
 static bool read_value_type(struct span bytes, struct otlp_value_type *type,
-                            struct otlp_votes *votes)
+                            struct otlp_evidence *evidence)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     *type = (struct otlp_value_type){0};
@@ -24,7 +28,7 @@ static bool read_value_type(struct span bytes, struct otlp_value_type *type,
         else if (field.id == VALUE_TYPE_UNIT)
             type->unit = field.number;
         else
-            votes->is_oldest = true;
+            evidence->is_1_8 = true;
         if (field.id != VALUE_TYPE_TEMPORALITY)
             continue;
         type->is_delta = field.number == TEMPORALITY_DELTA;
@@ -33,7 +37,8 @@ static bool read_value_type(struct span bytes, struct otlp_value_type *type,
     return true;
 }
 
-static bool count_sample(struct span bytes, struct otlp_profile *profile, struct otlp_votes *votes)
+static bool count_sample(struct span bytes, struct otlp_profile *profile,
+                         struct otlp_evidence *evidence)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
@@ -44,8 +49,8 @@ static bool count_sample(struct span bytes, struct otlp_profile *profile, struct
         if (field.id >= SAMPLE_FIELD_COUNT)
             continue;
         bool is_bytes = field.type == PROTOBUF_BYTES;
-        votes->is_new |= field.id == 4 && is_bytes;
-        votes->is_old |= field.id == 3 && is_bytes;
+        evidence->is_since_1_10 |= field.id == 4 && is_bytes;
+        evidence->is_before_1_10 |= field.id == 3 && is_bytes;
         if (field.id == 5 && is_bytes && field.bytes.size % 8)
             return false;
         if (field.id == 5)
@@ -57,14 +62,14 @@ static bool count_sample(struct span bytes, struct otlp_profile *profile, struct
 
 /* Reads a field of a profile other than its samples; false when it has the wrong type. */
 static bool read_profile_field(const struct protobuf_field *field, struct otlp_profile *profile,
-                               struct otlp_votes *votes)
+                               struct otlp_evidence *evidence)
 {
     bool is_bytes = field->type == PROTOBUF_BYTES, is_number = field->type == PROTOBUF_VARINT;
     switch (field->id) {
     case PROFILE_SAMPLE_TYPE:
-        return is_bytes && read_value_type(field->bytes, &profile->sample_type, votes);
+        return is_bytes && read_value_type(field->bytes, &profile->sample_type, evidence);
     case PROFILE_PERIOD_TYPE:
-        return is_bytes && read_value_type(field->bytes, &profile->period_type, votes);
+        return is_bytes && read_value_type(field->bytes, &profile->period_type, evidence);
     case PROFILE_TIME:
         profile->time_ns = field->number;
         return field->type == PROTOBUF_FIXED64;
@@ -74,15 +79,15 @@ static bool read_profile_field(const struct protobuf_field *field, struct otlp_p
     case PROFILE_PERIOD:
         profile->period = (int64_t)field->number;
         return is_number;
-    case PROFILE_OLDEST_ID:
-        votes->is_oldest |= is_bytes;
+    case PROFILE_1_8_ID:
+        evidence->is_1_8 |= is_bytes;
         return is_bytes || is_number;
-    case PROFILE_OLDEST_DROPPED:
-        votes->is_oldest |= is_number;
+    case PROFILE_1_8_DROPPED:
+        evidence->is_1_8 |= is_number;
         return is_bytes || is_number;
     case PROFILE_ATTRIBUTES:
-    case PROFILE_OLDEST_ATTRIBUTES:
-        votes->is_oldest |= field->id == PROFILE_OLDEST_ATTRIBUTES;
+    case PROFILE_1_8_ATTRIBUTES:
+        evidence->is_1_8 |= field->id == PROFILE_1_8_ATTRIBUTES;
         profile->has_attributes = true;
         return is_bytes || is_number;
     default:
@@ -90,7 +95,8 @@ static bool read_profile_field(const struct protobuf_field *field, struct otlp_p
     }
 }
 
-static bool read_profile(struct span bytes, struct otlp_profile *profile, struct otlp_votes *votes)
+static bool read_profile(struct span bytes, struct otlp_profile *profile,
+                         struct otlp_evidence *evidence)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
@@ -99,9 +105,10 @@ static bool read_profile(struct span bytes, struct otlp_profile *profile, struct
         at = protobuf_read_field(at, end, &field);
         if (!at)
             return false;
-        bool is_good = field.id == PROFILE_SAMPLES ? field.type == PROTOBUF_BYTES &&
-                                                         count_sample(field.bytes, profile, votes)
-                                                   : read_profile_field(&field, profile, votes);
+        bool is_good =
+            field.id == PROFILE_SAMPLES
+                ? field.type == PROTOBUF_BYTES && count_sample(field.bytes, profile, evidence)
+                : read_profile_field(&field, profile, evidence);
         if (!is_good)
             return false;
         if (field.id != PROFILE_SAMPLES)
@@ -117,15 +124,15 @@ static bool read_profile(struct span bytes, struct otlp_profile *profile, struct
 static void count_profile(struct otlp_decoder *decoder, struct span bytes)
 {
     struct otlp_profile *profile = &decoder->profiles[decoder->profile_count];
-    struct otlp_votes votes = decoder->votes;
+    struct otlp_evidence evidence = decoder->evidence;
     profile->resource = (uint32_t)decoder->resource_count;
     profile->context = (uint32_t)decoder->context_count;
     profile->bytes = bytes;
-    if (!read_profile(bytes, profile, &votes)) {
+    if (!read_profile(bytes, profile, &evidence)) {
         profile->is_malformed = true;
         return;
     }
-    decoder->votes = votes;
+    decoder->evidence = evidence;
     decoder->counts.samples += profile->sample_count;
     decoder->counts.timestamps += profile->timestamp_count;
 }
@@ -140,7 +147,8 @@ static enum err_code malformed(struct otlp_decoder *decoder, const char *what, u
                    what, (unsigned long long)index);
 }
 
-/* Both scans call this function; in the first one profiles is NULL, and it only counts them. */
+/* Both scans call this function. In the first one, decoder->profiles is NULL, and profiles are only
+ * counted. */
 static enum err_code scan_scope(struct otlp_decoder *decoder, struct span bytes)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
@@ -148,9 +156,9 @@ static enum err_code scan_scope(struct otlp_decoder *decoder, struct span bytes)
     while (at < end) {
         struct protobuf_field field;
         at = protobuf_read_field(at, end, &field);
-        bool is_ours =
+        bool is_known =
             at && (field.id == SCOPE_PROFILES_SCOPE || field.id == SCOPE_PROFILES_PROFILES);
-        if (!at || (is_ours && field.type != PROTOBUF_BYTES))
+        if (!at || (is_known && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "a field of scope", decoder->context_count);
         if (field.id == SCOPE_PROFILES_SCOPE)
             scope = field.bytes;
@@ -174,9 +182,9 @@ static enum err_code scan_resource(struct otlp_decoder *decoder, struct span byt
     while (at < end) {
         struct protobuf_field field;
         at = protobuf_read_field(at, end, &field);
-        bool is_ours = at && (field.id == RESOURCE_PROFILES_RESOURCE ||
-                              field.id == RESOURCE_PROFILES_SCOPE_PROFILES);
-        if (!at || (is_ours && field.type != PROTOBUF_BYTES))
+        bool is_known = at && (field.id == RESOURCE_PROFILES_RESOURCE ||
+                               field.id == RESOURCE_PROFILES_SCOPE_PROFILES);
+        if (!at || (is_known && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "resource", decoder->resource_count);
         if (field.id == RESOURCE_PROFILES_RESOURCE)
             resource = field.bytes;
@@ -201,9 +209,9 @@ static enum err_code scan_request(struct otlp_decoder *decoder, struct span *ret
         const uint8_t *start = at;
         struct protobuf_field field;
         at = protobuf_read_field(at, end, &field);
-        bool is_ours =
+        bool is_known =
             at && (field.id == REQUEST_RESOURCE_PROFILES || field.id == REQUEST_DICTIONARY);
-        if (!at || field.id == 0 || (is_ours && field.type != PROTOBUF_BYTES))
+        if (!at || field.id == 0 || (is_known && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "the field at byte", (uint64_t)(start - decoder->raw.data));
         if (field.id == REQUEST_DICTIONARY && has_dictionary)
             return err_set(decoder->err, ERR_INVALID,
@@ -223,8 +231,9 @@ static enum err_code scan_request(struct otlp_decoder *decoder, struct span *ret
 
 /* ---- the dictionary ---- */
 
-/* The number of values or messages of that field, up to the first malformed byte. */
-static uint64_t count_inner(struct span bytes, uint32_t id)
+/* The number of elements of a repeated field: messages, or numbers, packed or not. Stops at the
+ * first malformed byte. Only STACK_LOCATIONS may be packed; other fields must have another id. */
+static uint64_t count_elements(struct span bytes, uint32_t id)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     uint64_t count = 0;
@@ -247,19 +256,19 @@ static enum err_code count_dictionary(struct otlp_decoder *decoder, struct span 
         const uint8_t *start = at;
         struct protobuf_field field;
         at = protobuf_read_field(at, end, &field);
-        bool is_ours = at && field.id < TABLE_COUNT;
-        if (!at || field.id == 0 || (is_ours && field.type != PROTOBUF_BYTES))
+        bool is_known = at && field.id < TABLE_COUNT;
+        if (!at || field.id == 0 || (is_known && field.type != PROTOBUF_BYTES))
             return malformed(decoder, "the dictionary at byte", (uint64_t)(start - bytes.data));
-        if (!is_ours)
+        if (!is_known)
             continue;
         if (!decoder->ranges[field.id].start)
             decoder->ranges[field.id].start = start;
         decoder->ranges[field.id].end = at;
         counts->tables[field.id]++;
         if (field.id == TABLE_LOCATION)
-            counts->lines += count_inner(field.bytes, LOCATION_LINES);
+            counts->lines += count_elements(field.bytes, LOCATION_LINES);
         else if (field.id == TABLE_STACK)
-            counts->stack_entries += count_inner(field.bytes, STACK_LOCATIONS);
+            counts->stack_entries += count_elements(field.bytes, STACK_LOCATIONS);
     }
     return ERR_NONE;
 }
@@ -275,7 +284,14 @@ static enum err_code check_count(struct otlp_decoder *decoder, const char *what,
                    (unsigned long long)count, what, (unsigned long long)limit);
 }
 
-/* The size of all arrays. Each count is at most the number of bytes, so the sum cannot overflow. */
+/*
+ * The size of the arrays whose length is known: of everything but labels and strings that are added
+ * (otlp_charge). Each count is at most the number of bytes, so the sum cannot overflow. The numbers
+ * are, per string: its hash, its canonical index, up to four slots of 4 bytes; per other entry of
+ * the dictionary: its byte in `wrong`; per stack: its start, too; per profile: the growing array of
+ * batch_profile with its old copies and the final copy; per sample: its variant and the start of
+ * its timestamps.
+ */
 static uint64_t memory_needed(const struct otlp_decoder *decoder)
 {
     const struct otlp_counts *counts = &decoder->counts;
@@ -330,17 +346,18 @@ static enum err_code check_counts(struct otlp_decoder *decoder)
 /* ---- the layout ---- */
 
 /*
- * Samples whose wire types prove nothing: lists of numbers may be packed or come number by number,
- * and a number alone may be an item of a list or an index. So each layout is tried: in a valid
- * request of a layout, indexes are of existing entries, a link is given once, and each sample has
- * values or timestamps.
+ * Used if the wire types of samples prove nothing: a list of numbers may be sent packed or number
+ * by number, so a single number is either an item of a list or an index. Both layouts are tried. A
+ * layout is wrong if, read in it, an index refers to no entry of the dictionary's table, a sample
+ * has two links, or a sample has attributes or a link but neither values nor timestamps. 1.8 is
+ * read as 1.9: their samples have the same fields.
  */
 struct layout_check {
-    const uint64_t *tables;
-    bool is_old_wrong;
-    bool is_new_wrong;
-    bool has_fourth;
-    bool is_second_unpacked;
+    const uint64_t *tables; /* entries of the dictionary, by enum otlp_table */
+    bool is_1_9_wrong;
+    bool is_1_10_wrong;
+    bool has_field_4;
+    bool is_field_2_unpacked;
 };
 
 /* Index 0 means none, whether or not the table has an entry 0. */
@@ -364,7 +381,8 @@ static bool are_indexes(const struct layout_check *check, enum otlp_table table,
     return true;
 }
 
-/* 1.9 has values, attributes and link in the fields 2 to 4; 1.10 attributes, link and values. */
+/* 1.9 has values, attributes and link in the fields 2, 3 and 4; 1.10 has attributes, link and
+ * values there. */
 static void check_sample(struct layout_check *check, struct span bytes)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
@@ -378,23 +396,23 @@ static void check_sample(struct layout_check *check, struct span bytes)
             continue;
         counts[field.id]++;
         if (field.id == 2) {
-            check->is_second_unpacked |= field.type == PROTOBUF_VARINT;
-            check->is_new_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);
+            check->is_field_2_unpacked |= field.type == PROTOBUF_VARINT;
+            check->is_1_10_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);
         } else if (field.id == 3) {
-            check->is_old_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);
-            check->is_new_wrong |= counts[3] > 1 || !are_indexes(check, TABLE_LINK, &field);
+            check->is_1_9_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);
+            check->is_1_10_wrong |= counts[3] > 1 || !are_indexes(check, TABLE_LINK, &field);
         } else if (field.id == 4) {
-            check->has_fourth = true;
-            check->is_old_wrong |= counts[4] > 1 || !are_indexes(check, TABLE_LINK, &field);
+            check->has_field_4 = true;
+            check->is_1_9_wrong |= counts[4] > 1 || !are_indexes(check, TABLE_LINK, &field);
         }
     }
-    check->is_old_wrong |= counts[4] && !counts[2] && !counts[5];
-    check->is_new_wrong |= counts[2] && !counts[4] && !counts[5];
+    check->is_1_9_wrong |= counts[4] && !counts[2] && !counts[5];
+    check->is_1_10_wrong |= counts[2] && !counts[4] && !counts[5];
 }
 
-/* If both layouts are possible, a link after packed values is more likely than packed attributes
- * before values that are not packed. */
-static bool is_probably_old(const struct otlp_decoder *decoder)
+/* If both layouts are possible: a packed field 2 together with a single number in field 4 is more
+ * likely values and a link (1.9) than attributes and one unpacked value (1.10). */
+static bool is_probably_before_1_10(const struct otlp_decoder *decoder)
 {
     struct layout_check check = {.tables = decoder->counts.tables};
     for (uint64_t i = 0; i < decoder->profile_count; i++) {
@@ -404,27 +422,29 @@ static bool is_probably_old(const struct otlp_decoder *decoder)
                otlp_next_entry(&range, PROFILE_SAMPLES, &bytes))
             check_sample(&check, bytes);
     }
-    if (check.is_old_wrong != check.is_new_wrong)
-        return check.is_new_wrong;
-    return check.has_fourth && !check.is_second_unpacked;
+    if (check.is_1_9_wrong != check.is_1_10_wrong)
+        return check.is_1_10_wrong;
+    return check.has_field_4 && !check.is_field_2_unpacked;
 }
 
 /* Chooses the layout as described in otlp.h. The dictionary has been counted. */
 static void choose_layout(struct otlp_decoder *decoder)
 {
-    static const uint8_t old_fields[SAMPLE_FIELD_COUNT] = {SAMPLE_NONE,   SAMPLE_STACK,
-                                                           SAMPLE_VALUES, SAMPLE_ATTRIBUTES,
-                                                           SAMPLE_LINK,   SAMPLE_TIMESTAMPS};
-    static const uint8_t new_fields[SAMPLE_FIELD_COUNT] = {SAMPLE_NONE,       SAMPLE_STACK,
-                                                           SAMPLE_ATTRIBUTES, SAMPLE_LINK,
-                                                           SAMPLE_VALUES,     SAMPLE_TIMESTAMPS};
-    const struct otlp_votes *votes = &decoder->votes;
-    bool is_old = false;
-    if (!decoder->is_newest && !votes->is_new)
-        is_old = votes->is_old || votes->is_oldest || is_probably_old(decoder);
-    memcpy(decoder->sample_fields, is_old ? old_fields : new_fields, SAMPLE_FIELD_COUNT);
+    static const uint8_t fields_of_1_9[SAMPLE_FIELD_COUNT] = {SAMPLE_NONE,   SAMPLE_STACK,
+                                                              SAMPLE_VALUES, SAMPLE_ATTRIBUTES,
+                                                              SAMPLE_LINK,   SAMPLE_TIMESTAMPS};
+    static const uint8_t fields_of_1_10[SAMPLE_FIELD_COUNT] = {
+        SAMPLE_NONE, SAMPLE_STACK,  SAMPLE_ATTRIBUTES,
+        SAMPLE_LINK, SAMPLE_VALUES, SAMPLE_TIMESTAMPS};
+    const struct otlp_evidence *evidence = &decoder->evidence;
+    bool is_before_1_10 = false;
+    if (!decoder->is_1_11 && !evidence->is_since_1_10)
+        is_before_1_10 =
+            evidence->is_before_1_10 || evidence->is_1_8 || is_probably_before_1_10(decoder);
+    memcpy(decoder->sample_fields, is_before_1_10 ? fields_of_1_9 : fields_of_1_10,
+           SAMPLE_FIELD_COUNT);
     decoder->profile_attributes =
-        is_old && votes->is_oldest ? PROFILE_OLDEST_ATTRIBUTES : PROFILE_ATTRIBUTES;
+        is_before_1_10 && evidence->is_1_8 ? PROFILE_1_8_ATTRIBUTES : PROFILE_ATTRIBUTES;
 }
 
 enum err_code otlp_count(struct otlp_decoder *decoder)
@@ -433,7 +453,8 @@ enum err_code otlp_count(struct otlp_decoder *decoder)
     enum err_code code = scan_request(decoder, &dictionary);
     if (code)
         return code;
-    /* Checked before the memory is allocated. */
+    /* Only profiles and contexts are counted yet: refuse too many before their arrays are
+     * allocated. */
     code = check_count(decoder, "bytes when decoded", memory_needed(decoder),
                        decoder->limits.memory_bytes);
     if (code)

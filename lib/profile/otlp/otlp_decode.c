@@ -15,7 +15,8 @@ static void start(struct otlp_decoder *decoder)
     /* Without randomness the tables still work; an attacker could only make them slower. */
     if (getrandom(&decoder->seed, sizeof(decoder->seed), 0) != sizeof(decoder->seed))
         decoder->seed = (uint64_t)(uintptr_t)decoder->arena;
-    /* A number of two bytes in the request takes at most ten in a concatenated list. */
+    /* A number takes at least two bytes in the request (its tag and one byte), and at most ten in a
+     * concatenated list. */
     for (size_t i = 0; i < sizeof(decoder->joined) / sizeof(decoder->joined[0]); i++)
         buf_init(&decoder->joined[i], decoder->raw.size * 5 + 64);
 }
@@ -71,9 +72,9 @@ static enum err_code decode(struct otlp_decoder *decoder)
     return ERR_NONE;
 }
 
-static enum err_code decode_wire(struct span raw, bool is_newest,
-                                 const struct otlp_options *options, struct batch **ret_batch,
-                                 struct otlp_result *ret_result, struct err *err)
+static enum err_code decode_wire(struct span raw, bool is_1_11, const struct otlp_options *options,
+                                 struct batch **ret_batch, struct otlp_result *ret_result,
+                                 struct err *err)
 {
     arena_auto scratch = arena_create();
     struct err problem;
@@ -87,7 +88,7 @@ static enum err_code decode_wire(struct span raw, bool is_newest,
                                    .result = &result,
                                    .err = err,
                                    .problem = &problem,
-                                   .is_newest = is_newest};
+                                   .is_1_11 = is_1_11};
     start(&decoder);
     enum err_code code = decode(&decoder);
     map_bytes_fini(&decoder.series_map);

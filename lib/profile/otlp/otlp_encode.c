@@ -9,9 +9,9 @@
 
 enum { PIECE_MAX_BYTES = 1 << 30 };
 
-/* The runtime of a frame, named as in OpenTelemetry's conventions (profile.frame.type). It is the
- * first row whose prefix the mapping's file name has. Frames of interpreters are in mappings such
- * as [cpython]. */
+/* The runtime of a frame, named as in OpenTelemetry's conventions (profile.frame.type): that of the
+ * first row of frame_types with which the file name of the frame's mapping begins. Frames of
+ * interpreters are in mappings such as [cpython]. */
 enum frame_type {
     FRAME_TYPE_NATIVE,
     FRAME_TYPE_KERNEL,

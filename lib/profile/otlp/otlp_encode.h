@@ -3,12 +3,13 @@
  * senders. lib/profile/otlp/otlp.h lists the sources of the format.
  *
  * One profile may cover many resources: the numeric label OTLP_RESOURCE_LABEL of a sample is the
- * index of its resource; the dictionary is shared. Each value type of the profile becomes a profile
- * of OTLP, with the samples that have a value of it; the first one has the period. Other labels
- * become attributes of samples, build ids the attribute process.executable.build_id.gnu of
- * mappings, and the runtime of a location's frames its attribute profile.frame.type, if its mapping
- * identifies it. Strings of the profile are converted to UTF-8, since one invalid byte would make a
- * receiver refuse the whole batch; the caller is responsible for those of resources. Threads: any.
+ * index of its resource; the dictionary is shared. For each resource, each value type of the
+ * profile becomes a profile of OTLP, with the samples whose value of this type is not 0; only the
+ * profile of the first type has the period. Other labels become attributes of samples, build ids
+ * the attribute process.executable.build_id.gnu of mappings. The attribute profile.frame.type of a
+ * location is the runtime of its frames, if the location's mapping identifies that. Strings of the
+ * profile are converted to UTF-8, since one invalid byte would make a receiver refuse the whole
+ * request; the strings of resources must be UTF-8. Threads: any.
  */
 #ifndef LIB_PROFILE_OTLP_OTLP_ENCODE_H
 #define LIB_PROFILE_OTLP_OTLP_ENCODE_H
@@ -23,10 +24,13 @@ struct buf;
 struct otlp_resource {
     const struct batch_text_label *attributes; /* names of OpenTelemetry */
     size_t attribute_count;
-    /* Profiles without samples, so that the receiver can distinguish idle time from time without
-     * sampling: for each value type whose bit is set, if no sample of the resource has a value
-     * of it; and, if idle_duration_ns is above 0, for all types for an earlier time. */
+    /* Profiles without samples let the receiver distinguish idle time from time without sampling.
+     * Bit i of idle_types: send a profile of value type i also if no sample of the resource has a
+     * value of this type. */
     uint32_t idle_types;
+    /* If idle_duration_ns is above 0, each value type also gets a profile without samples that
+     * begins at idle_time_ns (since 1970) and has this duration: an idle time before this profile.
+     */
     int64_t idle_time_ns;
     int64_t idle_duration_ns;
 };

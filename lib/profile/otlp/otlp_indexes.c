@@ -15,6 +15,7 @@ uint32_t *otlp_indexes_read_portable(struct span bytes, uint32_t *entry, uint64_
         if (end - at >= 8) {
             memcpy(&word, at, sizeof(word));
             const uint64_t continued = word & UINT64_C(0x8080808080808080);
+            /* No number here has three bytes, so eight bytes contain at least four numbers. */
             if (!(continued & continued << 8)) {
                 for (unsigned i = 0; i < 4; i++) {
                     const uint64_t has_second = word >> 7 & 1;

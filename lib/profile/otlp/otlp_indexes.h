@@ -26,14 +26,14 @@ struct otlp_indexes {
     uint8_t sizes[256];        /* the size of those in bytes */
 };
 
-/* Whether this processor supports it. */
+/* Whether this processor can run otlp_indexes_read with vectors. */
 bool otlp_indexes_can(void);
 void otlp_indexes_init(struct otlp_indexes *table);
 
 /*
  * Decodes bytes to entry; all numbers must be below limit. Returns the position after the last
  * number, or NULL if one is truncated or not below limit. entry has space for all of them and
- * OTLP_INDEXES_SLACK more.
+ * OTLP_INDEXES_SLACK more. Call otlp_indexes_read only if otlp_indexes_can.
  */
 uint32_t *otlp_indexes_read(const struct otlp_indexes *table, struct span bytes, uint32_t *entry,
                             uint64_t limit);

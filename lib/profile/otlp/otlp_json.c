@@ -1,9 +1,9 @@
 /*
  * Converts OTLP in JSON (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding") to the same
  * message in protobuf, so that one decoder handles both. Names are lowerCamelCase, or those of the
- * .proto files; 64-bit numbers are numbers or text; ids of traces and spans are hexadecimal. Of
- * attribute values that are bytes, lists or maps only the field's number is written, because the
- * decoder ignores their contents.
+ * .proto files; 64-bit numbers are numbers or text; ids of traces and spans are hexadecimal. An
+ * attribute value that is bytes, a list or a map is written as an empty field, because the decoder
+ * ignores its contents.
  */
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
@@ -14,11 +14,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* How a member is written. AS_MARK: as an empty length-delimited field. */
 enum json_kind { AS_MESSAGE, AS_TEXT, AS_NUMBER, AS_FIXED64, AS_DOUBLE, AS_BOOL, AS_HEX, AS_MARK };
 
 struct json_field {
-    const char *name;
-    const char *proto_name;
+    const char *name;       /* lowerCamelCase */
+    const char *proto_name; /* as in the .proto files */
     uint32_t number;
     enum json_kind kind;
     bool is_repeated;
@@ -48,7 +49,8 @@ static const struct json_field scope_fields[] = {
     {"attributes", "attributes", SCOPE_ATTRIBUTES, AS_MESSAGE, true, key_value_fields},
     {NULL, NULL, 0, AS_MARK, false, NULL}};
 
-/* Numbered as in 1.10; the names are older, except for two. */
+/* Numbered as since 1.10. Earlier layouts have the same names, so their JSON is accepted, too; two
+ * names that have changed, "sample" and "line", have rows of their own below. */
 static const struct json_field sample_fields[] = {
     {"stackIndex", "stack_index", 1, AS_NUMBER, false, NULL},
     {"attributeIndices", "attribute_indices", 2, AS_NUMBER, true, NULL},

@@ -72,7 +72,7 @@ static uint32_t *find_label_slot(const struct otlp_decoder *decoder,
 
 /* ---- a new entry ---- */
 
-/* Attributes of one combination, distinct by key. */
+/* Attributes of one combination, distinct by key: indexes of the attribute table. */
 struct collected {
     uint32_t plain[OTLP_ATTRIBUTES_MAX];
     uint32_t series[OTLP_ATTRIBUTES_MAX];
@@ -103,8 +103,8 @@ static bool is_of_series(const struct otlp_attribute *attribute, bool is_delta)
            (attribute->role == ROLE_SERIES && !is_number && is_delta);
 }
 
-/* Adds an attribute to those of one combination. first: the attributes of series of the same list
- * begin there. */
+/* Adds an attribute to those of one combination, unless it has the key already. An attribute of
+ * series must not occur twice in one list; collected->series[first ..] are those of this list. */
 static enum err_code collect_one(struct otlp_decoder *decoder, uint32_t index, bool is_delta,
                                  uint32_t first, struct collected *collected)
 {
@@ -153,7 +153,7 @@ static enum err_code collect(struct otlp_decoder *decoder, struct span list, boo
 }
 
 /* The attributes of a profile belong to each combination of its samples. The list may have millions
- * of indexes, so it is read once. */
+ * of indexes, so its distinct attributes are kept in decoder->own. */
 static const struct otlp_distinct *read_own(struct otlp_decoder *decoder, struct span list,
                                             bool is_delta)
 {
@@ -259,7 +259,7 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
     code = collect_own(decoder, profile_attributes, wanted->is_delta, &collected);
     if (code)
         return code;
-    /* Each label is in two arrays, of which the first grows by half and more. */
+    /* A label takes space in decoder->labels, whose capacity doubles, and in the batch's copy. */
     if (!otlp_charge(decoder, 3 * collected.plain_count * sizeof(struct profile_label)))
         return err_set(decoder->problem, ERR_INVALID, "has too many labels of samples");
     wanted->label_set = add_label_set(decoder, &collected, wanted->link);

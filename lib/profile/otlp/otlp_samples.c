@@ -19,14 +19,14 @@ struct sample {
 struct filling {
     const struct otlp_profile *profile;
     struct batch_type type;
-    int64_t factor;
-    int64_t time_ns; /* of the first timestamp */
-    struct span attributes;
-    uint32_t owner;
-    uint32_t first_sample;
+    int64_t factor;         /* for values, of otlp_take_type */
+    int64_t time_ns;        /* the earliest timestamp of its samples; 0: none yet */
+    struct span attributes; /* the profile's own, a packed list */
+    uint32_t owner;         /* as in otlp_label_entry */
+    uint32_t first_sample;  /* index in decoder->samples */
     uint32_t first_variant;
-    bool has_variant;  /* of the first sample */
-    bool has_variants; /* its samples have several variants */
+    bool has_first_variant;    /* first_variant, that of the first sample, is set */
+    bool has_several_variants; /* its samples have several variants */
 };
 
 static enum err_code malformed(struct otlp_decoder *decoder)
@@ -159,9 +159,9 @@ static enum err_code fill_sample(struct otlp_decoder *decoder, struct filling *f
     if (code)
         return code;
     const uint32_t variant = entry.variant;
-    if (!filling->has_variant)
+    if (!filling->has_first_variant)
         filling->first_variant = variant;
-    filling->has_variant = true;
+    filling->has_first_variant = true;
     if (made.value == 0)
         return ERR_NONE;
     made.label_set = entry.label_set;
@@ -171,7 +171,7 @@ static enum err_code fill_sample(struct otlp_decoder *decoder, struct filling *f
     code = add_timestamps(decoder, filling, sample.timestamps);
     if (code)
         return code;
-    filling->has_variants |= variant != filling->first_variant;
+    filling->has_several_variants |= variant != filling->first_variant;
     decoder->sample_variants[decoder->sample_count - filling->first_sample] = variant;
     decoder->samples[decoder->sample_count++] = made;
     if (decoder->timestamp_start)
@@ -206,7 +206,7 @@ static int compare_orders(const void *a, const void *b)
     return (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-/* Groups the samples of each variant. */
+/* Sorts the profile's samples, with their timestamps, by variant. */
 static void sort_samples(struct otlp_decoder *decoder, const struct filling *filling)
 {
     const uint32_t first = filling->first_sample, count = decoder->sample_count - first;
@@ -253,7 +253,8 @@ static enum err_code add_profile(struct otlp_decoder *decoder, const struct fill
     return ERR_NONE;
 }
 
-/* Senders send a profile when it ends, so a profile without a time began its duration ago. */
+/* The profile's time, else that of its earliest timestamp. Senders send a profile when it ends, so
+ * a profile with neither began one duration before now. */
 static int64_t begin_of(const struct otlp_decoder *decoder, const struct filling *filling)
 {
     const int64_t now_ns = decoder->options->now_ns;
@@ -316,7 +317,9 @@ static enum err_code fill_profile(struct otlp_decoder *decoder, uint32_t index)
     enum err_code code = otlp_take_type(decoder, profile, &filling.type, &filling.factor);
     if (code)
         return code;
-    decoder->own.list = NULL; /* a joined list has the same address as the one before */
+    /* Empties the cache: a list in decoder->joined has the same address as that of the profile
+     * before. */
+    decoder->own.list = NULL;
     if (profile->has_attributes)
         code = read_attributes(decoder, &filling);
     if (code)
@@ -326,13 +329,14 @@ static enum err_code fill_profile(struct otlp_decoder *decoder, uint32_t index)
     code = fill_samples(decoder, &filling);
     if (code)
         return code;
-    if (filling.has_variants)
+    if (filling.has_several_variants)
         sort_samples(decoder, &filling);
     return add_profiles(decoder, &filling);
 }
 
 /* ---- the message about dropped profiles ---- */
 
+/* Adds the service of a dropped profile to the result, unless it is there already. */
 static void note_service(struct otlp_decoder *decoder, uint32_t index)
 {
     struct otlp_result *result = decoder->result;
@@ -349,6 +353,7 @@ static void note_service(struct otlp_decoder *decoder, uint32_t index)
         result->rejected_services[result->rejected_service_count++] = made;
 }
 
+/* Counts a dropped profile, and appends its problem to the message if there is space. */
 static void note_rejection(struct otlp_decoder *decoder, uint32_t index)
 {
     struct otlp_result *result = decoder->result;

@@ -48,8 +48,8 @@ static const struct otlp_pair *find_key(const struct otlp_pair *pairs, uint32_t 
     return NULL;
 }
 
-/* The label name according to lib/profile/batch/batch_labels.h; names that are too long are
- * truncated. */
+/* Returns the label's name for an attribute's key: the normalized form of
+ * lib/profile/batch/batch_labels.h, truncated to the limit. */
 static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
 {
     const struct span text = decoder->strings[key];
@@ -64,8 +64,8 @@ static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
     return otlp_intern(decoder, span_of(name, size));
 }
 
-/* The value. One that is too long, such as a command line, is truncated and gets a hash, so that
- * it differs from others with the same prefix. */
+/* Returns the value of a label. One that is too long, such as a command line, is truncated and ends
+ * in a hash, so that it differs from others with the same prefix. */
 static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
 {
     enum { HASH_BYTES = 8, MARK_BYTES = 1 + 2 * HASH_BYTES };
@@ -173,7 +173,7 @@ static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *c
     }
 }
 
-/* Reads the attributes of a resource once: it may have a million of scopes, of 4 bytes each. */
+/* Reads the attributes of a resource once, because it may have a million scopes of 4 bytes each. */
 static const struct otlp_context *prepare_resource(struct otlp_decoder *decoder,
                                                    struct span resource)
 {
@@ -344,7 +344,8 @@ static enum err_code add_series(struct otlp_decoder *decoder, const struct batch
     return ERR_NONE;
 }
 
-/* Sorted once per context and variant: profiles may have 14 bytes each. */
+/* Collects and sorts the labels once per context and variant, because a profile may take only 14
+ * bytes, so a request may have millions. */
 static enum err_code sorted_labels(struct otlp_decoder *decoder, const struct otlp_profile *profile,
                                    uint32_t variant, struct otlp_sorted_labels *ret_labels)
 {
@@ -395,8 +396,8 @@ struct span otlp_service_of(struct otlp_decoder *decoder, const struct otlp_prof
 
 /* ---- types ---- */
 
-/* The name as in batch_type.h; an OTLP profile has one type. Found once per type: the search reads
- * all of its text. */
+/* The name by batch_type.h, which also depends on whether the period type is "wall"; an OTLP
+ * profile has one type. Cached, because the search reads all of the type's text. */
 static uint32_t find_type_name(struct otlp_decoder *decoder, const struct profile *typed)
 {
     const uint32_t sample_type = typed->value_types[0].type;
@@ -427,7 +428,7 @@ static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *p
                                      profile->sample_type.is_delta);
 }
 
-/* Cleaned once per string. */
+/* Finds the form of a string in a type's name (batch_type_part), computed once per string. */
 static bool find_part(struct otlp_decoder *decoder, uint64_t index, uint32_t *ret_string)
 {
     uint32_t string;
@@ -457,6 +458,7 @@ static bool is_type(const struct otlp_decoder *decoder, struct profile_value_typ
            span_equal_text(decoder->strings[type.unit], unit);
 }
 
+/* Identifies profiles of the same resource, time and duration. */
 static uint64_t time_hash(const struct otlp_decoder *decoder, const struct otlp_profile *profile)
 {
     const uint64_t words[] = {decoder->resource_hashes[profile->resource], profile->time_ns,
@@ -496,7 +498,8 @@ void otlp_find_cpu_times(struct otlp_decoder *decoder)
  * The OpenTelemetry eBPF profiler sends samples:count with a period of cpu:nanoseconds, which
  * becomes CPU time. The Collector's translator of pprof makes two profiles of a Go CPU profile,
  * which has both counts and CPU time: then the counts stay counts, or the time would count twice.
- * An exporter that splits requests may part the two, which nothing here can see.
+ * An exporter that splits requests may send the two in different ones; then the time does count
+ * twice, because each request is decoded alone.
  */
 static bool is_only_count_of_cpu(const struct otlp_decoder *decoder,
                                  const struct otlp_profile *profile, const struct batch_type *type)

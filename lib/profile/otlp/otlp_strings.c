@@ -1,7 +1,7 @@
 /*
- * Strings. Those of the dictionary are spans of one copy of their bytes, or of the request if it is
- * kept (is_raw_kept). Strings that are made during decoding, names and values of labels, follow
- * them. A hash table over all of them gives equal strings one index.
+ * The strings of the batch. Those of the dictionary are spans of one copy of their bytes, or of the
+ * request if it is kept (is_raw_kept). Strings that are made during decoding, names and values of
+ * labels, follow them. A hash table of all strings gives equal strings one index.
  */
 #include "lib/base/arena.h"
 #include "lib/profile/long_string.h"
@@ -12,6 +12,7 @@
 
 enum { STRINGS_MADE = 256 }; /* initial capacity for added strings */
 
+/* Allocates empty slots for string_capacity strings. */
 static void size_slots(struct otlp_decoder *decoder)
 {
     uint32_t capacity = 16;
@@ -76,7 +77,8 @@ static struct span cut(struct otlp_decoder *decoder, struct span text)
 }
 
 /* Added strings count towards the memory limit here, because otlp_count has counted only the
- * strings of the request's table. */
+ * strings of the request's table. The results of otlp_charge are ignored: if one is false, so are
+ * all later ones, and the callers' loops check otlp_charge(decoder, 0). */
 uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
 {
     /* The entry in three arrays, whose old copies stay when they grow. */

@@ -1,7 +1,8 @@
 /*
- * Converts the dictionary's tables to those of struct profile. Index 0 of mappings and functions
- * means none. An entry that is malformed, or refers to an entry that does not exist, is marked as
- * wrong, and so is every entry that refers to it. Only profiles that use a wrong entry are dropped.
+ * Converts the dictionary's tables to those of struct profile, with the same indexes, except that
+ * stacks may be shifted by one. Index 0 of mappings and functions means none. An entry that is
+ * malformed, or refers to an entry that does not exist, is marked as wrong, and so is every entry
+ * that refers to it. Only profiles that use a wrong entry are dropped.
  */
 #include "lib/base/arena.h"
 #include "lib/profile/otlp/otlp_decoder.h"
@@ -9,6 +10,7 @@
 
 /* ---- mappings ---- */
 
+/* *best is the role of the build id that is set, or a value after all roles. */
 static bool set_build_id(struct otlp_decoder *decoder, struct span list,
                          struct profile_mapping *mapping, enum otlp_role *best)
 {
@@ -251,7 +253,8 @@ static bool is_any_wrong(const struct otlp_decoder *decoder, const uint32_t *ent
     return is_wrong;
 }
 
-/* Fills in a stack. Returns the position after its last entry, or NULL. */
+/* Writes a stack's locations from entry on. Returns the position after the last one, or NULL if the
+ * stack is malformed, too deep, or refers to a location that does not exist. */
 static uint32_t *fill_stack(const struct otlp_decoder *decoder, const struct otlp_indexes *indexes,
                             struct span bytes, uint32_t *entry)
 {
@@ -278,8 +281,8 @@ static uint32_t *fill_stack(const struct otlp_decoder *decoder, const struct otl
     return entry;
 }
 
-/* Whether the first entry is the empty stack, as the specification requires; older senders use
- * it like any other. */
+/* Whether the first entry is the empty stack, as the specification requires. Older senders have an
+ * ordinary stack there. Then all stacks move by one, because a batch needs an empty stack 0. */
 static bool is_first_empty(const struct otlp_decoder *decoder)
 {
     struct otlp_range range = decoder->ranges[TABLE_STACK];

@@ -41,10 +41,10 @@ enum {
     PROFILE_DURATION = 4,
     PROFILE_PERIOD_TYPE = 5,
     PROFILE_PERIOD = 6,
-    PROFILE_OLDEST_ID = 8,      /* 1.8: bytes; since 1.9 the number of dropped attributes */
-    PROFILE_OLDEST_DROPPED = 9, /* 1.8: a number; since 1.9 the format of the payload */
-    PROFILE_ATTRIBUTES = 11,    /* 1.8: the payload */
-    PROFILE_OLDEST_ATTRIBUTES = 12,
+    PROFILE_1_8_ID = 8,      /* 1.8: bytes; since 1.9 the number of dropped attributes */
+    PROFILE_1_8_DROPPED = 9, /* 1.8: a number; since 1.9 the format of the payload */
+    PROFILE_ATTRIBUTES = 11, /* 1.8: the payload */
+    PROFILE_1_8_ATTRIBUTES = 12,
 
     VALUE_TYPE_TYPE = 1,
     VALUE_TYPE_UNIT = 2,
@@ -52,7 +52,7 @@ enum {
     TEMPORALITY_DELTA = 1,
     TEMPORALITY_CUMULATIVE = 2,
 
-    SAMPLE_FIELD_STACK = 1, /* these three in the newer layout; otlp_count.c has both layouts */
+    SAMPLE_FIELD_STACK = 1, /* these three since 1.10; otlp_count.c has both layouts */
     SAMPLE_FIELD_ATTRIBUTES = 2,
     SAMPLE_FIELD_VALUES = 4,
     SAMPLE_FIELD_COUNT = 6,
