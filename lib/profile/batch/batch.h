@@ -8,8 +8,8 @@
  *
  * tables has strings, mappings, functions, lines and locations as in lib/profile/profile.h, and no
  * samples. Strings are canonical (string 0 is "", equal strings have equal indexes); stacks are
- * leaf first. Stack 0 is empty; label set 0 has no labels and no link. Stacks and label sets may
- * occur several times.
+ * leaf first. Stack 0 is empty; label set 0 has no labels and no link. Two stacks, or two label
+ * sets, may be equal.
  *
  * A series is a label set and a profile type. Its labels are sorted by name (as bytes), names are
  * distinct and no value is empty. A profile is what one series measured in a time interval. A
@@ -32,8 +32,8 @@ enum batch_kind {
 };
 
 /* name:sample_type:sample_unit:period_type:period_unit[:delta|:cumulative|:gauge], strings of the
- * tables. A declaration that agrees with the rule for the names is not stored: a sender that begins
- * to declare it continues its series. */
+ * tables. A sender's declaration that agrees with the rule for the names is stored as
+ * BATCH_KIND_BY_RULE, so that a sender that begins to declare the kind continues its series. */
 struct batch_type {
     uint32_t name; /* "process_cpu" */
     struct profile_value_type sample_type;
@@ -64,7 +64,7 @@ struct batch_label_set {
     struct batch_link link;
 };
 
-/* Whole days whose times, including the ends, fit 64 bits: 1677-09-22 to 2262-04-10. */
+/* The whole days, 1677-09-22 to 2262-04-10, whose begin and end fit 64 bits as ns since 1970. */
 #define BATCH_TIME_END_NS (INT64_MAX / 86400000000000 * 86400000000000)
 #define BATCH_TIME_BEGIN_NS (-BATCH_TIME_END_NS)
 
@@ -72,9 +72,9 @@ struct batch_profile {
     uint32_t series;
     uint32_t first_sample;
     uint32_t sample_count;
-    int64_t time_ns; /* begin, ns since 1970; in [BATCH_TIME_BEGIN_NS, BATCH_TIME_END_NS) */
-    int64_t duration_ns;
-    int64_t period;
+    int64_t time_ns;     /* begin, ns since 1970; in [BATCH_TIME_BEGIN_NS, BATCH_TIME_END_NS) */
+    int64_t duration_ns; /* 0: unknown */
+    int64_t period;      /* in the unit of the series' period type; 0: unknown */
 };
 
 struct batch_sample {
@@ -113,7 +113,7 @@ struct batch {
     const uint64_t *timestamp_start;
     const int64_t *timestamps;
 
-    const char *notice; /* for the sender: what was left out; NULL: nothing */
+    const char *notice; /* for the sender: what was left out, in arena; NULL: nothing */
 };
 
 /* Frees the batch and everything it points to; NULL is a no-op. */

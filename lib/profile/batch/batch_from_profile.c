@@ -9,10 +9,11 @@
 #include "lib/profile/batch/batch_strings.h"
 #include "lib/profile/unit.h"
 
-/* Times of old agents are in microseconds, which would be in January 1970 as nanoseconds. */
+/* A year. Old agents send microseconds, which as nanoseconds would be in January 1970. */
 #define TIME_MIN_NS (INT64_C(365) * 86400 * CLOCK_NS_PER_S)
 
-/* How the values of a type are stored. LEFT_OUT: an earlier value type has the same names. */
+/* How the values of a type are stored. LEFT_OUT: not at all, because an earlier value type has the
+ * same type and unit (is_repeated) or the values are changes of a gauge (is_change_of_gauge). */
 enum use { LEFT_OUT, DELTA, SNAPSHOT };
 
 struct batch_build {
@@ -27,7 +28,7 @@ struct batch_build {
     bool is_ready;
     struct batch_groups groups;
     struct batch_strings strings;
-    const char *notice;     /* of the batch, in scratch */
+    const char *notice;     /* of the batch, in scratch or static; NULL: none */
     enum use *uses;         /* per value type */
     enum batch_kind *kinds; /* per value type */
     int64_t *factors;       /* per value type, from its unit to that of its series */
@@ -49,7 +50,8 @@ static bool has_use(const struct batch_build *batch_build, enum use use)
 
 /* ---- strings ---- */
 
-/* Whether a part differs from the profile's string; few do, so the others are not looked up. */
+/* Sets *ret_part to the string's form in a type's name, and returns whether they differ. Only
+ * different ones have to be added to the strings. */
 static bool has_other_part(const struct batch_build *batch_build, uint32_t string,
                            struct span *ret_part)
 {
@@ -145,7 +147,8 @@ static uint32_t set_of(const struct batch_build *batch_build, uint32_t sample, u
     return sets ? sets[sample] : 0;
 }
 
-/* Whether all values are 0; the batch then records an idle time. */
+/* Whether all values of the type are 0 in the group, and the batch records that: as an idle time
+ * or, for snapshots, which are in group 0 only, as 0. */
 static bool is_idle(const struct batch_build *batch_build, uint32_t group, uint32_t value_type)
 {
     const uint32_t type_count = batch_build->profile->value_type_count;
@@ -184,8 +187,9 @@ static enum batch_kind find_kind(const struct batch_build *batch_build, uint32_t
                            batch_build->is_ready);
 }
 
-/* The change of memory in use during a Go profile with a duration is no amount in use, whose series
- * has the same name. */
+/* Whether the values are the change of memory in use during a Go profile with a duration. They must
+ * not be stored, because the series of the amount in use has the same name. Profiles of
+ * requests that state a time (/ingest) do not count as such. */
 static bool is_change_of_gauge(struct batch_build *batch_build, uint32_t value_type)
 {
     const struct profile *profile = batch_build->profile;
@@ -216,7 +220,8 @@ static void find_uses(struct batch_build *batch_build)
     }
 }
 
-/* Finds the groups. Group 0 is for label lists without any of the names; it may have no samples. */
+/* Sets is_in_group. Group 0, of samples without any of the names, is the only one that may have no
+ * samples. */
 static void find_groups(struct batch_build *batch_build)
 {
     const uint32_t *groups = batch_build->sample_labels.group_of_sample;
@@ -238,6 +243,7 @@ static uint64_t count_series(const struct batch_build *batch_build)
     return count;
 }
 
+/* Checks that the values fit int64 in the unit of the series. */
 static enum err_code check_values(const struct batch_build *batch_build, uint32_t value_type,
                                   struct err *err)
 {
@@ -358,8 +364,8 @@ static int64_t duration_of(const struct batch_build *batch_build)
     return duration_ns > 0 ? duration_ns : batch_build->source->duration_ns;
 }
 
-/* Whether the profile's time is the end of its duration: it is near the end of the window that the
- * request states, or Go measured the profile. */
+/* Whether the profile's time is the end of its duration: it is in the second half of the window
+ * that the request states or, if the request states no time, Go measured the profile. */
 static bool has_time_of_end(const struct batch_build *batch_build)
 {
     const struct batch_source *source = batch_build->source;
@@ -371,7 +377,7 @@ static bool has_time_of_end(const struct batch_build *batch_build)
     return time_ns && !source->time_ns && batch_type_is_go_delta(batch_build->profile);
 }
 
-/* Deltas begin at the begin of their window; a snapshot has the time at which it was made. */
+/* A delta has the time at which its window begins, a snapshot that at which it was made. */
 static void set_profile(const struct batch_build *batch_build, enum use use,
                         struct batch_profile *row)
 {

@@ -56,7 +56,7 @@ static void add_session(struct batch_groups *groups, struct batch_group *group)
             (struct batch_text_label){.name = name, .value = source->session};
 }
 
-/* Combines the labels of the source and of the group, which take precedence. */
+/* Combines the labels of the source with those of the group, which take precedence. */
 static enum err_code make_group(struct batch_groups *groups, uint32_t index, struct err *err)
 {
     const struct batch_source *source = groups->source;

@@ -19,7 +19,7 @@ struct batch_group {
 
 struct batch_groups {
     /* Set by the caller. */
-    struct arena *scratch; /* of everything below */
+    struct arena *scratch; /* for the results */
     const struct batch_source *source;
     const struct batch_options *options;
     struct batch_limits limits;
@@ -31,7 +31,8 @@ struct batch_groups {
     uint32_t snapshot_group; /* the group of snapshots: the additional one, or 0 */
 };
 
-/* Errors: those of batch_labels_check. */
+/* has_snapshots: a value type of the profile is a gauge or counter. Errors: those of
+ * batch_labels_check. */
 enum err_code batch_groups_make(struct batch_groups *groups, bool has_snapshots,
                                 struct err *err) MUST_USE;
 

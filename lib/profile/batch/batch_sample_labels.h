@@ -11,9 +11,11 @@
 #include "lib/profile/batch/batch.h"
 
 struct batch_sample_labels {
-    const uint32_t *set_of_sample;       /* without labels of series; NULL: 0 for all */
-    const uint32_t *whole_set_of_sample; /* with them; NULL: 0 for all */
-    const uint32_t *group_of_sample;     /* NULL: 0 for all */
+    /* Per sample, or NULL if 0 for all: its label set without the labels that become labels of
+     * series; its label set with them, which snapshots use; its group. */
+    const uint32_t *set_of_sample;
+    const uint32_t *whole_set_of_sample;
+    const uint32_t *group_of_sample;
     const struct batch_label_set *sets;
     const struct profile_label *labels;
     uint32_t set_count;
@@ -25,7 +27,8 @@ struct batch_sample_labels {
     uint32_t name_count;
 };
 
-/* Allocates the result in the profile's arena. has_snapshots: the whole sets are needed.
+/* Allocates the result in the profile's arena. names: the normalized names of labels that become
+ * labels of series. has_snapshots: whole_set_of_sample is needed; else it equals set_of_sample.
  * Errors: ERR_TOO_LARGE (more groups than group_limit). */
 enum err_code batch_sample_labels_collect(const struct profile *profile, const struct span *names,
                                           uint32_t name_count, bool has_snapshots,

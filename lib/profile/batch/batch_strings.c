@@ -5,7 +5,8 @@
 #include "lib/base/vec.h"
 #include "lib/profile/profile.h"
 
-enum { SIZE_BITS = 1024 };
+/* Sizes are compared modulo this number. */
+enum { SIZE_CLASSES = 1024 };
 
 void batch_strings_want(struct batch_strings *strings, struct span text)
 {
@@ -18,12 +19,12 @@ void batch_strings_want(struct batch_strings *strings, struct span text)
 
 static void find_texts(struct batch_strings *strings, const struct profile *profile)
 {
-    bool has_size[SIZE_BITS] = {false};
+    bool has_size[SIZE_CLASSES] = {false};
     for (uint32_t i = 0; i < strings->texts.count; i++)
-        has_size[strings->bytes[i].size % SIZE_BITS] = true;
+        has_size[strings->bytes[i].size % SIZE_CLASSES] = true;
     for (uint32_t i = 1; i < profile->string_count; i++) {
         const struct span string = profile->strings[i];
-        if (!has_size[string.size % SIZE_BITS])
+        if (!has_size[string.size % SIZE_CLASSES])
             continue;
         const uint32_t text = map_bytes_find(&strings->texts, string);
         if (text != MAP_ABSENT)

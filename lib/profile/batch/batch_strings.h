@@ -18,12 +18,13 @@ struct batch_strings {
     struct map_bytes texts; /* the numbers of the texts, in the order of their requests */
     struct span *bytes;     /* by number of the text */
     uint32_t capacity;
-    uint32_t *numbers; /* of the strings; set by batch_strings_finish */
+    uint32_t *numbers; /* by number of the text: its string; set by batch_strings_finish */
 };
 
 /* The bytes of text are needed until batch_strings_fini. An empty text is string 0. */
 void batch_strings_want(struct batch_strings *strings, struct span text);
-/* Returns the strings of the profile and the new ones, in the arena of the profile. */
+/* Returns the strings of the profile followed by the new ones, in the arena of the profile; the
+ * strings of the profile keep their numbers. Call it once, after all batch_strings_want. */
 const struct span *batch_strings_finish(struct batch_strings *strings,
                                         const struct profile *profile, uint32_t *ret_count);
 /* The number of a string; 0 if the text was not requested. */

@@ -9,9 +9,9 @@
 #include "lib/profile/batch/batch.h"
 
 /*
- * Keeps the profiles for which keeps is true, with their samples and series. The result borrows
- * everything else from batch; its own parts are in batch's arena, so it is never destroyed
- * separately.
+ * Keeps the profiles i for which keeps[i] is true, with their samples and series. Everything of the
+ * result is in batch's arena and lives as long as batch, which stays unchanged: do not destroy the
+ * result.
  */
 struct batch *batch_subset(struct batch *batch, const bool *keeps);
 
