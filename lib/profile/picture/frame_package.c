@@ -7,8 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Only this many UTF-16 units of a name are examined, which bounds the cost; the page uses the
- * same. */
+/* Only this many UTF-16 units of a name are examined, which bounds the cost; the page has the same
+ * limit. */
 enum { EXAMINED_UNITS = 600 };
 
 /* Result of a search that found nothing. */

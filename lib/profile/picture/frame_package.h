@@ -10,8 +10,9 @@
 
 struct frame;
 
-/* The package, else the name of the binary, else the directory of the source, else empty. The
- * result is a part of the frame's texts. */
+/* Returns the package in the frame's name, else the file name of its binary, else the directory of
+ * its source file or, without a directory, the file; else an empty span. Borrowed from the frame.
+ */
 struct span frame_package(const struct frame *frame);
 
 /* The last part of a path. */

@@ -33,7 +33,7 @@ enum {
     ONE_PIXEL = 64 /* in freetype's units */
 };
 
-/* A picture that is larger is drawn again with less detail. */
+/* Bytes. A picture that is larger is drawn again with less detail. */
 enum { SIZE_GOAL = 30000 };
 
 /*
@@ -315,7 +315,8 @@ static void draw_foot(struct canvas *canvas, const struct picture_options *optio
               heading_ink(INDEX_FAINT_TEXT));
 }
 
-/* Chooses the largest row height with which all visible levels fit. */
+/* Chooses the largest row height, from ROW_LEAST to ROW_MOST, with which the levels fit that have a
+ * node of at least VISIBLE_PIXELS. *ret_shown_count: the rows that fit then. */
 static void choose_rows(struct canvas *canvas, uint32_t *ret_shown_count)
 {
     enum { VISIBLE_PIXELS = 4, AVAILABLE = GRAPH_BOTTOM - GRAPH_TOP };
@@ -334,6 +335,7 @@ static void draw(struct canvas *canvas, const struct picture_options *options, d
     memset(canvas->pixels, 0, (size_t)PICTURE_PNG_WIDTH * PICTURE_PNG_HEIGHT);
     choose_rows(canvas, &shown_count);
     draw_heading(canvas, options);
+    /* Text is a little smaller than its row, and at most 16 pixels. */
     set_size(canvas->face, canvas->row_height * 6 / 10 < 16 ? canvas->row_height * 5 / 8 + 1 : 16);
     const struct picture_layout layout = {.flame = canvas->flame,
                                           .width = GRAPH_WIDTH,
@@ -395,7 +397,7 @@ static enum err_code encode_png(const struct canvas *canvas, struct buf *png, st
 static enum err_code draw_small_enough(struct canvas *canvas, const struct picture_options *options,
                                        struct buf *png, struct err *err)
 {
-    static const double narrow_widths[] = {1.5, 4, 12, 40};
+    static const double narrow_widths[] = {1.5, 4, 12, 40}; /* pixels; the last one is final */
     for (size_t i = 0; i < sizeof(narrow_widths) / sizeof(narrow_widths[0]); i++) {
         buf_clear(png);
         draw(canvas, options, narrow_widths[i]);

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The number of heaviest frames whose packages are assigned hues in order of weight. */
+/* Only this many of the heaviest frames assign hues to their packages in order of weight. */
 enum { RANKED_FRAMES = 3000 };
 
 /* FNV-1a over UTF-16 units with a final mix, as in the page. It must never change, because the hash
@@ -58,8 +58,8 @@ static int compare_weights(const void *a, const void *b)
     return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-/* Sorts the frames by weight, in which nodes near the root count more. Returns how many are used.
- */
+/* Sorts the frames by weight, in which nodes near the root count more. Returns how many of them
+ * assign hues. */
 static uint32_t rank_frames(const struct flame *flame, struct ranked *ranked)
 {
     double *width = mem_new(double, flame->node_count);
@@ -81,6 +81,8 @@ static uint32_t rank_frames(const struct flame *flame, struct ranked *ranked)
     return count;
 }
 
+/* Assigns different hues to the packages or binaries of the heaviest frames, as long as there are
+ * free ones. */
 static void take_hues(const struct flame *flame, enum picture_colouring colouring,
                       struct map_bytes *hues)
 {
@@ -101,8 +103,8 @@ static void take_hues(const struct flame *flame, enum picture_colouring colourin
     mem_free(ranked);
 }
 
-/* Frames of lines share the text of a long name, which is hashed once: its address and size are the
- * key. */
+/* Many frames may share one long text, such as the lines of one function, so the hash is cached by
+ * the text's address and size. */
 static uint32_t shade_of(struct map_u64 *shades, struct span name)
 {
     const uint64_t key = (uint64_t)(uintptr_t)name.data ^ (uint64_t)name.size << 48;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The widest run of narrow nodes at one depth that is still being collected. */
+/* The run of narrow nodes at one depth that is being collected. */
 struct run {
     double left;
     double right;

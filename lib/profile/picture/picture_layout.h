@@ -20,9 +20,9 @@ struct buf;
 struct flame;
 
 struct picture_box {
-    uint32_t node; /* of a run: the widest node */
-    bool is_run;   /* a run of nodes that are each narrower than narrow_width */
-    uint32_t depth;
+    uint32_t node;  /* index in the graph; of a run: that of its widest node */
+    bool is_run;    /* a run of nodes that are each narrower than narrow_width */
+    uint32_t depth; /* 0: the root */
     /* pixels from the left edge of the root, or of the window; clipped to the window */
     double left;
     double right;
@@ -49,22 +49,24 @@ struct picture_extent {
 /* Calls draw for every box, parents before children. */
 struct picture_extent picture_layout_run(const struct picture_layout *layout);
 
-/* The number of levels that have a node at least as wide as that part of the root. */
+/* The number of levels down to the deepest node that is at least least_part as wide as the root;
+ * includes the root's level. */
 uint32_t picture_layout_depth(const struct flame *flame, double least_part);
 
-/* Computes the unscaled width of each node; weight has space for all. */
+/* Computes the weight of each node, to which its width is proportional. weight has an entry per
+ * node of the graph. */
 void picture_weigh(const struct flame *flame, double *weight);
 
-/* Returns an index into the theme's fills. marks and fills are as in picture_options; fills is
- * not NULL. */
+/* Returns the colour of a node as an index into the theme's fills. marks and fills are as in
+ * picture_options, but fills must not be NULL. */
 uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const uint8_t *fills,
                         uint32_t node);
 
 /* The text of the node's box; the root is "all", as on the page. */
 struct span picture_name(const struct flame *flame, uint32_t node);
 
-/* Shorter forms of the text, for narrow boxes; the value of a label, which is not a function,
- * has none. */
+/* Makes the shorter forms of the node's text, for narrow boxes. The value of a label, which is not
+ * a function's name, has none: ret_short->count is then 0. */
 void picture_shorten(const struct flame *flame, uint32_t node, struct short_name *ret_short);
 
 /* Appends "cpu: 12.3 s" and, if a filter removed something, the part that is left. */

@@ -44,6 +44,7 @@ static size_t find(struct span text, const char *wanted)
     return at ? (size_t)(at - text.data) : (size_t)NOWHERE;
 }
 
+/* Adds a form if it is shorter than the last one. */
 static void add(struct short_name *made, struct span form)
 {
     if (form.size && form.size < made->forms[made->count - 1].size &&
@@ -266,7 +267,7 @@ static size_t part_before(struct span name, size_t end)
 }
 
 /* Whether the part is a lambda or closure. */
-static bool is_within(struct span name, size_t start)
+static bool is_lambda(struct span name, size_t start)
 {
     const struct span part = from(name, start);
     return span_starts_with(part, "{") || span_starts_with(part, "$_") ||
@@ -279,9 +280,9 @@ static struct span last_part(struct span name)
     const size_t sign = operator_at(name);
     size_t start = part_before(name, sign == NOWHERE ? name.size : sign);
     if (span_equal_text(from(name, start), "operator()") && start >= 2 &&
-        is_within(name, part_before(name, start - 2)))
+        is_lambda(name, part_before(name, start - 2)))
         start = part_before(name, start - 2);
-    while (start >= 2 && is_within(name, start))
+    while (start >= 2 && is_lambda(name, start))
         start = part_before(name, start - 2);
     return from(name, start);
 }
@@ -347,7 +348,8 @@ static bool has_package(struct span name)
     return false;
 }
 
-/* Names that would mean something else if they were shortened: "-[NSString length]", "<module>". */
+/* Whether the name would mean something else if it were shortened: "-[NSString length]",
+ * "<module>". */
 static bool is_whole(struct span name)
 {
     return span_starts_with(name, "-[") || span_starts_with(name, "+[") ||

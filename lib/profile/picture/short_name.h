@@ -21,8 +21,8 @@ struct short_name {
     char text[SHORT_NAME_BYTES]; /* memory of some of the forms */
 };
 
-/* Forms are valid as long as name and *ret_short. Names longer than half of SHORT_NAME_BYTES
- * have only one form. */
+/* Makes the forms of name, which are valid as long as name and *ret_short. A name longer than half
+ * of SHORT_NAME_BYTES has only one form. */
 void short_name_make(struct span name, struct short_name *ret_short);
 
 #endif
