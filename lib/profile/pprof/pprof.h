@@ -4,11 +4,13 @@
  * The decoder makes the checks of google/pprof's Profile.CheckValid (ids present, unique and
  * resolvable, as many values as value types), checks every string index, and refuses what the
  * official reader refuses. Unknown fields are skipped. Ids become indexes in file order. Strings
- * that are not UTF-8 are kept unchanged. Only the ids themselves, unreferenced duplicates of
- * strings and unknown fields are dropped.
+ * that are not UTF-8 are kept unchanged; longer ones than limits.string_bytes are truncated
+ * (long_string.h). Of the rest, only the ids themselves, duplicates of strings and unknown fields
+ * are dropped.
  *
- * One deviation preserves data: a label without text, number and unit, which the official reader
- * drops, is kept as the number 0.
+ * Two deviations preserve data: a label without text, number and unit, which the official reader
+ * drops, is kept as the number 0; and functions and locations may have the id 0, which the official
+ * reader refuses but .NET's writers use.
  *
  * Decoding takes two passes over the bytes (count, then fill arrays of the exact size);
  * tests/bench/bench_pprof.c measures it. Threads: any.
@@ -22,8 +24,9 @@ struct buf;
 
 /*
  * Whether bytes may be a pprof message. Checks only the top-level fields: the last one must end at
- * the end of the bytes, each field of profile.proto must have its wire type, and there must be at
- * least one. Fields with other numbers are skipped. False for empty bytes.
+ * the end of the bytes, each field of profile.proto must be length-delimited or a number as there,
+ * and at least one such field must exist. Fields with other numbers are skipped. False for empty
+ * bytes.
  */
 bool pprof_sniff(struct span bytes);
 
@@ -44,8 +47,9 @@ enum err_code pprof_decode(struct span raw, const struct profile_limits *limits,
 
 /*
  * Appends the message to output, with packed numbers and ids from 1 in order. Decoding it yields
- * the same profile, and equal profiles yield equal bytes. Errors: ERR_TOO_LARGE (output's
- * maximum).
+ * the same profile, except for the members that pprof lacks: sent_locations, is_named_later,
+ * warning and cut_string_count. Equal profiles yield equal bytes. Every line must have a function.
+ * Errors: ERR_TOO_LARGE (output's maximum).
  */
 enum err_code pprof_encode(const struct profile *profile, struct buf *output,
                            struct err *err) MUST_USE;

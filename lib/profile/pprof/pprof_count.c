@@ -64,7 +64,7 @@ static enum err_code count_field(struct decoder *decoder, const struct protobuf_
             return pprof_malformed(decoder, "location", index);
         break;
     case PROFILE_STRING:
-        /* Longer strings are truncated, and their copies are counted separately. */
+        /* Longer strings are truncated; their copies, of at most the limit, are counted apart. */
         if (field->bytes.size <= decoder->limits.string_bytes)
             counts->string_bytes += field->bytes.size;
         else
@@ -116,7 +116,12 @@ static enum err_code check_count(struct decoder *decoder, const char *what, uint
                    (unsigned long long)count, what, (unsigned long long)limit);
 }
 
-/* The size of all arrays. Each count is at most the number of bytes, so the sum cannot overflow. */
+/*
+ * The size of all arrays. Each count is at most the number of bytes, so the sum cannot overflow.
+ * The numbers are, per string: its hash, its canonical index, up to four slots of 4 bytes; per
+ * mapping: its id; per function and location: its id, up to four slots; per sample: stack_start and
+ * label_start.
+ */
 static uint64_t memory_needed(const struct counts *counts)
 {
     const uint64_t *messages = counts->messages;

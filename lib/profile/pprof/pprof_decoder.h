@@ -9,16 +9,18 @@
 #include "lib/profile/pprof/pprof_wire.h"
 #include "lib/profile/profile.h"
 
-/* The bytes of the fields with one number: from the start of the first to the end of the last. */
+/* The bytes from the start of the first field with some number to the end of the last one. Fields
+ * with other numbers may lie between. */
 struct range {
     const uint8_t *start;
     const uint8_t *end;
 };
 
 struct counts {
-    uint64_t messages[PROFILE_FIELD_COUNT]; /* per top-level field; comments count their numbers */
-    uint64_t string_bytes;                  /* of strings that are not truncated */
-    uint64_t cut_string_bytes;              /* upper bound of the others */
+    /* Occurrences of each top-level field; of comments, which may be packed, their numbers. */
+    uint64_t messages[PROFILE_FIELD_COUNT];
+    uint64_t string_bytes;     /* of strings that are not truncated */
+    uint64_t cut_string_bytes; /* of truncated strings, at most */
     uint64_t stack_entries;
     uint64_t values;
     uint64_t labels;
@@ -34,9 +36,9 @@ struct id_table {
     const uint64_t *ids; /* by index */
     uint32_t count;
     bool is_in_order; /* ids[i] == i + 1 */
-    /* Some writers, such as .NET's, count from 0, which pprof's own reader refuses. That is
-     * unambiguous for functions and locations, because references to them are mandatory; but a
-     * location without a mapping has the mapping 0. */
+    /* Some writers, such as .NET's, count ids from 0, which pprof's own reader refuses. The id 0 is
+     * unambiguous for functions and locations, because references to them are mandatory. It is not
+     * for mappings: a location without a mapping has the mapping 0. */
     bool may_have_zero;
     uint32_t *slots; /* indexes or PROFILE_NONE; NULL if ids are in order */
     uint64_t multiplier;
@@ -52,7 +54,7 @@ struct decoder {
     struct arena *scratch; /* freed at the end of decoding */
     struct counts counts;
     struct range ranges[PROFILE_FIELD_COUNT];
-    int64_t scalars[PROFILE_FIELD_COUNT];
+    int64_t scalars[PROFILE_FIELD_COUNT]; /* by field: single numbers; 0 if absent */
     uint64_t seed;
     const uint32_t *canonical; /* from string index to canonical index; NULL: all are canonical */
     uint32_t string_count;     /* of the file */
@@ -70,14 +72,14 @@ struct decoder {
 
 /* ---- errors (pprof_error.c); all return ERR_INVALID ---- */
 
-/* A message of that kind is truncated or malformed. */
+/* The message what with this index is truncated or malformed: "sample", 3. */
 enum err_code pprof_malformed(struct decoder *decoder, const char *what, uint64_t index);
 enum err_code pprof_wrong_type(struct decoder *decoder, const char *what, uint32_t field);
 enum err_code pprof_wrong_string(struct decoder *decoder, const char *what, int64_t index);
 
-/* ---- steps; each expects those before it ---- */
+/* ---- steps; each expects those before it. Errors: ERR_INVALID, ERR_TOO_LARGE (a limit) ---- */
 
-/* Counts, finds the ranges and reads the single numbers. Errors: ERR_TOO_LARGE (a limit). */
+/* Counts, finds the ranges and reads the single numbers. */
 enum err_code pprof_count(struct decoder *decoder) MUST_USE;
 enum err_code pprof_fill_tables(struct decoder *decoder) MUST_USE;
 enum err_code pprof_fill_samples(struct decoder *decoder) MUST_USE;
@@ -97,6 +99,7 @@ PROTOBUF_INLINE bool pprof_next_field(struct range *range, uint32_t id,
     return false;
 }
 
+/* Converts an index of the file's string table to a canonical one; false if it is out of range. */
 static inline bool pprof_find_string(const struct decoder *decoder, int64_t index,
                                      uint32_t *ret_string)
 {
@@ -106,6 +109,7 @@ static inline bool pprof_find_string(const struct decoder *decoder, int64_t inde
     return true;
 }
 
+/* The same, but fails with ERR_INVALID; what refers to the string: "mapping". */
 static inline enum err_code pprof_set_string(struct decoder *decoder, const char *what,
                                              int64_t index, uint32_t *ret_string)
 {

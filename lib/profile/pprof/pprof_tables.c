@@ -8,6 +8,7 @@
 
 /* ---- ids ---- */
 
+/* Makes the hash table for ids that are not in order. Errors: ERR_INVALID (an id occurs twice). */
 static enum err_code id_table_hash(struct decoder *decoder, struct id_table *table)
 {
     unsigned bits = 4;
@@ -46,6 +47,7 @@ static enum err_code id_table_build(struct decoder *decoder, struct id_table *ta
 
 /* ---- strings ---- */
 
+/* Lists the file's strings, which are copied to the profile's arena. */
 static void copy_strings(struct decoder *decoder, struct span *strings)
 {
     uint8_t *bytes = arena_alloc_raw(decoder->arena, (size_t)decoder->counts.string_bytes, 1);
