@@ -9,10 +9,12 @@
  *   invalid_argument 400: invalid, unsupported, too large    unauthenticated 401
  *   permission_denied 403: forbidden                         not_found 404: not found, gone
  *   already_exists 409: conflict                             resource_exhausted 429: rate, quota
- *   canceled 499                                             internal 500; data_loss 500: corrupt
- *   unavailable 503: busy, database, network                 deadline_exceeded 504
+ *   resource_exhausted 422: ERR_LIMIT                        canceled 499
+ *   data_loss 500: corrupt, lost                             internal 500: all others
+ *   unavailable 503: busy, database, network, I/O            deadline_exceeded 504
  *
- * A request that is too large does not get 429, because clients would send it again. Threads: any.
+ * A request that is too large, or a query that costs too much (ERR_LIMIT), does not get 429,
+ * because clients would send it again. Threads: any.
  */
 #ifndef LIB_PROFILE_PYROSCOPE_CONNECT_H
 #define LIB_PROFILE_PYROSCOPE_CONNECT_H
@@ -29,6 +31,7 @@ enum connect_encoding { CONNECT_PROTOBUF, CONNECT_JSON };
 bool connect_find_encoding(struct span content_type, enum connect_encoding *ret_encoding);
 const char *connect_content_type(enum connect_encoding encoding);
 
+/* The HTTP status, and the Connect code such as "not_found", of an error, by the table above. */
 int connect_status(enum err_code code);
 const char *connect_code(enum err_code code);
 

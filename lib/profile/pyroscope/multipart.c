@@ -42,8 +42,8 @@ static bool take_quoted(struct span *rest, struct span *ret_text)
     return true;
 }
 
-/* Takes the next parameter of a header's value; false at its end, or with *ret_is_wrong set if it
- * is malformed. */
+/* Takes the next parameter of a header's value. False at the end of the value, and if the parameter
+ * is malformed; only then *ret_is_wrong is true. */
 static bool take_parameter(struct span *rest, struct span *ret_name, struct span *ret_value,
                            bool *ret_is_wrong)
 {
@@ -142,7 +142,8 @@ static void skip_bytes(struct multipart *multipart, size_t size)
     multipart->rest = span_of(multipart->rest.data + size, multipart->rest.size - size);
 }
 
-/* Takes what follows a delimiter: the end of its line, or "--". */
+/* Takes what follows a delimiter: the end of its line, or the "--" of the last one. False if it is
+ * neither. */
 static bool take_line_end(struct multipart *multipart, bool *ret_is_end)
 {
     *ret_is_end = span_starts_with(multipart->rest, "--");
@@ -155,7 +156,8 @@ static bool take_line_end(struct multipart *multipart, bool *ret_is_end)
     return true;
 }
 
-/* Whether the delimiter found at `at` is a whole line, not the start of a longer one. */
+/* Whether the delimiter at the start of `at` ends its line, so it is not the start of other text.
+ */
 static bool is_delimiter(const struct multipart *multipart, struct span at)
 {
     struct multipart copy = *multipart;
@@ -165,7 +167,7 @@ static bool is_delimiter(const struct multipart *multipart, struct span at)
     return take_line_end(&copy, &is_end);
 }
 
-/* Takes everything up to the next delimiter, and skips the delimiter. */
+/* Takes everything up to the next delimiter, and skips the delimiter; false if there is none. */
 static bool take_content(struct multipart *multipart, struct span *ret_content)
 {
     struct span rest = multipart->rest;

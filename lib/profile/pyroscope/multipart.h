@@ -3,8 +3,9 @@
  *
  * Lines end in CR LF, every part has a Content-Disposition "form-data" with a name, and the body
  * ends with its closing boundary; text before the first and after the last boundary is skipped. A
- * Content-Transfer-Encoding other than 7bit, 8bit and binary is refused; no client sends one. Names
- * are the text between the quotes, where "\" escapes a character. Threads: any.
+ * Content-Transfer-Encoding other than 7bit, 8bit and binary is refused; no client sends one. A
+ * part's name is a plain word or quoted text, in which "\" escapes a character. Threads: any; an
+ * object belongs to one thread.
  */
 #ifndef LIB_PROFILE_PYROSCOPE_MULTIPART_H
 #define LIB_PROFILE_PYROSCOPE_MULTIPART_H
@@ -19,8 +20,9 @@ enum {
     MULTIPART_NAME_MAX = 128
 };
 
+/* The state of parsing; members are private. Nothing has to be freed. */
 struct multipart {
-    struct span rest;
+    struct span rest;                           /* not parsed yet */
     char delimiter[MULTIPART_BOUNDARY_MAX + 5]; /* CR LF, two dashes, the boundary */
     size_t delimiter_size;
     uint32_t part_count;
@@ -34,7 +36,7 @@ struct multipart_part {
     struct span body;         /* borrowed */
 };
 
-/* Whether it is "multipart/form-data", ignoring parameters. */
+/* Whether content_type is "multipart/form-data", ignoring case and parameters. */
 bool multipart_is_form(struct span content_type);
 
 /* Starts parsing; body is borrowed. Errors: ERR_INVALID (not a form, or no valid boundary). */
@@ -42,8 +44,9 @@ enum err_code multipart_init(struct multipart *multipart, struct span content_ty
                              struct span body, struct err *err) MUST_USE;
 
 /*
- * Returns the next part, or sets *ret_is_end. Errors: ERR_INVALID (malformed; the message counts
- * parts from 1), ERR_UNSUPPORTED (a transfer encoding), ERR_TOO_LARGE (limits above).
+ * Sets *ret_is_end, and *ret_part to the next part unless that is true. Do not call it again after
+ * the end or an error. Errors: ERR_INVALID (malformed; the message counts parts from 1),
+ * ERR_UNSUPPORTED (a transfer encoding), ERR_TOO_LARGE (limits above).
  */
 enum err_code multipart_next(struct multipart *multipart, struct multipart_part *ret_part,
                              bool *ret_is_end, struct err *err) MUST_USE;

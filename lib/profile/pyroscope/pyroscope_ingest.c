@@ -169,6 +169,8 @@ static void set_labels(struct arena *arena, const struct pyroscope_ingest_query 
 
 /* ---- stacks with counts only ---- */
 
+/* Finds the type in the last part of the app's name; NULL: it is not a known one. *ret_service is
+ * the name without that part, or the whole name. */
 static const struct counted *find_counted(struct span app, struct span *ret_service)
 {
     size_t at = app.size;
@@ -192,7 +194,8 @@ struct span pyroscope_ingest_service(const struct pyroscope_ingest_query *query)
     return span_equal_text(query->format, "pprof") ? query->app : service;
 }
 
-/* strings has space for it. */
+/* Returns the index of text, which is appended to strings if it is new. strings has space for it.
+ */
 static uint32_t add_string(struct profile *profile, struct span *strings, const char *text)
 {
     for (uint32_t i = 0; i < profile->string_count; i++) {
@@ -222,6 +225,7 @@ static void set_types(struct profile *profile, const struct counted *what, int64
     profile->value_types = type;
 }
 
+/* Multiplies the values by factor, and divides out the decimals of their unit ("count/10"). */
 static enum err_code scale_values(struct profile *profile, int64_t factor, struct err *err)
 {
     struct span unit = profile_string(profile, profile->value_types[0].unit);
@@ -244,7 +248,7 @@ static enum err_code scale_values(struct profile *profile, int64_t factor, struc
 static enum err_code finish_counts(struct arena *arena, const struct pyroscope_ingest_query *query,
                                    struct batch_source *source, struct err *err)
 {
-    static const enum batch_kind level[] = {BATCH_KIND_GAUGE};
+    static const enum batch_kind gauge[] = {BATCH_KIND_GAUGE};
     struct span service;
     const struct counted *what = find_counted(query->app, &service);
     if (!what && !span_equal_text(query->units, "samples"))
@@ -265,7 +269,7 @@ static enum err_code finish_counts(struct arena *arena, const struct pyroscope_i
                has_label(query, "service_name") ? "app_name" : "service_name", source);
     source->name = span_text(what->name);
     if (span_equal_text(query->aggregation, "average"))
-        source->kinds = level;
+        source->kinds = gauge;
     return ERR_NONE;
 }
 

@@ -9,7 +9,7 @@
 #include <assert.h>
 
 /* The number of labels beginning with "__" that a series may have in addition to its own. */
-enum { WORDS_MAX = 32 };
+enum { RESERVED_LABELS_MAX = 32 };
 
 struct reader {
     struct arena *arena;
@@ -34,7 +34,7 @@ struct draft {
 static enum err_code start_series(struct reader *reader, size_t label_count, struct draft *draft,
                                   struct err *err)
 {
-    size_t limit = (size_t)reader->limits.series_labels + WORDS_MAX;
+    size_t limit = (size_t)reader->limits.series_labels + RESERVED_LABELS_MAX;
     if (label_count > limit)
         return err_set(err, ERR_TOO_LARGE, "series %u has %zu labels; the limit is %u",
                        reader->series_count + 1, label_count, reader->limits.series_labels);
@@ -102,7 +102,8 @@ static enum err_code malformed(const char *what, struct err *err)
     return err_set(err, ERR_INVALID, "the request is no PushRequest: %s is malformed", what);
 }
 
-/* Reads the next field that is a message, text or bytes; id 0 at the end; NULL if malformed. */
+/* Reads the next field that is a message, text or bytes, and returns the position after it. At the
+ * end field->id is 0; NULL if the bytes are malformed. */
 static const uint8_t *next_bytes(const uint8_t *at, const uint8_t *end,
                                  struct protobuf_field *field)
 {

@@ -13,8 +13,8 @@
  * the profile's type; "__delta__" = "false" states that values need no subtraction, because they
  * count for the profile's time only; "__session_id__" is as in /ingest (pyroscope_ingest.h). The
  * others ("__otel__", "__order__", "__sampled__", "__type__", …), which Pyroscope derives itself,
- * are dropped. A series without "service_name" gets "unknown_service".
- * The ID is the sender's and is passed on. Threads: any.
+ * are dropped. A series without "service_name" gets "unknown_service". The ID of a sample, which
+ * the sender chooses, is passed on unchanged. Threads: any.
  */
 #ifndef LIB_PROFILE_PYROSCOPE_PYROSCOPE_PUSH_H
 #define LIB_PROFILE_PYROSCOPE_PYROSCOPE_PUSH_H
@@ -34,7 +34,7 @@ struct pyroscope_push_series {
 };
 
 struct pyroscope_push_profile {
-    uint32_t series;
+    uint32_t series;   /* index in pyroscope_push.series */
     struct span bytes; /* never empty */
     struct span id;    /* may be empty */
 };
@@ -42,14 +42,15 @@ struct pyroscope_push_profile {
 struct pyroscope_push {
     const struct pyroscope_push_series *series;
     uint32_t series_count;
-    const struct pyroscope_push_profile *profiles; /* by series */
+    const struct pyroscope_push_profile *profiles; /* in the order of their series */
     uint32_t profile_count;
 };
 
 /*
  * *ret_push is in arena; with protobuf it also borrows from body. Samples without bytes are left
- * out, so it may be empty. limits and profile_limits (json_bytes) may be NULL. Errors: ERR_INVALID
- * (not such a message; the error message states why), ERR_TOO_LARGE (limits).
+ * out, so there may be no profile. limits (series, profiles and, with 32 more for labels that begin
+ * with "__", series_labels) and profile_limits (json_bytes) may be NULL. Errors: ERR_INVALID (not
+ * such a message; the error message states why), ERR_TOO_LARGE (limits).
  */
 enum err_code
 pyroscope_push_parse(struct arena *arena, struct span body, enum connect_encoding encoding,
