@@ -43,12 +43,15 @@ static bool get_number(const json_t *object, const char *name, double *ret_numbe
     return isfinite(*ret_number);
 }
 
-/* Whether times of this size, and differences of two of them, fit an int64 in microseconds. */
+/* Whether times of this size, and differences of two of them, fit an int64 in microseconds: 4e18 is
+ * below 2^63. */
 static bool is_countable(double time_us)
 {
     return fabs(time_us) < 2e18;
 }
 
+/* The member as an integer; fallback if it is missing or beyond the integers that a double can
+ * represent (2^53 is 9.007e15). */
 static int64_t get_integer(const json_t *object, const char *name, int64_t fallback)
 {
     double number;
@@ -221,7 +224,8 @@ static uint32_t location_of(struct reader *reader, struct node *node)
     return node->location;
 }
 
-/* The time of sample i, from "timeDeltas" or "timestamps"; false if it is missing or too large. */
+/* Sets *time_us, the time of the sample before, to that of sample i, from "timeDeltas" or else
+ * "timestamps"; false if it is missing or too large. */
 static bool advance_time(const json_t *deltas, const json_t *timestamps, size_t i, double *time_us)
 {
     const json_t *list = json_is_array(deltas) ? deltas : timestamps;

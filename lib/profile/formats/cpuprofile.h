@@ -19,8 +19,9 @@ struct profile;
 struct profile_limits;
 
 /*
- * Whether the top-level object of text has the members of a CPU profile. V8's heap profiles and
- * heap snapshots have "head" or "nodes" too, but no times.
+ * Whether the top-level object of text has the members of a CPU profile: "nodes" or "head" with a
+ * time, or "nodes" alone. V8's heap profiles have "head" without a time; its heap snapshots have
+ * "nodes" and "snapshot" without a time.
  */
 bool cpuprofile_detect(struct span text);
 

@@ -13,8 +13,8 @@
 enum { NUMBER_BYTES = 40 };
 
 struct number {
-    int64_t whole; /* when is_whole */
-    double real;
+    int64_t whole;     /* the value, if is_whole */
+    double real;       /* the value, rounded to a double */
     unsigned decimals; /* decimal places, at most UNIT_DECIMALS_MAX */
     bool is_whole;
 };
@@ -152,7 +152,8 @@ static bool are_mostly_stacks(const struct survey *survey)
            (skipped <= FOLDED_SKIPPED_FEW && skipped < survey->stack_count);
 }
 
-/* Removes the last frame from *stack; false if no frame is left. */
+/* Moves the last frame from *stack to *ret_frame. *is_done, initially false, is true once it was
+ * the first frame of the line; the next call then returns false. */
 static bool take_last_frame(struct span *stack, bool *is_done, struct span *ret_frame)
 {
     if (*is_done)

@@ -2,17 +2,18 @@
  * folded: "root;…;leaf value" lines, as stackcollapse-*.pl, inferno, py-spy, rbspy, async-profiler
  * and bpftrace scripts write them (github.com/brendangregg/FlameGraph).
  *
- * The value follows the last blank. Lines may end in CR LF. Empty lines and comments are ignored; a
- * comment is "# …" or "// …", also with a number at its end, unless several frames precede the
- * number or a name follows "//" directly. Lines without a value are skipped, and the profile's
+ * The value follows the last blank. Lines may end in CR LF. Empty lines and comments are ignored. A
+ * comment is "#", "# …" or "// …", also with a number at its end, but not if several frames precede
+ * the number; and "//…" without a number. Lines without a value are skipped, and the profile's
  * warning counts them. The number of skipped lines may be a tenth of the number of stacks, or up to
- * FOLDED_SKIPPED_FEW if there are more stacks than skipped lines; otherwise the text is refused.
+ * FOLDED_SKIPPED_FEW if there are more stacks than skipped lines; otherwise the text is refused,
+ * unless was_accepted is set in limits.
  *
  * Values are whole numbers or decimals, "2.5" or "25e-1". With decimals, all values are multiplied
  * by the power of ten that keeps up to six decimal places (fewer if the largest value would not fit
- * an int64), and the unit states that power ("count/1000"). Such units convert into each other and
- * into "count" (unit.h); a series has one of them (batch_from_profile.h). The sample type is
- * "samples".
+ * an int64), and the unit states that power ("count/1000"). "count" and the coarser of such
+ * units convert into the finer ones (unit.h); a series has one of them (batch_from_profile.h). The
+ * sample type is "samples".
  *
  * Text whose stacks all have two values, as difffolded.pl and exported comparisons have, is
  * refused, because each value alone would be a wrong profile. If only some stacks have two, or no

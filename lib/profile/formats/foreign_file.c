@@ -13,8 +13,8 @@ static const char svg_advice[] =
 
 /* ---- first bytes ---- */
 
-/* Some magic words could also begin a folded stack; their marks include the control character or
- * the text that follows in the header. */
+/* Some magic words could also begin a folded stack; their rows include the control character or the
+ * text that follows the word in the file. */
 static const struct {
     const char *start;
     size_t size;

@@ -28,7 +28,7 @@
  * unknown. */
 const char *foreign_file_find(struct span bytes);
 
-/* The same for binary files that begin like pprof, with field 1 of protobuf. */
+/* The same for files that pprof_detect takes for pprof, because they are protobuf, too. */
 const char *foreign_file_find_protobuf(struct span bytes);
 
 /* The same for JSON whose top level is an object. Takes one pass over text. */

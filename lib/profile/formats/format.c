@@ -81,8 +81,9 @@ static enum err_code detect_text(struct span text, bool was_accepted, enum forma
     return refuse_format(advice ? advice : "this text is not a supported profile", err);
 }
 
-/* text has no byte order mark, and foreign_file_find does not recognize its first bytes. Bytes with
- * control characters that no binary format detects may still be text, unless they have a NUL. */
+/* Finds the format of text, which has no byte order mark and is not a file that foreign_file_find
+ * recognizes. Bytes with control characters that no binary format detects may still be text, unless
+ * they contain a NUL. */
 static enum err_code detect(struct span text, bool was_accepted, enum format *ret_format,
                             struct err *err)
 {

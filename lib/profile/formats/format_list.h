@@ -16,8 +16,9 @@
  *   content     JSON (the top level is an object), BINARY (has control characters) or TEXT
  *   module      defines MODULE_detect, "may these bytes be in this format?", and MODULE_decode
  *
- * Among the rows of the same content the last one that detects the bytes decodes them. The first
- * rows are the least specific: folded stacks may be any text.
+ * Rows are tried from the last to the first, those of the same content only: the first one that
+ * detects the bytes decodes them. So put the less specific format first: folded stacks may be any
+ * text.
  */
 #ifndef LIB_PROFILE_FORMATS_FORMAT_LIST_H
 #define LIB_PROFILE_FORMATS_FORMAT_LIST_H

@@ -4,8 +4,9 @@
 #include "lib/base/mem.h"
 
 /* Heap memory of jansson 2.14 on a 64-bit machine, including malloc's overhead: an object with a
- * table of eight buckets, an array with eight slots, a member with key and links, an element with
- * its slot and number, and the additional memory of a text that is not a key. */
+ * table of eight buckets, an array with eight slots, a member with key and links (per ":"), an
+ * element with its slot and number (per ","), and the additional memory of a text that is not a
+ * key. */
 enum {
     OBJECT_BYTES = 272,
     ARRAY_BYTES = 96,

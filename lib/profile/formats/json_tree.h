@@ -15,16 +15,19 @@
 struct profile_limits;
 
 /*
- * The caller frees *ret_root with json_tree_free. limits may be NULL; format is put before the
- * error message. Errors: ERR_INVALID (not JSON; the message states where), ERR_TOO_LARGE (limits).
+ * The caller frees *ret_root with json_tree_free. Only json_bytes of limits is used; NULL: the
+ * default. format is put before the error message. Errors: ERR_INVALID (not JSON; the message
+ * states where), ERR_TOO_LARGE (limits).
  */
 enum err_code json_tree_load(struct span text, const struct profile_limits *limits,
                              const char *format, json_t **ret_root, struct err *err) MUST_USE;
 
-/* text is the text that root was parsed from. */
+/* Frees a tree. text must be the text that root was parsed from: its size decides whether memory is
+ * returned to the system. */
 void json_tree_free(json_t *root, struct span text);
 
-/* The text of a member, borrowed from object; empty when it is not a text. */
+/* The text of a member, borrowed from object; empty if there is no such member or it is not a text.
+ */
 struct span json_tree_text(const json_t *object, const char *name);
 
 #endif

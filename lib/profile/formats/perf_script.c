@@ -11,7 +11,8 @@ enum {
     SNIFF_LINES = 200,
     LABELS = 3,
     HEADER_COMMENTS_MAX = 16,
-    /* Frames of one sample, including inlined calls. The builder's default limit is lower. */
+    /* Frames of one sample, including inlined calls. The builder's limit of locations in a stack is
+     * usually lower (stack_depth). */
     FRAMES_MAX = 1 << 18,
     FIRST_FRAMES = 128
 };

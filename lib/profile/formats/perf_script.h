@@ -10,12 +10,12 @@
  * Each event name is a sample type; the value is the period if perf printed one, else 1. The
  * periods of cpu-clock and task-clock are nanoseconds, others are counts. comm, pid and tid become
  * labels. An address with "[unknown]" stays a location without function, the file in parentheses
- * becomes the mapping, "(inlined)" frames become inlined lines of the frame below, and "file:line"
- * lines (-F +srcline) are the source position of the frame above. A stack on the event's own line
- * (perf script of a record without -g) is one frame. PERF_RECORD_ lines (--show-mmap-events and the
- * like) are ignored. Lines that match nothing are skipped and counted in a comment and in the
- * profile's warning; some header lines are kept as comments. duration_ns is from the first to the
- * last event. Threads: any.
+ * becomes the mapping, "(inlined)" frames become inlined lines of the frame on the next line, and
+ * "file:line" lines (-F +srcline) are the source position of the frame on the line before. A stack
+ * on the event's own line (perf script of a record without -g) is one frame. PERF_RECORD_ lines
+ * (--show-mmap-events and the like) are ignored. Lines that match nothing are skipped and counted
+ * in a comment and in the profile's warning; some header lines are kept as comments. duration_ns is
+ * from the first to the last event. Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_PERF_SCRIPT_H
 #define LIB_PROFILE_FORMATS_PERF_SCRIPT_H
@@ -28,7 +28,8 @@ struct profile_limits;
 
 enum { PERF_SCRIPT_EVENTS_MAX = 32 };
 
-/* Whether the first line that is not a comment looks like an event. */
+/* Whether the first line that is neither empty nor a comment nor a record is an event. A line
+ * without time and event name ("comm 12") counts only if a frame follows. */
 bool perf_script_detect(struct span text);
 
 /*

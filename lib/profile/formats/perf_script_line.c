@@ -82,8 +82,8 @@ static bool parse_tid_alone(const struct tokens *tokens, size_t end,
            parse_pid(tokens->words[0], event);
 }
 
-/* Reads comm, pid and cpu from the words before end, and ignores the flags that -F +flags prints
- * after the cpu. Returns whether there is a pid; comm is set without one, too. */
+/* Reads comm and the ids of the thread from the words before end, and ignores the cpu and the flags
+ * that -F +flags prints after it. Returns whether there is a thread id; comm is set in any case. */
 static bool parse_thread(const struct tokens *tokens, size_t end, struct perf_script_event *event)
 {
     if (parse_tid_alone(tokens, end, event))

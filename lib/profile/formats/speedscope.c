@@ -50,13 +50,15 @@ struct reader {
     uint32_t node_capacity;
     struct map_u64 children;  /* parent << 32 | frame -> node */
     unsigned sample_decimals; /* numbers of samples are multiplied by this power of ten */
-    double sample_total;      /* at least their sum, as in the file */
+    double sample_total;      /* at least the sum of these numbers, as in the file */
     double carry[KIND_COUNT]; /* remainders of rounding, see round_value */
     uint32_t index_of_kind[KIND_COUNT];
     uint32_t value_type_count;
     size_t profile_index; /* of the current profile, for messages */
 };
 
+/* A line, column or index: a positive number that a double represents exactly (below 2^53); else 0.
+ */
 static int64_t get_position(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -91,7 +93,8 @@ static enum err_code check_profile(const json_t *profile, size_t index, struct e
     return ERR_NONE;
 }
 
-/* The number of decimal places, within the precision of a double. */
+/* The number of decimal places: the fewest with which the number is whole within the precision of a
+ * double (4 epsilons), at most UNIT_DECIMALS_MAX. */
 static unsigned count_decimals(double number)
 {
     double scaled = fabs(number);
@@ -114,8 +117,8 @@ static void survey_number(struct reader *reader, const json_t *number)
         reader->sample_decimals = decimals;
 }
 
-/* Adds up the decimals and the values of a profile in the unit "none". Its numbers have not been
- * validated yet; a value that is not a number counts as 0. */
+/* Finds the decimals and adds up the values of a profile in the unit "none". Its numbers have not
+ * been validated yet; a value that is not a number counts as 0. */
 static void survey_samples(struct reader *reader, const json_t *profile)
 {
     const json_t *weights = json_object_get(profile, "weights");

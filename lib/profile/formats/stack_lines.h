@@ -13,7 +13,7 @@ struct profile;
 struct profile_limits;
 
 /* text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
- * Errors: ERR_INVALID (no line), ERR_TOO_LARGE (a limit). */
+ * Errors: ERR_INVALID (all lines are empty), ERR_TOO_LARGE (a limit). */
 enum err_code stack_lines_decode(struct span text, const struct profile_limits *limits,
                                  struct profile **ret_profile, struct err *err) MUST_USE;
 

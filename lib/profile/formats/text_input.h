@@ -12,14 +12,15 @@ struct buf;
 
 /*
  * *ret_text is bytes without a byte order mark or, for UTF-16 with a mark, the text converted into
- * storage (initialised by the caller; needs at most 1.5 times the bytes). Without a mark bytes are
- * returned unchanged. Errors: ERR_INVALID (an incomplete character), ERR_TOO_LARGE (storage).
+ * storage (initialised and freed by the caller; needs at most 1.5 times the bytes). Without a mark
+ * *ret_text is bytes, also if they are UTF-16. Errors: ERR_INVALID (an incomplete character),
+ * ERR_TOO_LARGE (storage's maximum).
  */
 enum err_code text_input_read(struct span bytes, struct buf *storage, struct span *ret_text,
                               struct err *err) MUST_USE;
 
-/* Whether bytes contain control characters other than white space and escape, which text does
- * not have. */
+/* Whether the first 4,096 bytes contain control characters that text does not have: all but white
+ * space and escape. */
 bool text_input_is_binary(struct span bytes);
 
 #endif
