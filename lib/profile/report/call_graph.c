@@ -10,10 +10,11 @@
 
 enum {
     EDGES_PER_NODE = 3,
-    LEAST_SHARE = 1000 /* LEAST_SHARE: the smallest edge, as a part of the heaviest function */
+    LEAST_SHARE = 1000 /* the smallest edge is the heaviest function's value divided by this */
 };
 
-/* The smallest node, as a part of the largest, times the number of requested functions. */
+/* The smallest node is the largest one's value times this, divided by the number of requested
+ * functions. */
 static const double LEAST_NODE_SHARE = 0.3;
 
 struct build {

@@ -9,9 +9,10 @@
  *
  * The choice of nodes is that of the page's graph (web/src/model/functions/call_graph.ts): half of
  * them by flat value, half by cumulative value, and none with less than 0.3 / max_nodes of the
- * largest (1 in 267 for 80 nodes; pprof: 1 in 200). The choice of edges: the heaviest ones and each
- * function's heaviest caller, except an edge without direct calls if other edges already lead from
- * the one function to the other. Only for a view of one profile, not of a diff. Threads: an object
+ * largest (1 in 267 for 80 nodes; pprof: 1 in 200). The choice of edges: the heaviest ones, up to
+ * three per node and none with less than a thousandth of the heaviest function, and each function's
+ * heaviest caller; but no edge without direct calls if other edges already lead from the one
+ * function to the other. Only for a view of one profile, not of a diff. Threads: an object
  * belongs to one thread.
  */
 #ifndef LIB_PROFILE_REPORT_CALL_GRAPH_H
@@ -30,10 +31,10 @@ struct call_graph_node {
 };
 
 struct call_graph_edge {
-    uint32_t from; /* index in call_graph.nodes, as the next */
-    uint32_t to;
+    uint32_t from; /* the caller, an index in call_graph.nodes */
+    uint32_t to;   /* the callee, likewise */
     int64_t sum;
-    int64_t direct;
+    int64_t direct; /* the part of sum without skipped functions */
     bool is_direct; /* the edge has direct calls, even if their values sum to 0 */
 };
 
@@ -52,7 +53,7 @@ struct call_graph {
 enum err_code call_graph_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                                 const struct call_graph **ret_graph, struct err *err) MUST_USE;
 
-/* Appends a digraph in which box sizes and edge widths grow with the values. */
+/* Appends a digraph in which text sizes and edge widths grow with the values; see buf_failed. */
 void call_graph_write_dot(const struct call_graph *graph, struct buf *output);
 
 #endif

@@ -8,8 +8,10 @@
 struct build {
     const struct view *view;
     struct callers *callers;
-    struct callers_row *by_frame[2]; /* callers, callees: one row per frame of the view */
-    uint32_t *last_stack[2];         /* the last stack that was counted, plus 1 */
+    /* Of callers and of callees, per frame of the view: its row; the last stack that was counted in
+     * it, plus 1. */
+    struct callers_row *by_frame[2];
+    uint32_t *last_stack[2];
 };
 enum { CALLERS, CALLEES };
 

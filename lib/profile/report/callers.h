@@ -2,8 +2,8 @@
  * callers: the callers and callees of a frame, with the values of `go tool pprof -peek`.
  *
  * The value of an edge is that of the samples in which caller and callee are adjacent, counted once
- * per sample. A frame that calls itself makes no edge. Rows are ordered by descending value, then
- * name.
+ * per sample. A frame that calls itself makes no edge. Rows are ordered by descending magnitude of
+ * the value, in a diff of the delta, then by name.
  */
 #ifndef LIB_PROFILE_REPORT_CALLERS_H
 #define LIB_PROFILE_REPORT_CALLERS_H
@@ -28,7 +28,8 @@ struct callers {
 
 /*
  * name is a whole frame name, not an expression. If several frames have it (lines, addresses), the
- * first in the view's order is used. In arena. Errors: ERR_NOT_FOUND (no frame has that name).
+ * first in the view's order is used. Allocates in arena. Errors: ERR_NOT_FOUND (no frame has that
+ * name).
  */
 enum err_code callers_create(struct arena *arena, const struct view *view, struct span name,
                              const struct callers **ret_callers, struct err *err) MUST_USE;

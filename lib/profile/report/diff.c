@@ -40,7 +40,7 @@ static bool is_like_type(const struct profile *a, uint32_t type_a, const struct 
            unit_is_like(unit_of(a, type_a), unit_of(b, type_b));
 }
 
-/* Sets the unit of both sides to the finer one; if these are two names of one unit, to that of one.
+/* Sets the unit of both sides to the finer one of theirs. Two names of one unit: to that of `one`.
  */
 static void convert(struct view_source *one, struct view_source *other)
 {

@@ -1,10 +1,11 @@
 /*
  * diff: compares two profiles, as a view with two sides from which every report can be made.
  *
- * A delta is always b - a. In a normalised diff, b's sums are scaled to a's total of this sample
- * type and rounded to whole numbers, so deltas show how the shares changed; totals are those after
- * scaling. `go tool pprof -diff_base a -normalize b` scales and rounds each sample instead. If one
- * of the totals is not above zero, there are no shares: b's sums and its total are then 0.
+ * Profile a is side A of the view, the base; b is side B. A delta is always b - a. In a normalised
+ * diff, b's sums are scaled to a's total of this sample type and rounded to whole numbers, so
+ * deltas show how the shares changed; totals are those after scaling. `go tool pprof -diff_base a
+ * -normalize b` scales and rounds each sample instead. If one of the totals is not above zero,
+ * there are no shares: b's sums and its total are then 0.
  *
  * The compared sample types have the same name, and units that are equal or convert into each other
  * (unit.h), such as "ns" and "milliseconds" or "count" and "count/100"; values are in the finer
@@ -22,8 +23,9 @@ enum diff_mode { DIFF_ABSOLUTE, DIFF_NORMALISED };
 bool diff_find_mode(struct span text, enum diff_mode *ret_mode);
 
 /*
- * Finds the value type of each profile that is compared. Errors: ERR_INVALID (b or a has no such
- * type; the message lists the types of both).
+ * Finds the value type of each profile that is compared; text is as sample_type above. Errors:
+ * ERR_INVALID (b has no such type: the message lists its types; or a has none: the message lists
+ * those of both).
  */
 enum err_code diff_find_types(const struct profile *a, const struct profile *b, struct span text,
                               uint32_t *ret_a, uint32_t *ret_b, struct err *err) MUST_USE;

@@ -13,7 +13,8 @@
  * graph. In a diff "value", "self", "total" and "kept" are those of side b, and "base_value", …
  * those of side a. "cut" is {"nodes":n,"value":v} if the graph merged its smallest subtrees. The
  * tree nests as deep as the stacks, with two JSON levels per frame. Readers with a nesting limit
- * (Python's is 1000) may request fewer levels; "omitted_nodes" is the number of nodes below them.
+ * (Python's is 1000) may request fewer levels; "omitted_nodes" is the number of nodes that are left
+ * out then.
  * Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_EXPORT_JSON_H

@@ -3,8 +3,8 @@
  *
  * Numbers are whole, in the profile's own unit. For a diff each count has both sides. Each value
  * has the rule of label_filter.h that selects it, unless that rule would be longer than
- * EXPORT_LABELS_FILTER_BYTES or is not UTF-8. Values above the limit are summed as `other` of their
- * label; `truncated` reports that labels were left out. Threads: any.
+ * EXPORT_LABELS_FILTER_BYTES or is not UTF-8. Values beyond the limit are summed as `other` of
+ * their label; `truncated` reports that labels were left out. Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_EXPORT_LABELS_H
 #define LIB_PROFILE_REPORT_EXPORT_LABELS_H

@@ -8,16 +8,16 @@
  *   label   keep samples with a label, see label_filter.h
  *
  * As in github.com/google/pprof (profile/filter.go), an expression matches a line (one frame,
- * possibly of an inlined call) when it matches the function's name or file name. For focus and
- * ignore a location also matches by the file name of its mapping; in that case hide removes, and
- * show keeps, the location with all its lines. Any show removes locations without lines. A sample
- * that loses all its frames is dropped; so is, under any rule about frames, a sample that had none.
- * ignore takes precedence over focus. focus and ignore match the frames of the profile, including
- * those that other rules hide.
+ * possibly of an inlined call) when it matches the function's name or file name. A location matches
+ * as a whole by the file name of its mapping, too: then focus and ignore match, hide removes and
+ * show keeps all its lines. Any show removes locations without lines. A sample that loses all its
+ * frames is dropped; so is, under any rule about frames, a sample that had none. ignore takes
+ * precedence over focus. focus and ignore match the frames of the profile, including those that
+ * other rules hide.
  *
- * An expression that contains "0x" may refer to an address: it also matches a location, as by its
- * mapping, by its name without symbols (raw_name.h). So a link that was made before symbols arrived
- * still finds its frames. pprof has no such names.
+ * An expression that contains "0x" may refer to an address. It also matches a location as a whole
+ * by its name without symbols (raw_name.h), so a link that was made before symbols arrived still
+ * finds its frames. pprof has no such names.
  *
  * A rule may be given several times: every focus must match, any ignore drops the sample, and hides
  * and shows apply one after the other in the given order.
@@ -51,33 +51,32 @@ struct filter;
 enum err_code filter_create(struct arena *arena, const struct filter_rule *rules, size_t rule_count,
                             const struct filter **ret_filter, struct err *err) MUST_USE;
 
-/* Whether the expression may refer to an address. */
+/* Whether the expression may refer to an address: it contains "0x". */
 bool filter_is_of_addresses(struct span pattern);
 
 /* "focus", "ignore", "hide", "show", "label". */
 const char *filter_action_name(enum filter_action action);
 
-/* Appends a text that identifies this filter: filters that select other samples or frames have
- * another text. */
+/* Appends bytes that identify this filter, as a key of caches: filters that select different
+ * samples or frames have different bytes. */
 void filter_append_rules(const struct filter *filter, struct buf *text);
 
-/*
- * The result of a filter for one profile, indexed by location and line. line_is_hidden has one byte
- * per profile line; verdicts has one byte per location: a set of FILTER_LOCATION_*.
- */
 struct label_match;
+
+/* The bits of filter_result.verdicts. */
 enum {
     FILTER_LOCATION_IGNORED = 1, /* a sample with this location is dropped */
     FILTER_LOCATION_HIDDEN = 2,  /* all of its lines are removed */
 };
+/* The result of a filter for one profile. */
 struct filter_result {
-    const struct label_match *labels; /* or NULL: any sample */
+    const struct label_match *labels; /* which samples pass, by their labels; NULL: all */
     bool has_frame_rules;             /* if not set, the members below have no effect */
     /* number of focus rules; a sample must have a location for each */
     uint32_t focus_count;
     const uint32_t *focus_matches; /* per location: bit i is set if focus rule i matches */
-    const uint8_t *verdicts;
-    const uint8_t *line_is_hidden;
+    const uint8_t *verdicts;       /* per location: a set of FILTER_LOCATION_* */
+    const uint8_t *line_is_hidden; /* per line of the profile: 1 if it is removed */
 };
 
 /*

@@ -333,6 +333,7 @@ static enum err_code build_tree(struct build *build, struct err *err)
     return ERR_NONE;
 }
 
+/* The number of nodes of the whole tree; also finds max_depth. */
 static uint64_t count_nodes(struct build *build)
 {
     const struct view *view = build->view;
@@ -377,6 +378,7 @@ static int64_t *sum_subtrees(struct arena *arena, const struct tree *tree, const
     return cum;
 }
 
+/* Writes values to their new positions in to, and returns to. */
 static int64_t *scatter(const int64_t *values, const uint32_t *new_index, uint32_t count,
                         int64_t *to)
 {

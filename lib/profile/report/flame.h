@@ -6,8 +6,9 @@
  * stacks share their nodes; recursive calls nest.
  *
  * A tree with more than max_nodes is cut: the smallest subtrees of a node are merged into one child
- * whose frame has FRAME_OTHER. cut_hidden_count and cut_value are the totals of the merged nodes;
- * cut_node and cut_hidden list the "other" nodes. Values still add up as before.
+ * whose frame has FRAME_OTHER, the "other" node. Values still add up as before. cut_hidden_count is
+ * the number of all merged nodes and cut_value their value; cut_node and cut_hidden list the
+ * "other" nodes.
  *
  * tests/bench/bench_flame.c measures the cost for 1M nodes from 69k stacks of depth 22. Memory is
  * bounded by the view's entries and max_nodes. No function is recursive, so stacks may have any
@@ -35,18 +36,19 @@ struct flame {
      * scale is 1. */
     const int64_t *unscaled_self;
 
-    uint64_t root_path; /* of flame_create_below: the current hash of that node's path; 0: the whole
-                           tree */
-    uint64_t cut_hidden_count;  /* nodes that were merged into others; 0: the tree was not cut */
-    int64_t cut_value;          /* of both sides, as absolute values */
+    /* The current hash of the path of the node that flame_create_below was called for; 0: the whole
+     * tree. */
+    uint64_t root_path;
+    uint64_t cut_hidden_count;  /* nodes that were merged into "other" nodes; 0: none */
+    int64_t cut_value;          /* the sum of the magnitudes of the "other" nodes, of both sides */
     uint32_t cut_count;         /* nodes with FRAME_OTHER */
     const uint32_t *cut_node;   /* their indexes, ascending */
     const uint32_t *cut_hidden; /* number of nodes merged into each */
 };
 
-/* Builds the tree in arena. max_nodes 0 means FLAME_NODES_DEFAULT; other values below
- * FLAME_NODES_MIN mean FLAME_NODES_MIN. Errors: ERR_TOO_LARGE (the view's deadline; a stack that
- * is too deep). */
+/* Builds the tree in arena. view must live as long. max_nodes 0 means FLAME_NODES_DEFAULT; other
+ * values below FLAME_NODES_MIN mean FLAME_NODES_MIN. Errors: ERR_TOO_LARGE (the view's deadline; a
+ * stack that is too deep). */
 enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                            const struct flame **ret_flame, struct err *err) MUST_USE;
 

@@ -142,7 +142,8 @@ static void put_strings(struct writer *writer)
 
 /* ---- nodes ---- */
 
-/* The only function that converts values from 64-bit integers. */
+/* Converts the value of a node; all of them must be converted here, so that none misses the flag.
+ */
 static double to_f64(struct writer *writer, int64_t value)
 {
     writer->is_inexact |= value > INT64_C(1) << 53 || value < -(INT64_C(1) << 53);

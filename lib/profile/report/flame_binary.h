@@ -1,8 +1,8 @@
 /*
  * flame_binary: the wire format of a flame graph, application/vnd.perfolio.flame: typed arrays that
- * a browser uses in place. The whole is compressed with zstd or gzip. web/src/model/tree/flame.ts
- * and flame_bytes.ts read it. The magic changes if a reader of the old form would misread the new
- * one.
+ * a browser uses in place. The API compresses all of it with zstd or gzip.
+ * web/src/model/tree/flame.ts and flame_bytes.ts read it. The magic must change if a reader of the
+ * old form would misread the new one.
  *
  * n, f and s are the counts of the header (nodes, frames, strings); the lengths k, j, c and o of
  * other sections follow from their entries in the section table.
@@ -29,8 +29,8 @@
  *   17 shared_origin u32[o]: numbers of strings, the view's shared_origins: the server must
  *                                 evaluate a rule that matches one
  *
- * The parent of a node is the last one before it with a depth of one less. Values of 2^53 and more
- * are not exact as f64; flag 4 is set then. Side b of a normalised diff is not rounded to whole
+ * The parent of a node is the last one before it with a depth of one less. Values beyond 2^53
+ * may not be exact as f64; flag 4 is set then. Side b of a normalised diff is not rounded to whole
  * numbers.
  *
  * Metadata: {"sample_type", "unit", "sample_types":[{"type","unit"}], "default_sample_type",

@@ -14,9 +14,9 @@ struct flame_root {
 };
 
 /*
- * Finds the node whose path has that hash (path_hash.h), or had it before its addresses got names
- * (raw_path.h). order is the sorted stacks, max_depth the depth of the deepest. Errors:
- * ERR_NOT_FOUND; ERR_TOO_LARGE (the view's deadline).
+ * Finds the node whose path has this hash (path_hash.h), or had it before its addresses got names
+ * (raw_path.h). order: the stacks as stack_sort sorts them; max_depth: the number of frames of the
+ * deepest one. Errors: ERR_NOT_FOUND; ERR_TOO_LARGE (the view's deadline).
  */
 enum err_code flame_root_find(const struct view *view, const uint32_t *order, uint64_t max_depth,
                               uint64_t hash, struct flame_root *ret_root, struct err *err) MUST_USE;

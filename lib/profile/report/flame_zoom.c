@@ -83,8 +83,8 @@ static void copy_nodes(struct zoom *zoom)
     zoom->to->node_parent = parent;
 }
 
-/* Copies the values of one side. Values of the path are copied too, or become 0. */
-static const int64_t *copy_values(const struct zoom *zoom, const int64_t *values, bool keeps_way)
+/* Copies the values of one side. Values of nodes on the path are copied, too, or become 0. */
+static const int64_t *copy_values(const struct zoom *zoom, const int64_t *values, bool keeps_path)
 {
     if (!values)
         return NULL;
@@ -93,7 +93,7 @@ static const int64_t *copy_values(const struct zoom *zoom, const int64_t *values
     memcpy(copy + zoom->depth, values + zoom->first,
            (size_t)(zoom->end - zoom->first) * sizeof(*copy));
     uint32_t at = zoom->from->node_parent[zoom->first];
-    for (uint32_t i = zoom->depth; keeps_way && i-- > 0; at = zoom->from->node_parent[at])
+    for (uint32_t i = zoom->depth; keeps_path && i-- > 0; at = zoom->from->node_parent[at])
         copy[i] = values[at];
     return copy;
 }

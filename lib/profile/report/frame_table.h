@@ -20,14 +20,16 @@ struct frame_lists {
 /* Creates a table in arena; frame 0 is the root. */
 struct frame_table *frame_table_create(struct arena *arena, enum view_group group);
 
-/* Adds a profile. The lists are in arena; first_line is that of prune.h, filter may be NULL. */
+/* Adds a profile. The lists are in the table's arena; first_line is that of prune.h. Lines that
+ * filter removes are not listed; NULL: all are. */
 void frame_table_add(struct frame_table *table, const struct profile *profile,
                      const uint32_t *first_line, const struct filter_result *filter,
                      struct frame_lists *ret_lists);
 
-/* The frame of a label value; text is copied. */
+/* Finds or adds the frame of a label value, whose text is copied. */
 uint32_t frame_table_label(struct frame_table *table, struct span text);
 
+/* All frames so far, borrowed: valid until the next frame is added. */
 const struct frame *frame_table_frames(const struct frame_table *table, uint32_t *ret_count);
 
 /* The shared_origins of struct view. */

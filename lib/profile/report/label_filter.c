@@ -82,6 +82,7 @@ static void read_number(struct label_rule *rule)
                       (high.size == 0 || span_parse_i64(high, &rule->high));
 }
 
+/* The bit of a key: that of the first rule with this key. */
 static uint32_t key_bit(const struct label_filter *filter, struct span key)
 {
     for (size_t i = 0; i < filter->rule_count; i++) {

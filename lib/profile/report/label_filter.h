@@ -53,11 +53,12 @@ struct label_words {
 bool label_filter_passes(const struct label_filter *filter, const struct label_words *labels,
                          size_t label_count);
 
-/* Appends a text that identifies this filter: filters that select other samples have another
- * text. */
+/* Appends bytes that identify this filter, as a key of caches: filters that select different
+ * samples have different bytes. */
 void label_filter_append_rules(const struct label_filter *filter, struct buf *text);
 
-/* Copies the distinct keys of the rules, at most LABEL_RULES_MAX. Returns their number. */
+/* Sets keys, which has space for LABEL_RULES_MAX, to the distinct keys of the rules. Returns their
+ * number. The texts are borrowed from the filter. */
 size_t label_filter_keys(const struct label_filter *filter, struct span *keys);
 
 /* Checks that each key is a label of at least one of the profiles; the matches belong to one
@@ -65,7 +66,8 @@ size_t label_filter_keys(const struct label_filter *filter, struct span *keys);
 enum err_code label_match_check_keys(const struct label_match *const *matches, size_t match_count,
                                      struct err *err) MUST_USE;
 
-/* Appends ", which has 'a', 'b'": the first labels of a profile, for messages. */
+/* Appends ", which has 'a', 'b'", the first 12 labels of a profile, for messages; ", which has no
+ * labels" without any. */
 void label_filter_append_keys(const struct profile *profile, struct buf *text);
 
 /* Appends the key of a rule key=value, escaped so that it is parsed unchanged. */

@@ -4,9 +4,10 @@
  * Counts the stacks that the view's filter kept. A sample counts once for each label that it has,
  * and once for each different value of it. Keys and values are ordered by descending size (in a
  * diff by the larger of both sides), then by name, numbers by number. A numeric value consists of
- * its number and unit. A key has a unit if all its values are numbers of one unit, and then, with
- * many values, a histogram: bars as wide as powers of two if the numbers differ by a factor of at
- * least 64 and none is negative, else 16 equal bars.
+ * its number and unit. A key has a unit if all its values are numbers of one unit. It then has a
+ * histogram if it has more than LABELS_BARS_EQUAL values: bars as wide as powers of two if the
+ * numbers differ by a factor of at least 64 and none is negative, else LABELS_BARS_EQUAL equal
+ * bars.
  *
  * Memory is bounded: of more than LABELS_VALUES_MAX different values the last ones in the profile
  * are summed as `uncounted` of their key; of more than LABELS_KEYS_MAX keys the last ones are left
@@ -34,8 +35,8 @@ struct labels_value {
     struct span word; /* the text, or the unit of the number */
     int64_t number;
     struct labels_count count;
-    uint32_t key;        /* used while counting */
-    uint32_t last_stack; /* the last stack that was counted, plus 1 */
+    uint32_t key;        /* only used by labels_create */
+    uint32_t last_stack; /* likewise: the last stack that was counted, plus 1 */
     bool is_numeric;
 };
 

@@ -33,9 +33,9 @@ struct path_hash {
 };
 
 enum path_hash_form {
-    PATH_HASH_OF_FRAMES,
-    PATH_HASH_OF_NAMES,
-    PATH_HASH_OF_RAW,
+    PATH_HASH_OF_FRAMES, /* the current form */
+    PATH_HASH_OF_NAMES,  /* of earlier versions */
+    PATH_HASH_OF_RAW,    /* of links made before addresses got names */
     PATH_HASH_FORM_COUNT
 };
 

@@ -167,7 +167,7 @@ bool raw_path_may_be(const struct view *view)
     bool is_any = false;
     for (int side = 0; side < VIEW_SIDE_COUNT; side++)
         is_any |= has_renamed(view->profiles[side]);
-    /* frames correspond to locations */
+    /* Without cut stacks, the frames of a stack correspond to its locations. */
     return is_any && shows_raw_names(view) && !view->has_cut_stacks;
 }
 

@@ -1,12 +1,12 @@
 /*
  * raw_path: translates links that were made before a symbol table arrived.
  *
- * At that time, a location in a file was one frame named "app+0x2a10" (raw_name.h), or had the name
- * that the sender gave it, without a line. Now it is a function and the calls inlined into it,
+ * At that time, a location in a file was one frame named "app+0x2a10" (raw_name.h), or had the
+ * names that the sender gave it, without lines. Now it is a function and the calls inlined into it,
  * which other addresses share. A node of the old tree is found by its stacks, since their addresses
- * have not changed: an address corresponds to the node of the function that contains it. Calls that
- * the sender named correspond, from the root on, to the current calls; if there were more than now,
- * the rest corresponds to the last one.
+ * have not changed: an address without a name corresponds to the node of the function that contains
+ * it. Calls that the sender named correspond, from the root on, to the current calls; if there were
+ * more of them than now, the others correspond to the last current one.
  *
  * Only for groupings that show such names: by function, line and label. A location without new
  * lines has the same name as before. Threads: an object belongs to one thread.
@@ -19,17 +19,18 @@
 struct buf;
 struct filter_rule;
 
-/* Whether any address has another name than it was uploaded with. One pass over the locations. */
+/* Whether any address has another name than it was uploaded with, and the view's grouping shows
+ * such names; false if stacks are cut. One pass over the locations. */
 bool raw_path_may_be(const struct view *view);
 
-/* Whether any address was uploaded with a name that a symbol table has replaced. Then any
+/* The same for addresses that were uploaded with a name that a symbol table has replaced. Then any
  * expression may refer to old names. */
 bool raw_path_has_sent_names(const struct view *view);
 
 /*
- * Finds the current hash (path_hash.h) of the node whose path had `hash` before. One pass over the
- * stacks, unless no location got a name. Errors: ERR_NOT_FOUND; ERR_TOO_LARGE (the view's
- * deadline).
+ * Finds the current hash (path_hash.h) of the node whose path had `hash` before. Uses the stacks
+ * before a rule chain (without_chain). One pass over the stacks, unless no location got a name.
+ * Errors: ERR_NOT_FOUND; ERR_TOO_LARGE (the view's deadline).
  */
 enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *ret_now,
                             struct err *err) MUST_USE;
@@ -40,9 +41,9 @@ enum raw_path_way { RAW_PATH_ABOVE, RAW_PATH_BELOW };
 /*
  * The same for a path that begins with a function anywhere in a stack: one that a focus expression
  * matches by its current or old name. When grouped by line, a function is the first of its frames,
- * as in the page. One pass over the stacks, and over the rest of a stack from each occurrence.
- * Errors: ERR_NOT_FOUND; ERR_INVALID (an expression is too costly); ERR_TOO_LARGE (the view's
- * deadline).
+ * as in the page. view must be one without a rule chain. One pass over the stacks, and over the
+ * rest of a stack from each occurrence. Errors: ERR_NOT_FOUND; ERR_INVALID (an expression is too
+ * costly); ERR_TOO_LARGE (the view's deadline).
  */
 enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
                                  const struct filter_rule *rules, size_t rule_count, uint64_t hash,

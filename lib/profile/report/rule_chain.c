@@ -17,7 +17,7 @@ struct stacks {
     uint32_t *entries;
     uint8_t *is_kept;
     uint8_t *matches; /* per frame: whether the current rule matches it */
-    uint32_t *seen;   /* per frame: whether it is open in the current stack, see drop_recursion */
+    uint32_t *seen;   /* per frame: 1 if it is in the current stack already, see drop_recursion */
 };
 
 const char *chain_action_name(enum chain_action action)
@@ -137,6 +137,7 @@ static bool has_match(const struct stacks *stacks, uint32_t stack)
     return false;
 }
 
+/* Removes the frames that match, or with hidden false the others. */
 static void drop_frames(struct stacks *stacks, uint32_t stack, bool hidden)
 {
     uint64_t to = stacks->start[stack];
@@ -147,6 +148,7 @@ static void drop_frames(struct stacks *stacks, uint32_t stack, bool hidden)
     stacks->end[stack] = to;
 }
 
+/* Removes everything that the first matching frame calls. */
 static void cut_callees(struct stacks *stacks, uint32_t stack)
 {
     for (uint64_t i = stacks->start[stack]; i < stacks->end[stack]; i++) {
@@ -155,8 +157,8 @@ static void cut_callees(struct stacks *stacks, uint32_t stack)
     }
 }
 
-/* Removes recursive frames. seen is 1 for frames that are open, and reset to 0 at the end of the
- * stack. */
+/* Removes recursive frames: if a matching frame is in the stack already, the stack is cut back to
+ * it. seen is 1 for matching frames of the stack so far, and 0 for all at the end. */
 static void drop_recursion(struct stacks *stacks, uint32_t stack)
 {
     const uint64_t start = stacks->start[stack];

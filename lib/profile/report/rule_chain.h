@@ -42,12 +42,13 @@ struct chain_rule {
 /* "focus" … "only". */
 const char *chain_action_name(enum chain_action action);
 
-/* Whether the text is valid for the action: an expression, or the name of a preset. */
+/* Whether the text is valid for the action: an expression or empty or, for CHAIN_ONLY, the name of
+ * a preset. */
 bool chain_rule_is_known(const struct chain_rule *rule);
 
 /*
  * Sets ret_nameless[i], for each of rule_count rules, to whether rule i matches no frame of any
- * stack. Errors: as rule_chain_apply.
+ * stack of view. Each rule is tested alone. Errors: as rule_chain_apply.
  */
 enum err_code rule_chain_find_nameless(const struct view *view, const struct chain_rule *rules,
                                        size_t rule_count, bool *ret_nameless,

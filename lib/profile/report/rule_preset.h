@@ -17,7 +17,7 @@ struct rule_preset {
     bool hides_kernel;        /* also hides frames that the profile marks as the kernel's */
 };
 
-/* NULL: there is no preset of that name. */
+/* Finds a preset by its name, which is static; NULL: there is none. */
 const struct rule_preset *rule_preset_find(struct span name);
 
 #endif

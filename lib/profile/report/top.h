@@ -25,7 +25,7 @@ struct top {
     uint32_t row_count; /* all rows; a caller shows as many as it needs */
 };
 
-/* Allocates in arena. */
+/* Allocates in arena. Does not check the view's deadline. */
 const struct top *top_create(struct arena *arena, const struct view *view);
 
 /* b - a of a diff, clamped to int64. */

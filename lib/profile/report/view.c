@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Everything about one source that is known before its samples are read. */
+/* One side of the view: everything that is known before its samples are read. */
 struct side {
     const struct profile *profile;
     const struct view_source *source;
@@ -39,7 +39,7 @@ struct build {
     uint64_t entry_count;
     uint64_t max_depth;   /* frames of a stack */
     uint32_t cut_frame;   /* valid if view->has_cut_stacks */
-    struct span no_label; /* "(no thread)" */
+    struct span no_label; /* the frame of samples without the label: "(no thread)" */
     struct buf label_text;
     size_t label_bytes; /* sizes of all values of the label that have a frame */
 };

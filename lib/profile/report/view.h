@@ -4,10 +4,9 @@
  * a view, so their numbers agree.
  *
  * The steps, in the order of github.com/google/pprof: drop samples whose value is 0; apply the
- * profile's drop_frames and keep_frames as `go tool pprof` does when it loads a file (remove a
- * matching frame and everything it called, unless it is the root of the stack); apply the filter;
- * group. An invalid or costly drop_frames expression is ignored, and view->drop_frames_failed is
- * set.
+ * profile's drop_frames and keep_frames as `go tool pprof` does when it loads a file (prune.h);
+ * apply the filter; group. An invalid or costly drop_frames expression is ignored, and
+ * view->drop_frames_failed is set.
  *
  * Grouping decides which frames are equal:
  *
@@ -28,6 +27,11 @@
  *
  * Values are int64; sums are clamped to the range of int64. Everything is in the given arena;
  * strings are partly in the profiles, which must live as long. The result is deterministic.
+ *
+ * Reports check the deadline of their view (view_check_cpu). Where a header of this folder lists
+ * "the view's deadline" as a reason for ERR_TOO_LARGE, the function also returns ERR_CANCELLED if
+ * the client no longer waits for the report.
+ *
  * Threads: an object belongs to one thread; profiles may be shared.
  */
 #ifndef LIB_PROFILE_REPORT_VIEW_H
@@ -39,21 +43,23 @@
 struct filter;
 struct frame_lists;
 
-/* Flags of a frame. 1, 2 and 4 are set if they apply to all its occurrences. */
+/* Flags of a frame. The first three are set only if they apply to all its occurrences. */
 enum {
     FRAME_INLINED = 1,
     FRAME_KERNEL = 2,
-    FRAME_INTERPRETED = 4,    /* its source file is Python, JavaScript, Ruby, PHP, Perl or Lua */
-    FRAME_NOT_SYMBOLISED = 8, /* not set when grouped by binary */
+    /* Its source file is Python, JavaScript, TypeScript, Ruby, PHP, Perl or Lua, or an agent
+     * assigned it to the mapping "[cpython]" or "[ruby]". */
+    FRAME_INTERPRETED = 4,
+    FRAME_NOT_SYMBOLISED = 8, /* the first occurrence has no function; never by binary */
     FRAME_OTHER = 16,         /* the subtrees that were cut (flame.h) */
-    FRAME_LABEL = 32          /* the value of a label */
+    FRAME_LABEL = 32          /* the value of a label, or the frame that reports a cut stack */
 };
 
 struct frame {
     struct span name;
     struct span file;    /* source file, or empty */
     struct span mapping; /* file name of the binary, or empty */
-    int64_t line;        /* by function: of its start, by line: of the call; 0: unknown */
+    int64_t line;        /* by line and address: of the call; else of its start; 0: unknown */
     uint64_t address;    /* 0 unless grouped by address */
     uint8_t flags;
 };
@@ -74,9 +80,9 @@ struct view_options {
     bool is_label_known;
     const struct filter *filter;  /* or NULL */
     int64_t cpu_deadline_ns;      /* parallel_cpu_ns() at which to give up; 0: no limit */
-    struct wait_limit wait_limit; /* whether the caller still waits for the report */
-    /* Values of samples that were removed from the profile, per enum view_side; part of the
-     * total. */
+    struct wait_limit wait_limit; /* whether the client still waits for the report */
+    /* Per enum view_side: the sum of the values of samples that the caller removed from the
+     * profile, in the profile's unit. The total includes it. */
     int64_t left_out[2];
 };
 
@@ -104,15 +110,15 @@ struct view {
     bool is_normalised;
     bool drop_frames_failed;
     bool has_cut_stacks; /* see VIEW_USUAL_DEPTH */
-    /* From the options, for objects that are made from the view. */
+    /* From the options, for view_check_cpu. */
     int64_t cpu_deadline_ns;
     struct wait_limit wait_limit;
 
     const struct frame *frames;
     uint32_t frame_count;
-    /* Files and binaries of frames that occur in several of them. A frame contains only the
-     * first one, so an expression that matches one of these finds more or less in the profile
-     * than in the frames. */
+    /* The files and binaries of frames that occur in several files or binaries. A frame contains
+     * only the first file and the first binary, so an expression that matches one of these strings
+     * matches more or less in the profile than in the frames. */
     const struct span *shared_origins;
     uint32_t shared_origin_count;
     uint32_t stack_count;
@@ -129,6 +135,7 @@ struct view {
      * this view. */
     const struct view *without_chain;
 
+    /* Sums of values; for side B of a normalised diff after scaling. */
     int64_t total[VIEW_SIDE_COUNT];      /* of all samples, before filtering: 100 % in pprof */
     int64_t kept[VIEW_SIDE_COUNT];       /* of the stacks above */
     uint64_t magnitude[VIEW_SIDE_COUNT]; /* of all samples, as absolute values */
@@ -145,24 +152,30 @@ static inline struct span view_unit(const struct view *view)
 }
 
 /*
- * Creates a view. Errors: ERR_INVALID (no such sample type, or no such label to group or filter
- * by; an expression of the filter is too costly), ERR_TOO_LARGE (stacks with their inlined calls
- * exceed VIEW_ENTRIES_MAX; the values of the label to group by have more than 64 MiB; the deadline;
- * the magnitudes of all values of both sides reach INT64_MAX: below it every sum is exact).
+ * Limits of the stacks of a view. An entry is a frame of a stack, including inlined calls. If all
+ * stacks together have more than VIEW_ENTRIES_USUAL entries, stacks deeper than VIEW_USUAL_DEPTH
+ * lose frames at the root; if they then still have more than VIEW_ENTRIES_MAX, that depth is halved
+ * until they fit. No stack keeps more than VIEW_DEPTH_MAX frames. A cut stack gets the root
+ * "[frames above the last N are cut]". Totals and flat values stay exact.
  */
 #define VIEW_ENTRIES_MAX (UINT64_C(1) << 28)
-/* When all stacks with their inlined calls have more than VIEW_ENTRIES_USUAL entries, stacks
- * deeper than VIEW_USUAL_DEPTH lose frames at the root; when they exceed VIEW_ENTRIES_MAX, the
- * depth is reduced until they fit. No stack has more than VIEW_DEPTH_MAX frames. A frame "[frames
- * above the last N are cut]" becomes their root. Totals and flat values stay exact. */
 #define VIEW_ENTRIES_USUAL (UINT64_C(1) << 26)
 enum { VIEW_USUAL_DEPTH = 1024, VIEW_DEPTH_MAX = 1 << 18 };
+
+/*
+ * Creates a view. Errors: ERR_INVALID (no such sample type, or no such label to group or filter
+ * by; an expression of the filter is too costly), ERR_TOO_LARGE (the stacks exceed VIEW_ENTRIES_MAX
+ * even if cut to one frame; the values of the label to group by have more than 64 MiB; the
+ * deadline; the magnitudes of all values of both sides reach INT64_MAX: below it every sum is
+ * exact), ERR_CANCELLED (wait_limit).
+ */
 enum err_code view_create(struct arena *arena, const struct profile *profile,
                           const struct view_options *options, const struct view **ret_view,
                           struct err *err) MUST_USE;
 
-/* Checks the deadline of the options. Call it every few thousand steps, on the thread that made
- * the view. Errors: ERR_TOO_LARGE. */
+/* Checks the deadline and the wait limit of the options. Call it every VIEW_CHECK_STEPS steps, on
+ * the thread that made the view. Errors: ERR_TOO_LARGE (the deadline has passed), ERR_CANCELLED
+ * (the client no longer waits). */
 enum err_code view_check_cpu(const struct view *view, struct err *err) MUST_USE;
 enum { VIEW_CHECK_STEPS = 4096 };
 
@@ -175,12 +188,14 @@ struct view_source {
     int64_t factor;   /* converts from the unit of the profile, at least 1 */
 };
 
-/* Creates a view from sides; sources[0] is side B. options->sample_type is ignored. */
+/* Creates a view from one or two sides; sources[0] is side B. options->sample_type is ignored.
+ * Errors: those of view_create. */
 enum err_code view_create_from(struct arena *arena, const struct view_source *sources,
                                size_t source_count, const struct view_options *options,
                                struct view **ret_view, struct err *err) MUST_USE;
 
-/* Sets the factor of side B and scales total and kept. Errors: ERR_TOO_LARGE (as view_create). */
+/* Sets the factor of side B, once, and scales total and kept. Errors: ERR_TOO_LARGE (the scaled
+ * magnitudes reach 2^63). */
 enum err_code view_scale(struct view *view, double scale, struct err *err) MUST_USE;
 
 /*

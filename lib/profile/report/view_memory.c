@@ -17,8 +17,8 @@ enum {
     TEXT_BYTES = 96,     /* a distinct name, file or binary */
     LOCATION_BYTES = 48, /* lists of frames, results of filters, hashes of paths: per line, too */
     STRING_BYTES = 16,
-    STACK_BYTES = 64, /* without its entries */
-    ADDRESS_NAME_BYTES = 240 + 24
+    STACK_BYTES = 64,             /* without its entries */
+    ADDRESS_NAME_BYTES = 240 + 24 /* the limit in frame_table.c, and the address before the name */
 };
 
 /* Counts of a profile's tables. */
@@ -73,8 +73,8 @@ static uint32_t label_count(const struct profile *profile)
     return profile->sample_count ? profile->label_start[profile->sample_count] : 0;
 }
 
-/* The frames of a grouping by names; *ret_key_bytes: the size of the key that identifies a frame in
- * addition to its name. */
+/* The maximum number of frames that the grouping makes. *ret_key_bytes: the size of the key of each
+ * frame, for groupings in which its name does not identify it. */
 static uint64_t count_frames(const struct profile *profile, enum view_group group,
                              const struct contents *contents, uint64_t *ret_key_bytes)
 {

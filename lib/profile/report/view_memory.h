@@ -1,9 +1,9 @@
 /*
  * view_memory: computes the memory that a view and a report of it need, before they are made.
  *
- * The tables of a view grow with what a profile contains, not with the samples that a report shows:
- * a profile of 10 MB may have millions of locations, and each becomes a frame with a name of its
- * own. A caller that has a budget reads the number first. Threads: any.
+ * The tables of a view grow with the tables of the profile, not with the samples that a report
+ * shows: a profile of 10 MB may have millions of locations, and each becomes a frame with a name of
+ * its own. A caller that has a budget computes this number first. Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_VIEW_MEMORY_H
 #define LIB_PROFILE_REPORT_VIEW_MEMORY_H
@@ -18,10 +18,11 @@ struct profile;
  * report made from it, without the nodes of a flame graph and without the bytes that are written.
  * It takes a few nanoseconds per location, line and stack entry. */
 uint64_t view_memory_bytes(const struct profile *profile, struct span group_by);
-/* The part of it for the stacks. A rule chain (rule_chain.h) makes them a second time. */
+/* The part of view_memory_bytes for the stacks. A rule chain (rule_chain.h) needs it once more. */
 uint64_t view_memory_stack_bytes(const struct profile *profile);
-/* The depth to which a view of the profile, without filters, cuts its stacks (VIEW_DEPTH_MAX).
- * *ret_entries: the entries of all stacks then, with their inlined calls and marks of cuts. */
+/* The depth to which a view of the profile, without filters, cuts its stacks (see VIEW_ENTRIES_MAX
+ * in view.h). *ret_entries: the entries of all stacks then, including the frames that report a cut.
+ */
 uint64_t view_memory_depth(const struct profile *profile, uint64_t *ret_entries);
 
 #endif
