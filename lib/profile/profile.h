@@ -128,11 +128,11 @@ struct profile {
     const struct profile_label *labels;
 
     struct profile_value_type period_type;
-    int64_t period;       /* between two samples, in the unit of period_type; 0: unknown */
-    int64_t time_ns;      /* since 1970, as the sender states it, usually the begin; 0: unknown */
-    int64_t duration_ns;  /* 0: unknown */
-    uint32_t drop_frames; /* string */
-    uint32_t keep_frames; /* string */
+    int64_t period;  /* between two samples, in the unit of period_type; 0: unknown */
+    int64_t time_ns; /* since 1970, as the sender states it, usually the beginning; 0: unknown */
+    int64_t duration_ns;          /* 0: unknown */
+    uint32_t drop_frames;         /* string */
+    uint32_t keep_frames;         /* string */
     uint32_t default_sample_type; /* string */
     uint32_t doc_url;             /* string */
     uint32_t warning;             /* string: the parts of the input that the decoder left out */

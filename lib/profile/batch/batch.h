@@ -64,7 +64,8 @@ struct batch_label_set {
     struct batch_link link;
 };
 
-/* The whole days, 1677-09-22 to 2262-04-10, whose begin and end fit 64 bits as ns since 1970. */
+/* The whole days, 1677-09-22 to 2262-04-10, whose beginning and end fit 64 bits as ns since 1970.
+ */
 #define BATCH_TIME_END_NS (INT64_MAX / 86400000000000 * 86400000000000)
 #define BATCH_TIME_BEGIN_NS (-BATCH_TIME_END_NS)
 
@@ -72,7 +73,7 @@ struct batch_profile {
     uint32_t series;
     uint32_t first_sample;
     uint32_t sample_count;
-    int64_t time_ns;     /* begin, ns since 1970; in [BATCH_TIME_BEGIN_NS, BATCH_TIME_END_NS) */
+    int64_t time_ns;     /* beginning, ns since 1970; in [BATCH_TIME_BEGIN_NS, BATCH_TIME_END_NS) */
     int64_t duration_ns; /* 0: unknown */
     int64_t period;      /* in the unit of the series' period type; 0: unknown */
 };

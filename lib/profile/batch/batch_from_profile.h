@@ -46,9 +46,9 @@ struct batch_source {
     /* The sender states that the values cover only the profile's time, so that the server need not
      * subtract those of the profile before: is_delta of batch_type_kind. */
     bool is_ready;
-    /* The begin (since 1970) and the duration that the request states; 0: not stated. They are used
-     * if the profile has none, or has a time before 1971 (in a wrong unit); this duration does not
-     * affect the kind of the values. If the profile's own time is in the second half of this
+    /* The beginning (since 1970) and the duration that the request states; 0: not stated. They are
+     * used if the profile has none, or has a time before 1971 (in a wrong unit); this duration does
+     * not affect the kind of the values. If the profile's own time is in the second half of this
      * window, it is taken for the profile's end, as Pyroscope's SDK for Node and Go's memory
      * profiles write it. Deltas then begin a duration earlier. */
     int64_t time_ns;

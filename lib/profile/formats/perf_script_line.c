@@ -83,7 +83,8 @@ static bool parse_tid_alone(const struct tokens *tokens, size_t end,
 }
 
 /* Reads comm and the ids of the thread from the words before end, and ignores the cpu and the flags
- * that -F +flags prints after it. Returns whether there is a thread id; comm is set in any case. */
+ * that -F +flags prints after it. Returns whether there is a thread id. comm may be set without
+ * one. */
 static bool parse_thread(const struct tokens *tokens, size_t end, struct perf_script_event *event)
 {
     if (parse_tid_alone(tokens, end, event))

@@ -37,7 +37,8 @@ struct perf_script_frame {
 };
 
 /* Parses a frame, "6f1 beta+0x12 (/apps/forks)", also with "(/apps/forks+0x6f1)" of -F +dsoff;
- * blanks around it are ignored. False if the line has neither an address nor a binary. */
+ * blanks around it are ignored. False if the line has neither an address nor a binary nor
+ * "(inlined)". */
 bool perf_script_parse_frame(struct span line, struct perf_script_frame *ret_frame);
 
 /* Parses "main.c:12" of -F +srcline; false if the line is not of that form. */

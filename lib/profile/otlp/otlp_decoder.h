@@ -94,7 +94,7 @@ struct otlp_value_type {
     bool is_cumulative;
 };
 
-/* What the first pass finds out about a profile. */
+/* A profile of the request, as the first pass reads it. */
 struct otlp_profile {
     struct span bytes;
     struct otlp_range samples;

@@ -5,8 +5,8 @@
  * resolvable, as many values as value types), checks every string index, and refuses what the
  * official reader refuses. Unknown fields are skipped. Ids become indexes in file order. Strings
  * that are not UTF-8 are kept unchanged; longer ones than limits.string_bytes are truncated
- * (long_string.h). Of the rest, only the ids themselves, duplicates of strings and unknown fields
- * are dropped.
+ * (long_string.h). Everything else is kept except the ids themselves, duplicates of strings and
+ * unknown fields.
  *
  * Two deviations preserve data: a label without text, number and unit, which the official reader
  * drops, is kept as the number 0; and functions and locations may have the id 0, which the official

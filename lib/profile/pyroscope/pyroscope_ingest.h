@@ -13,7 +13,7 @@
  * - from, until: as in lib/input/time_parse.h, so seconds, or milliseconds, microseconds or
  * nanoseconds if they have 13, 16 or 19 digits; default: now. until must not precede from. The time
  * from `from` to `until` is used for profiles without a time or a duration, and shows whether a
- * profile's own time is its begin or its end (lib/profile/batch/batch_from_profile.h).
+ * profile's own time is its beginning or its end (lib/profile/batch/batch_from_profile.h).
  * - sampleRate: of folded stacks, per second; 100 if it is absent or not a whole number from 0 to
  * 1,000,000,000.
  * - spyName: becomes the label "pyroscope_spy"; default "unknown".

@@ -8,8 +8,8 @@
 struct build {
     const struct view *view;
     struct callers *callers;
-    /* Of callers and of callees, per frame of the view: its row; the last stack that was counted in
-     * it, plus 1. */
+    /* Each for callers and for callees, per frame of the view: its row; the last stack that was
+     * counted in it, plus 1. */
     struct callers_row *by_frame[2];
     uint32_t *last_stack[2];
 };

@@ -167,7 +167,7 @@ static void weigh_closed_node(struct build *build)
     uint32_t bucket = node_bucket(build, closed);
     build->kept_by_bucket[bucket]++;
     /* For every limit in (least_bucket, bucket] the node stays and needs an "other" child,
-     * because its smallest child is removed. Record +1 at the begin of that interval and -1
+     * because its smallest child is removed. Record +1 at the beginning of that interval and -1
      * after its end; the prefix sum at a limit is then the number of "other" nodes. */
     if (closed->least_bucket < bucket) {
         build->others_by_bucket[closed->least_bucket + 1]++;

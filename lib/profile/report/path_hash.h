@@ -18,9 +18,10 @@
  * Links of earlier versions contain hashes of names only (PATH_HASH_OF_NAMES); of a name such as
  * "0x4f2a10 main.run" the address alone is hashed. They refer to the first node with such a hash.
  *
- * Other links were made before addresses got names (PATH_HASH_OF_RAW). At that time a location in a
- * file was named "[app]", or by its address, and had no inlined calls; inlined calls are therefore
- * skipped in the path. Threads: any.
+ * Other links were made before addresses got names (PATH_HASH_OF_RAW), when a location in a file
+ * was named "[app]", or by its address, and had no inlined calls; inlined calls are therefore
+ * skipped in the path. Newer links of this kind contain "app+0x2a10"; raw_path.h translates those.
+ * Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_PATH_HASH_H
 #define LIB_PROFILE_REPORT_PATH_HASH_H

@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* The old names of each location's frames, root side first; empty for locations whose names have
- * not changed. */
+/* The hashes of the old names of each location's frames, root side first; none for locations whose
+ * names have not changed. */
 struct old_names {
     const uint32_t *start;
     const struct path_hash *frames;
@@ -63,13 +63,15 @@ static uint32_t sent_name_count(const struct profile *profile, uint32_t location
     return 0;
 }
 
+/* The number of frames that a renamed location had when it was uploaded. */
 static uint32_t count_then(const struct profile *profile, uint32_t location)
 {
     const uint32_t named = sent_name_count(profile, location);
     return named ? named : 1;
 }
 
-/* The old name of one of those frames, root side first, formatted as frame_table.c does. */
+/* The old name of one of these frames, numbered from the root side on, as frame_table.c writes it.
+ * The result borrows text or the profile. */
 static struct span name_then(const struct profile *profile, uint32_t location, uint32_t number,
                              char text[RAW_NAME_BYTES])
 {
@@ -103,14 +105,14 @@ static enum err_code hash_locations(const struct view *view, const struct profil
     return ERR_NONE;
 }
 
-/* Hashes from the root down to a frame. */
+/* Path hashes of a frame, in the old tree and in the current one. */
 struct paths {
     struct path_hash old_names;
     struct path_hash now;
 };
 
-/* Descends a location; true at the frame that is searched. Frames that are hidden now were
- * hidden then, too. */
+/* Extends the paths by a location, whose current frames are frames[0 .. count). True at the frame
+ * whose old path is searched. Frames that are hidden now were hidden then, too. */
 static bool find_in_location(const struct search *search, uint32_t side, uint32_t location,
                              const uint32_t *frames, uint32_t count, struct paths *paths)
 {
