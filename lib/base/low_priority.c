@@ -1,7 +1,8 @@
 #include "lib/base/low_priority.h"
 
+#include "lib/base/thread_signals.h"
+
 #include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 struct call {
@@ -23,12 +24,10 @@ void low_priority_call(int nice, void (*function)(void *context), void *context)
 {
     struct call call = {.nice = nice, .function = function, .context = context};
     pthread_t thread;
-    /* Only the main thread handles signals. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     const int failure = pthread_create(&thread, NULL, run_call, &call);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread_signals_restore(&before);
     if (failure)
         function(context);
     else

@@ -7,10 +7,9 @@
  * failure. The reader must therefore be safe for any bytes, as decoders of untrusted input are, and
  * calls mapped_file_check when it has finished.
  *
- * A thread that reads a mapped_file must not block SIGBUS (thread_signals.h; the threads of
- * parallel.h and low_priority.h block it). SIGBUS at any other address has the effect that it had
- * before the first mapped_file was opened. Threads: a mapped_file may be read by any number of
- * threads.
+ * A thread that reads a mapped_file must not block SIGBUS (thread_signals.h). SIGBUS at any other
+ * address has the effect that it had before the first mapped_file was opened. Threads: a
+ * mapped_file may be read by any number of threads.
  */
 #ifndef LIB_BASE_MAPPED_FILE_H
 #define LIB_BASE_MAPPED_FILE_H

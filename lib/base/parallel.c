@@ -1,9 +1,9 @@
 #include "lib/base/parallel.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/thread_signals.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -138,20 +138,18 @@ static void *run_helper(void *argument)
 /* One thread less than there are processors: the caller is the last. */
 static void create_helpers(void)
 {
-    sigset_t all, before;
+    sigset_t before;
     pthread_t thread;
     if (pool.is_complete)
         return;
     pool.is_complete = true;
-    /* Only the main thread handles signals. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_signals_block(&before);
     while (pool.thread_count + 1 < parallel_size() &&
            pthread_create(&thread, NULL, run_helper, NULL) == 0) {
         pthread_detach(thread);
         pool.thread_count++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread_signals_restore(&before);
 }
 
 /* Lists the call and wakes a helper for each part but the caller's, as far as there are helpers. */

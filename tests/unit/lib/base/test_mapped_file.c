@@ -1,7 +1,9 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/err.h"
+#include "lib/base/low_priority.h"
 #include "lib/base/mapped_file.h"
+#include "lib/base/parallel.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -123,6 +125,34 @@ static void other_mappings_still_raise_the_signal(void **state)
                 (WIFEXITED(status) && WEXITSTATUS(status) == 1));
 }
 
+/* Reads a page that cannot be read. */
+static void read_bad_page(void *context)
+{
+    struct err err;
+    mapped_file_auto file = {0};
+    bool *was_noticed = context;
+    const int fd = map_new_file(&file);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    *was_noticed = count(file.bytes, 0) == FILE_BYTES && mapped_file_check(&file, &err) == ERR_IO;
+    close(fd);
+}
+
+static void read_bad_page_of_part(void *context, size_t part)
+{
+    read_bad_page((bool *)context + part);
+}
+
+static void threads_of_other_modules_may_read_bad_pages(void **state)
+{
+    (void)state;
+    bool was_noticed[8] = {false};
+    low_priority_call(LOW_PRIORITY_NICE, read_bad_page, was_noticed);
+    assert_true(was_noticed[0]);
+    parallel_for(8, read_bad_page_of_part, was_noticed);
+    for (size_t i = 0; i < 8; i++)
+        assert_true(was_noticed[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +161,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_disturb_each_other),
         cmocka_unit_test(closing_a_closed_file_does_nothing),
         cmocka_unit_test(other_mappings_still_raise_the_signal),
+        cmocka_unit_test(threads_of_other_modules_may_read_bad_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
