@@ -37,6 +37,12 @@ static enum err_code symbolize_profile(const struct record_delivery *delivery,
     const enum err_code code =
         local_names_symbolize(names, profile, arena, ret_named, &counts, err);
     local_names_destroy(names);
+    if (code && code != ERR_CANCELLED) {
+        *ret_named = *profile;
+        terminal_warn(&delivery->options->cli->terminal, "functions are not named: %s",
+                      err->message);
+        return ERR_NONE;
+    }
     if (code)
         return code;
     if (counts.unknown_count)
