@@ -29,8 +29,6 @@ struct cli {
     int command_status;     /* exit status of the recorded command; 0: none, or success */
 };
 
-enum { CLI_MAX_ARGUMENTS = 4096 };
-
 /* The kind of a subcommand's arguments, for completion. */
 enum command_arguments {
     ARGUMENTS_NONE,

@@ -7,8 +7,6 @@
 
 #include "cli/cli.h"
 
-enum { ADMIN_MAX_ARGUMENTS = 64 };
-
 struct admin_call;
 
 struct admin {

@@ -105,7 +105,7 @@ static void print_columns(const struct cli *cli, const struct admin_call *call, 
 }
 
 /* Prints one member per line; members of an inner object as "outer.inner". */
-static void print_members(const char *prefix, const json_t *object)
+static void print_members(struct span prefix, const json_t *object)
 {
     const char *name;
     json_t *member;
@@ -114,11 +114,11 @@ static void print_members(const char *prefix, const json_t *object)
     json_object_foreach((json_t *)(uintptr_t)object, name, member)
     {
         buf_clear(&cell);
-        terminal_append_clean(&cell, span_text(prefix));
-        buf_append_text(&cell, prefix[0] ? "." : "");
+        terminal_append_clean(&cell, prefix);
+        buf_append_text(&cell, prefix.size ? "." : "");
         terminal_append_clean(&cell, span_text(name));
         if (json_is_object(member)) {
-            print_members(name, member);
+            print_members(buf_span(&cell), member);
             continue;
         }
         printf("%-26.*s  ", SPAN_PRINT(buf_span(&cell)));
@@ -145,7 +145,7 @@ void admin_print_response(const struct admin *admin, const struct admin_call *ca
     } else if (result && json_is_integer(result)) {
         printf("%" JSON_INTEGER_FORMAT "\n", json_integer_value(result));
     } else if (response && strcmp(call->method, "GET") == 0) {
-        print_members("", response);
+        print_members(span_text(""), response);
     } else {
         terminal_note(&cli->terminal, "done");
     }
