@@ -60,6 +60,8 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
         update={(patch) => update(patch, "replace")}
         opensOthers
         flameKey={key}
+        sampleTypes={before.share?.sample_types}
+        defaultType={before.share?.default_sample_type_index}
         load={load}
         loadRows={(signal, rules) => getDiffTop(a, b, { ...treeRequest, rules }, signal)}
         loadLabels={(labels, signal) => getDiffLabels(a, b, treeRequest, labels, signal)}
