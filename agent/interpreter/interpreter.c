@@ -12,7 +12,7 @@
 
 #include <inttypes.h>
 
-enum { TRIES_MAX = 40, FILES_MIN = 64 };
+enum { TRIES_MAX = 40 };
 #define FIRST_FILE_PAUSE_NS (100 * CLOCK_NS_PER_MS)
 #define LONGEST_FILE_PAUSE_NS (50 * CLOCK_NS_PER_S)
 #define FIRST_PAUSE_NS (4 * CLOCK_NS_PER_MS)

@@ -136,10 +136,10 @@ static void check_labels(const struct dictionary *dictionary)
 /* Every byte of every string is readable, and every index in the tables is valid. */
 static void check_tables(const struct profile *tables)
 {
-    uint32_t crc = 0; /* reads every byte; its value has no meaning */
+    volatile uint32_t crc = 0; /* computing it reads every byte; its value has no meaning */
     for (uint32_t i = 0; i < tables->string_count; i++)
         crc ^= crc32c(tables->strings[i]);
-    fuzz_check(tables->string_count && tables->strings[0].size == 0 && crc + 1 > 0);
+    fuzz_check(tables->string_count && tables->strings[0].size == 0);
     for (uint32_t i = 0; i < tables->mapping_count; i++)
         fuzz_check(tables->mappings[i].filename < tables->string_count &&
                    tables->mappings[i].build_id < tables->string_count);

@@ -133,7 +133,6 @@ WRAPPERS = {
     "openssl/": r"lib/base/digest\.c|api/http/tls_files\.c|api/server/http_tls\.c",
     "zstd": r"lib/base/compress\.c",
     "libdeflate": r"lib/base/compress\.c",
-    "zlib": r"lib/base/compress\.c",
     "pcre2": r"lib/regex/regex\.c",
     "ft2build": r"lib/profile/picture/picture\.c",
     "freetype/": r"lib/profile/picture/picture\.c",
