@@ -174,9 +174,10 @@ static void log_change(const struct disk *disk, enum disk_state state, int error
     if (state == DISK_USABLE)
         log_event(LOG_INFO, "the disk can be written again", "free_bytes=%llu", free_bytes);
     else if (state == DISK_FULL)
-        log_event(LOG_ERROR,
-                  "the disk is full: nothing is stored until more than min-free-bytes are free",
-                  "free_bytes=%llu min_free_bytes=%llu", free_bytes, reserve_bytes);
+        log_event(
+            LOG_ERROR,
+            "the disk is full: nothing is stored until an eighth more than min-free-bytes is free",
+            "free_bytes=%llu min_free_bytes=%llu", free_bytes, reserve_bytes);
     else
         log_event(LOG_ERROR, "files cannot be written in the data folder: nothing is stored",
                   "err=%s", strerrordesc_np(error));

@@ -100,6 +100,8 @@ enum err_code symbol_status_get(struct server *server, int64_t tenant_id,
                                                     : "the profile does not contain its build id"};
         if (has_id && queried < SYMBOL_STATUS_MAX)
             buf_printf(&json, "%s{\"i\":%u,\"b\":\"%s\"}", queried++ ? "," : "", i, id);
+        else if (has_id)
+            states[i].reason = "not checked: the profile has too many binaries without names";
     }
     buf_append_byte(&json, ']');
     enum err_code code = queried ? query_status(server, tenant_id, &json, arena, &rows, err) : 0;
@@ -108,14 +110,12 @@ enum err_code symbol_status_get(struct server *server, int64_t tenant_id,
         symbol_tables_learn_generation(server, tenant_id, (uint64_t)pg_get_i64(rows, 0, 5));
     if (code)
         return code;
-    for (int row = 0; !code && queried && row < pg_row_count(rows); row++) {
+    for (int row = 0; queried && row < pg_row_count(rows); row++) {
         struct symbol_status *state = &states[pg_get_i64(rows, row, 0)];
         fill_status(rows, row,
                     is_behind || symbol_tables_is_refused(server, tenant_id, state->build_id),
                     state);
     }
-    if (code)
-        return code;
     *ret_states = states;
     return ERR_NONE;
 }
