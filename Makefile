@@ -194,7 +194,8 @@ test: deps-test
 	$(MAKE) all
 	$(PYTHON) tests/run.py
 # The slow tests. CONTRIBUTING.md lists which test runs where.
-test-long: deps-test
+test-long:
+	sh deploy/install-packages.sh run build test s3
 	$(MAKE) all
 	$(PYTHON) tests/run.py long
 check:

@@ -6,7 +6,7 @@ is run once more at the end, alone (retry.py).
   tests/run.py [STEP …]     these steps; by default those of `make test`:
                             check unit seeds web integration browser
   tests/run.py long         the steps of `make test-long`:
-                            agents pages sanitizers crash clients search format
+                            agents pages sanitizers crash bucket clients search format
 
 Steps run in lanes, which run at the same time (LANES). Integration and browser tests spend much
 time waiting; the other steps compute with a lower priority and so use the time that the first two
@@ -203,13 +203,13 @@ def from_node(status, output):
     return Result(passed, failed, skipped, failures.of_not_ok(output), left)
 
 
-def run_pytest(name, arguments, environment=None, program=("-m", "pytest")):
+def run_pytest(name, arguments, environment=None, command=(sys.executable, "-m", "pytest")):
     report, costs = LOGS / f"{name}.xml", LOGS / f"{name}.costs"
     for path in (report, costs):
         path.unlink(missing_ok=True)
     status, output = run(
         name,
-        [sys.executable, *program, "-q", "-rfEs", f"--junitxml={report}", *arguments],
+        [*command, "-q", "-rfEs", f"--junitxml={report}", *arguments],
         {"PERFOLIO_TEST_COSTS": str(costs), **BYTECODE, **(environment or {})},
     )
     for line in costs.read_text().splitlines() if costs.exists() else ():
@@ -236,8 +236,8 @@ def run_pytest(name, arguments, environment=None, program=("-m", "pytest")):
 def run_integration(name, mark, processes):
     """The integration tests that the expression of marks selects, in several processes."""
     processes = os.environ.get("PYTEST_PROCESSES", processes)
-    program = ("tests/pytest_batches.py", f"--processes={processes}")
-    return run_pytest(name, ["-m", mark, "tests/integration"], program=program)
+    command = (sys.executable, "tests/pytest_batches.py", f"--processes={processes}")
+    return run_pytest(name, ["-m", mark, "tests/integration"], command=command)
 
 
 def step_integration():
@@ -253,6 +253,17 @@ def step_crash():
     """kill -9 in many rounds."""
     rounds = os.environ.get("PERFOLIO_CRASH_ROUNDS", "60")
     return run_pytest("crash", retry.CRASH_TESTS, {"PERFOLIO_CRASH_ROUNDS": rounds})
+
+
+def step_bucket():
+    """Servers whose objects are in a bucket of a real S3 server: its errors, backup and restore.
+    `make test-s3` runs all tests of buckets."""
+    folder = "tests/integration/ops/test_s3_servers.py"
+    wanted = "backup or bucket_and_prefix or unusable_bucket or keys_are_read"
+    result = run_pytest(
+        "bucket", ["-k", wanted, folder], {"PYTHON": sys.executable}, ("sh", "tests/s3/run.sh")
+    )
+    return without_left(result)
 
 
 def without_left(result):
@@ -334,6 +345,7 @@ LONG = {
     "pages": step_pages,
     "sanitizers": step_sanitizers,
     "crash": step_crash,
+    "bucket": step_bucket,
     "clients": step_clients,
     "search": step_search,
     "format": step_format,
@@ -345,11 +357,11 @@ LANES = (
     ("integration",),
     ("browser",),
     ("check", "unit", "seeds", "web"),
-    ("agents", "crash"),
+    ("agents", "crash", "bucket"),
     ("pages",),
     ("sanitizers", "clients", "search", "format"),
 )
-WAITING = {"integration", "browser", "agents", "pages", "crash"}
+WAITING = {"integration", "browser", "agents", "pages", "crash", "bucket"}
 
 
 def failures_first(log):

@@ -124,7 +124,8 @@ start() {
     quietly ceph-mon -i a --mkfs --monmap "$dir/monmap"
     quietly ceph-mon -i a
     osd_uuid=$(cat /proc/sys/kernel/random/uuid)
-    quietly ceph osd new "$osd_uuid"
+    # A new monitor refuses commands for a moment; a repeated "osd new" changes nothing.
+    wait_until ceph osd new "$osd_uuid"
     quietly ceph-osd -i 0 --mkfs --osd-uuid "$osd_uuid"
     quietly ceph osd crush add osd.0 1.0 root=default host=h
     start_storage

@@ -16,7 +16,7 @@ set -a
 set +a
 export PERFOLIO_TEST_S3_DIR="$dir"
 if [ $# -gt 0 ]; then
-    "$python" -m pytest -q "$@"
+    "$python" -m pytest "$@"
     exit
 fi
 "$python" -m pytest -q --durations=5 tests/s3
