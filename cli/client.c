@@ -207,7 +207,8 @@ enum err_code client_problem(const struct http_client_response *response, struct
     err->retry_after_s = response->retry_after_s;
     const char *id = client_text(problem, "request_id", "");
     size_t length = strlen(err->message);
-    if (id[0] && code == ERR_INTERNAL)
+    /* Their texts ask the user to send the id to the operator. */
+    if (id[0] && (code == ERR_INTERNAL || code == ERR_CORRUPT || code == ERR_LOST))
         snprintf(err->message + length, sizeof(err->message) - length, " (request %s)", id);
     return code;
 }

@@ -251,6 +251,9 @@ def test_a_lost_share_is_distinguished_from_a_deleted_one(start_server):
         if response.json()["request_id"] in line and "code=lost" in line
     ]
     assert "level=error" in line.lower() and lost in line, line
+    shown = server.cli("get", lost, "-o", "-")
+    assert shown.returncode == 1
+    assert re.search(rb"Send the request id to the operator.* \(request \w+\)", shown.stderr), shown
     server.restart()
     refuses(server.api(), f"/api/v1/shares/{lost}/flame", "lost")
 
