@@ -20,12 +20,15 @@ const struct admin_call *admin_find_call(struct admin *admin)
     return NULL;
 }
 
-/* The verbs of the noun if it exists, else all nouns; NULL-terminated. */
-static const char *const *names_near(const struct admin *admin, bool *ret_is_noun)
+/* The names that the typed one may have been meant to be: the verbs of admin->noun if that exists
+ * (*ret_is_noun), else all nouns. NULL-terminated. */
+static const char *const *list_candidates(const struct admin *admin, bool *ret_is_noun)
 {
-    /* 7 entries for the nouns of admin_programs, and one for NULL */
-    const char **names = arena_new(admin->cli->arena, const char *, admin_call_count + 8);
-    size_t count = 0;
+    size_t count = 0, program_count = 0;
+    while (admin_programs[program_count].noun)
+        program_count++;
+    const char **names =
+        arena_new(admin->cli->arena, const char *, admin_call_count + program_count + 1);
     *ret_is_noun = false;
     for (size_t i = 0; i < admin_call_count; i++) {
         if (strcmp(admin_calls[i].noun, admin->noun) == 0 && admin_calls[i].verb) {
@@ -37,21 +40,25 @@ static const char *const *names_near(const struct admin *admin, bool *ret_is_nou
         return names;
     for (size_t i = 0; i < admin_call_count; i++)
         names[count++] = admin_calls[i].noun;
-    for (const struct admin_program *program = admin_programs;
-         program->noun && count < admin_call_count + 7; program++)
-        names[count++] = program->noun;
+    for (size_t i = 0; i < program_count; i++)
+        names[count++] = admin_programs[i].noun;
     return names;
 }
 
 enum err_code admin_refuse(struct admin *admin, struct err *err)
 {
     bool is_noun;
-    const char *const *names = names_near(admin, &is_noun);
+    const char *const *names = list_candidates(admin, &is_noun);
     const char *typed = !is_noun                 ? admin->noun
                         : admin->arguments.count ? admin->arguments.texts[0]
                                                  : "";
+    if (is_noun && !typed[0])
+        return cli_usage(
+            admin->cli, err,
+            "perfolio admin %.60s needs a command; perfolio admin help %.60s lists them",
+            admin->noun, admin->noun);
     const char *advice = cli_did_you_mean(admin->cli, typed, names);
     return cli_usage(admin->cli, err, "perfolio admin has no command \"%.60s%s%.60s\"%s",
-                     admin->noun, is_noun && typed[0] ? " " : "", is_noun ? typed : "",
+                     admin->noun, is_noun ? " " : "", is_noun ? typed : "",
                      advice[0] ? advice : "; perfolio admin help lists all");
 }

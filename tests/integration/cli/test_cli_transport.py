@@ -1357,6 +1357,7 @@ def test_completion_files_equal_the_output_of_the_program():
         (["push", "--frobnicate", "x"], "unrecognized option '--frobnicate'"),
         (["admin", "tokn", "list"], 'has no command "tokn"; did you mean token?'),
         (["admin", "token", "creat"], 'has no command "token creat"; did you mean create?'),
+        (["admin", "token"], "admin token needs a command; perfolio admin help token lists them"),
         (["admin", "tenant", "list", "--jsno"], "did you mean --json?"),
         (["debuginfo", "uplaod", "x"], "did you mean upload?"),
     ],
