@@ -47,8 +47,8 @@ static bool detect_ruby(const struct elf_exports *symbols, const char *path,
 struct ruby {
     const struct interpreter_target *target;
     const struct ruby_layout *layout;
-    uint64_t state;   /* of the main thread, or of the one that runs */
-    uint64_t pointer; /* the thread pointer of that thread */
+    uint64_t state; /* execution context of the main thread; before 3.0, of the running thread */
+    uint64_t thread_pointer; /* of that thread */
 };
 
 static bool read_word(const struct ruby *ruby, uint64_t address, uint64_t *ret_word)
@@ -73,7 +73,8 @@ static bool find_main_state(struct ruby *ruby, uint64_t *ret_thread)
            read_word(ruby, *ret_thread + ruby->layout->thread_state, &ruby->state) && ruby->state;
 }
 
-/* Finds a thread, its state and its thread pointer. State and thread refer to each other. */
+/* Finds a thread, its state and its thread pointer. REFUSED_LAYOUT unless state and thread refer to
+ * each other. */
 static enum interpreter_outcome find_thread(struct ruby *ruby)
 {
     const struct ruby_layout *layout = ruby->layout;
@@ -86,12 +87,13 @@ static enum interpreter_outcome find_thread(struct ruby *ruby)
         return INTERPRETER_REFUSED_LAYOUT;
     native = thread;
     if ((layout->thread_native && !read_word(ruby, thread + layout->thread_native, &native)) ||
-        !read_word(ruby, native + layout->thread_pointer, &ruby->pointer))
+        !read_word(ruby, native + layout->thread_pointer, &ruby->thread_pointer))
         return INTERPRETER_REFUSED_LAYOUT;
-    return ruby->pointer ? INTERPRETER_READY : INTERPRETER_NOT_YET;
+    return ruby->thread_pointer ? INTERPRETER_READY : INTERPRETER_NOT_YET;
 }
 
-/* Whether the frames of the thread are in its stack, and one of them belongs to a script. */
+/* REFUSED_LAYOUT: the frames are not in the thread's own stack. NOT_YET: none of them belongs to a
+ * script. */
 static enum interpreter_outcome check_frames(const struct ruby *ruby)
 {
     const struct interpreter_layout *frames = &ruby->layout->frames;
@@ -101,9 +103,10 @@ static enum interpreter_outcome check_frames(const struct ruby *ruby)
         !read_word(ruby, ruby->state + frames->thread_frame, &frame))
         return INTERPRETER_REFUSED_LAYOUT;
     const uint64_t limit = start + 8 * words;
-    if (frame < start || frame >= limit || (limit - frame) % frames->frame_previous != 0)
+    const uint64_t frame_bytes = frames->frame_previous; /* frames follow each other */
+    if (frame < start || frame >= limit || (limit - frame) % frame_bytes != 0)
         return INTERPRETER_REFUSED_LAYOUT;
-    for (uint32_t i = 0; i < FRAMES_MAX && frame < limit; i++, frame += frames->frame_previous) {
+    for (uint32_t i = 0; i < FRAMES_MAX && frame < limit; i++, frame += frame_bytes) {
         if (!read_word(ruby, frame + frames->frame_code, &code))
             return INTERPRETER_REFUSED_LAYOUT;
         if (code)
@@ -112,12 +115,13 @@ static enum interpreter_outcome check_frames(const struct ruby *ruby)
     return INTERPRETER_NOT_YET;
 }
 
-/* Searches the piece of memory at distance from the thread pointer for the address of the state. */
+/* Searches PIECE_BYTES of memory, which begin `distance` bytes after the thread pointer, for a word
+ * that contains the address of the state. */
 static bool search_piece(const struct ruby *ruby, int64_t distance, int64_t *ret_distance)
 {
     uint64_t words[PIECE_BYTES / sizeof(uint64_t)];
     const size_t got = process_memory_read_some(
-        ruby->target->process_id, ruby->pointer + (uint64_t)distance, words, sizeof(words));
+        ruby->target->process_id, ruby->thread_pointer + (uint64_t)distance, words, sizeof(words));
     for (size_t i = 0; i < got / sizeof(*words); i++) {
         if (words[i] == ruby->state) {
             *ret_distance = distance + (int64_t)(i * sizeof(*words));
@@ -149,7 +153,8 @@ static enum interpreter_outcome attach_ruby(const struct interpreter_target *tar
     const bool is_shared = ruby.layout->frames.is_state_shared;
     if (!target->file->call_bytes || (is_shared && !target->file->shared_state))
         return INTERPRETER_REFUSED_BUILD;
-    int64_t offset = (int64_t)(target->bias + target->file->shared_state);
+    /* Before 3.0 the address of the shared variable, else a distance from the thread pointer. */
+    int64_t offset = is_shared ? (int64_t)(target->bias + target->file->shared_state) : 0;
     enum interpreter_outcome outcome = find_thread(&ruby);
     if (outcome == INTERPRETER_READY)
         outcome = check_frames(&ruby);

@@ -62,9 +62,9 @@ void kernel_program_remove_process(struct kernel_program *program, uint32_t proc
         (void)bpf_map_delete_elem(program->processes_fd, &process_id);
 }
 
-/* Empties the map of a phase before the phase begins again. A BPF program that was delayed may have
- * added keys to the map after the agent had read it. The first samples of these keys are in an
- * earlier window, so counts under the keys would have no stack. */
+/* Empties the map of a phase (bpf/tally.bpf.h) before it is used again. A delayed BPF program may
+ * have added keys after the agent had read the map. Such a key is useless: the sample that was sent
+ * with it, which has the stack, belongs to an earlier window. */
 static void drop_late_tallies(const struct kernel_program *program, uint32_t phase)
 {
     const int fd = kernel_program_map(program, kernel_program_tally_maps[phase]);
@@ -93,8 +93,8 @@ void kernel_program_take_tallies(struct kernel_program *program, uint32_t phase,
     struct sample_tally tally;
     bool has_key = bpf_map_get_next_key(fd, NULL, &key) == 0;
     /* Each next key is read before its predecessor is deleted: after a deleted key the kernel would
-     * scan all buckets from the first on. A BPF program whose record was lost may still delete its
-     * key, so ENOENT is no error. */
+     * scan all buckets from the first on. ENOENT is no error: a BPF program deletes a key itself if
+     * the ring had no space for its first sample (tally_forget). */
     while (has_key) {
         has_key = bpf_map_get_next_key(fd, &key, &next) == 0;
         if (bpf_map_lookup_elem(fd, &key, &tally) == 0 && tally.samples)
@@ -207,9 +207,4 @@ void kernel_program_count(const struct kernel_program *program,
 int kernel_program_loop_error(const struct kernel_program *program)
 {
     return program->bpf_loop_error;
-}
-
-uint32_t kernel_program_cpus(const struct kernel_program *program)
-{
-    return program->cpu_count;
 }

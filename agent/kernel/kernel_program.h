@@ -127,7 +127,5 @@ void kernel_program_count(const struct kernel_program *program,
 bool kernel_program_has_loop(const struct kernel_program *program);
 /* The errno with which the kernel refused the program with bpf_loop; 0: it did not. */
 int kernel_program_loop_error(const struct kernel_program *program);
-/* The number of CPUs that were online at kernel_program_open. */
-uint32_t kernel_program_cpus(const struct kernel_program *program);
 
 #endif

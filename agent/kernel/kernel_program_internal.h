@@ -23,7 +23,7 @@ struct bpf_link;
 struct bpf_object;
 struct ring_buffer;
 
-/* Programs without a CPU: three for processes, one for thread switches. */
+/* Programs that are not attached per CPU: three for processes, one for thread switches. */
 enum { KERNEL_PROGRAM_LINKS_MAX = 4 };
 
 /* The window through which shards are written, one piece of one shard at a time. It stays mapped

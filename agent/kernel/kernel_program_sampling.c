@@ -12,7 +12,7 @@
 static const char *const process_programs[] = {"follow_fork", "forget_program", "forget_process"};
 enum { PROCESS_PROGRAM_COUNT = sizeof(process_programs) / sizeof(*process_programs) };
 static_assert(PROCESS_PROGRAM_COUNT + 1 == KERNEL_PROGRAM_LINKS_MAX,
-              "these, and the program at thread switches");
+              "links has one entry for each of these and one for the program at thread switches");
 
 static enum err_code attach_program(struct kernel_program *program, const char *name, int event_fd,
                                     struct bpf_link **ret_link, struct err *err)
@@ -27,8 +27,8 @@ static enum err_code attach_program(struct kernel_program *program, const char *
 }
 
 /* Attaches a program that runs on all CPUs, also on those that come online later. */
-static enum err_code attach_everywhere(struct kernel_program *program, const char *name,
-                                       struct err *err)
+static enum err_code attach_to_all_cpus(struct kernel_program *program, const char *name,
+                                        struct err *err)
 {
     enum err_code code =
         attach_program(program, name, -1, &program->links[program->link_count], err);
@@ -36,8 +36,8 @@ static enum err_code attach_everywhere(struct kernel_program *program, const cha
     return code;
 }
 
-/* The error for an event that does not open, such as a counter that a virtual machine does not
- * have. */
+/* Sets the error for an event that could not be opened; errno says why. A virtual machine, for
+ * example, may lack the counter. */
 static enum err_code fail_event(enum event_kind kind, struct err *err)
 {
     const struct event_facts *facts = event_facts(kind);
@@ -95,7 +95,8 @@ bool kernel_program_samples_cpu(const struct kernel_program *program, uint32_t c
            perf_event_is_alive(program->samplers[i].fd);
 }
 
-/* Starts sampling on the CPUs that were listed and are still online. */
+/* Starts sampling on the CPUs that were online at kernel_program_open; skips those that are offline
+ * by now. */
 static enum err_code start_cpus(struct kernel_program *program, struct err *err)
 {
     for (uint32_t i = 0; i < program->cpu_count; i++) {
@@ -110,9 +111,9 @@ enum err_code kernel_program_start(struct kernel_program *program, struct err *e
 {
     enum err_code code = ERR_NONE;
     for (size_t i = 0; !code && i < PROCESS_PROGRAM_COUNT; i++)
-        code = attach_everywhere(program, process_programs[i], err);
+        code = attach_to_all_cpus(program, process_programs[i], err);
     if (!code && program->options.off_cpu_fraction > 0)
-        code = attach_everywhere(program, KERNEL_PROGRAM_AT_SWITCH, err);
+        code = attach_to_all_cpus(program, KERNEL_PROGRAM_AT_SWITCH, err);
     if (!code)
         code = start_cpus(program, err);
     if (code)

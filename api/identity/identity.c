@@ -285,7 +285,7 @@ enum err_code identity_jobs_run(struct server *server, struct identity_jobs *job
          " WHERE expires_at <= now() FOR UPDATE SKIP LOCKED)"),
         ("DELETE FROM token WHERE id IN (SELECT id FROM token"
          " WHERE expires_at <= now() - interval '30 days' FOR UPDATE SKIP LOCKED)"),
-        /* FAILED_SIGN_INS_DAYS */
+        /* api/identity/failed_sign_ins.h */
         ("DELETE FROM failed_sign_in WHERE id IN (SELECT id FROM failed_sign_in"
          " WHERE at <= now() - interval '30 days' FOR UPDATE SKIP LOCKED)"),
     };

@@ -1,13 +1,16 @@
 /*
- * totals: reduces a granule to its totals: without rows of single profiles, labels of samples and
- * timestamps.
+ * totals: reduces the rows of a granule to what remains when its hour is past the retention of
+ * single profiles. Labels of samples and timestamps are removed, and rows are added up.
  *
- * In a granule of deltas, each stack gets one row with its sum, as a row of the first profile;
- * profiles keep their begins and durations. In a granule of gauges or counters, all snapshots stay,
- * each with one row per stack: a snapshot of a gauge has the weight of the time until the next one,
- * the increase of a counter is the difference of two snapshots, and snapshots between these may be
- * in another block or arrive later. So sums, means and increases stay the same, whatever blocks the
- * parts of an hour were in when they were reduced. Private to store/.
+ * Deltas: one row per stack, with the sum over all profiles and ordinal 0. The profiles stay, with
+ * begin and duration, but have no rows of their own.
+ *
+ * Gauges and counters: one row per stack and snapshot. Snapshots cannot be added up, because the
+ * weight of a gauge's snapshot and the increase of a counter depend on the next snapshot, which may
+ * be in another block or arrive later.
+ *
+ * So sums, means and increases stay the same, whatever blocks the parts of an hour were in when
+ * they were reduced. Private to store/.
  */
 #ifndef STORE_MAINTAIN_TOTALS_H
 #define STORE_MAINTAIN_TOTALS_H
@@ -17,7 +20,8 @@
 
 struct arena;
 
-/* Reduces rows that are sorted by stack and ordinal; the new columns are in arena. */
+/* Reduces *rows in place. They must be sorted by stack, then by ordinal. Rows whose sum is 0 are
+ * removed. The new columns are in arena. */
 void totals_reduce(struct arena *arena, enum store_aggregation aggregation,
                    struct block_rows *rows);
 

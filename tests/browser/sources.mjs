@@ -77,7 +77,9 @@ export async function testSources(runner, browser, server) {
       assert.equal(await page.locator(".source-error").count(), 0);
       await page.fill("[aria-label='Search sources']", "depot");
       await page.waitForSelector(".source-error.failing:has-text('not a supported profile')");
-      await page.waitForSelector("th:has-text('1 name was longer than your team’s limit and cut')");
+      await page.waitForSelector(
+        "th:has-text('1 name was truncated because it was longer than your team’s limit')",
+      );
       await page.fill("[aria-label='Search sources']", "nobody has this");
       await page.waitForSelector("h2:has-text('Nothing found')");
       await page.fill("[aria-label='Search sources']", "depot");

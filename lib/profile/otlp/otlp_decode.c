@@ -12,11 +12,12 @@ static void start(struct otlp_decoder *decoder)
     decoder->tables = arena_new(decoder->arena, struct profile, 1);
     decoder->batch->arena = decoder->tables->arena = decoder->arena;
     decoder->batch->tables = decoder->tables;
-    /* Without randomness the tables still work; an attacker could only make them slower. */
+    /* Of the hash tables. They work without a random one, but an attacker could make them slower.
+     */
     if (getrandom(&decoder->seed, sizeof(decoder->seed), 0) != sizeof(decoder->seed))
         decoder->seed = (uint64_t)(uintptr_t)decoder->arena;
-    /* A number takes at least two bytes in the request (its tag and one byte), and at most ten in a
-     * concatenated list. */
+    /* joined[i] holds the numbers of one field (otlp_list_add). A number has at least two bytes in
+     * the request, its tag and one byte, and at most ten here: five times the request is enough. */
     for (size_t i = 0; i < sizeof(decoder->joined) / sizeof(decoder->joined[0]); i++)
         buf_init(&decoder->joined[i], decoder->raw.size * 5 + 64);
 }
@@ -45,7 +46,7 @@ static void finish_profiles(struct otlp_decoder *decoder)
     batch->series_labels =
         otlp_array_keep(decoder->arena, &decoder->series_labels, sizeof(struct batch_label));
     batch->series_label_count = decoder->series_labels.count;
-    /* A profile must have a value type; tables without samples have an empty one. */
+    /* decoder->tables has no samples, but a struct profile must have a value type: an empty one. */
     decoder->tables->value_types = type;
     decoder->tables->value_type_count = 1;
 }

@@ -56,8 +56,10 @@ function Row({ source }: { source: ProfileSource }) {
         {source.cut_strings > 0 && (
           <span class="hint">
             {formatCount(source.cut_strings)}
-            {source.cut_strings === 1 ? " name was " : " names were "}
-            longer than your team’s limit and cut
+            {source.cut_strings === 1
+              ? " name was truncated because it was"
+              : " names were truncated because they were"}{" "}
+            longer than your team’s limit
           </span>
         )}
         {source.last_error !== null && (
