@@ -41,10 +41,10 @@ struct range_groups {
     uint32_t max_with_cells; /* in the first pass */
     uint32_t with_cells;
     bool is_second_pass;
-    struct cell *all; /* per step: the sum of all groups */
-    struct coverage all_covered;
-    uint32_t last_series;             /* the last one added to all_covered */
-    size_t covered_bytes;             /* of all shared coverages */
+    struct cell *all;             /* per step: the sum of all groups */
+    struct coverage rest_covered; /* by the series of groups without cells, which are not chosen */
+    uint32_t last_series;         /* the last one added to rest_covered */
+    size_t covered_bytes;         /* of all shared coverages */
     struct shared_coverage uncovered; /* empty; its `united` is that of groups without coverage */
     struct group *groups;
     uint32_t capacity;
@@ -92,7 +92,7 @@ void range_groups_destroy(struct range_groups *groups)
         unref_coverage(groups, groups->groups[i].covered);
     }
     unref_coverage(groups, groups->uncovered.united);
-    coverage_fini(&groups->all_covered);
+    coverage_fini(&groups->rest_covered);
     mem_free(groups->groups);
     mem_free(groups->all);
     mem_free(groups->chosen);
@@ -169,11 +169,11 @@ void range_groups_cover(struct range_groups *groups, uint32_t number, uint32_t s
                         const struct coverage *covered)
 {
     struct group *group = number < groups->capacity ? &groups->groups[number] : NULL;
-    if (!groups->is_second_pass && groups->last_series != series) {
-        coverage_unite(&groups->all_covered, covered);
+    const bool is_wanted = group && (groups->is_second_pass ? group->is_wanted : group->is_there);
+    if (is_wanted && !group->cells && groups->last_series != series) {
+        coverage_unite(&groups->rest_covered, covered);
         groups->last_series = series;
     }
-    const bool is_wanted = group && (groups->is_second_pass ? group->is_wanted : group->is_there);
     if (!is_wanted || !group->cells || group->last_series == series)
         return;
     group->last_series = series;
@@ -222,19 +222,29 @@ static struct ranked *rank_all(const struct range_groups *groups)
     return ranked;
 }
 
+/* Frees the cells of a group that was not chosen, after its covered time has been added to
+ * rest_covered. *united: the last one that was added, because many groups share one. */
+static void drop_group(struct range_groups *groups, struct group *group,
+                       const struct shared_coverage **united)
+{
+    if (group->covered && group->covered != *united)
+        coverage_unite(&groups->rest_covered, &group->covered->covered);
+    *united = group->covered;
+    groups->with_cells -= group->cells != NULL;
+    mem_free(group->cells);
+    group->cells = NULL;
+    unref_coverage(groups, group->covered);
+    group->covered = NULL;
+}
+
 /* Allocates the cells that chosen groups lack, after it has freed those of all other groups.
  * Returns whether any were missing. ranked begins with the chosen groups. */
 static bool make_missing_cells(struct range_groups *groups, const struct ranked *ranked)
 {
+    const struct shared_coverage *united = NULL;
     bool are_missing = false;
-    for (uint32_t i = groups->chosen_count; i < groups->count; i++) {
-        struct group *group = &groups->groups[ranked[i].number];
-        groups->with_cells -= group->cells != NULL;
-        mem_free(group->cells);
-        group->cells = NULL;
-        unref_coverage(groups, group->covered);
-        group->covered = NULL;
-    }
+    for (uint32_t i = groups->chosen_count; i < groups->count; i++)
+        drop_group(groups, &groups->groups[ranked[i].number], &united);
     for (uint32_t i = 0; i < groups->chosen_count; i++) {
         struct group *group = &groups->groups[ranked[i].number];
         if (group->cells)
@@ -322,9 +332,9 @@ const struct coverage *range_groups_covered(const struct range_groups *groups, u
     return shared ? &shared->covered : &groups->uncovered.covered;
 }
 
-const struct coverage *range_groups_all_covered(const struct range_groups *groups)
+const struct coverage *range_groups_rest_covered(const struct range_groups *groups)
 {
-    return &groups->all_covered;
+    return &groups->rest_covered;
 }
 
 size_t range_groups_memory(const struct range_groups *groups)
@@ -334,5 +344,5 @@ size_t range_groups_memory(const struct range_groups *groups)
     return sizeof(*groups) + groups->capacity * sizeof(*groups->groups) +
            ((size_t)groups->with_cells + 1) * groups->step_count * sizeof(struct cell) +
            groups->chosen_count * sizeof(*groups->chosen) + groups->covered_bytes +
-           coverage_memory(&groups->all_covered);
+           coverage_memory(&groups->rest_covered);
 }

@@ -39,7 +39,7 @@ void range_groups_destroy(struct range_groups *groups); /* NULL is a no-op */
 void range_groups_add(struct range_groups *groups, uint32_t group, uint32_t step, __int128 sum);
 /* Adds the time that a series of the group covers. The group must have a value already. A call that
  * repeats the series of the group's last call does nothing, so all calls of one series must be made
- * before those of the next series. Groups without cells have no covered time. */
+ * before those of the next series. */
 void range_groups_cover(struct range_groups *groups, uint32_t group, uint32_t series,
                         const struct coverage *covered);
 
@@ -69,8 +69,9 @@ bool range_groups_all_value(const struct range_groups *groups, uint32_t step, __
 bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
 /* The time that the series of a chosen group cover. */
 const struct coverage *range_groups_covered(const struct range_groups *groups, uint32_t group);
-/* The time that the series of all groups cover, chosen or not. */
-const struct coverage *range_groups_all_covered(const struct range_groups *groups);
+/* The time that the series of the groups that were not chosen cover. If chosen groups lacked cells,
+ * it may contain the time of their series too. */
+const struct coverage *range_groups_rest_covered(const struct range_groups *groups);
 
 size_t range_groups_memory(const struct range_groups *groups);
 

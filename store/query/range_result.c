@@ -42,7 +42,8 @@ static void add_point(const struct range_sums *sums, struct store_range_series *
 /* Used instead of a group: the sum of the groups that were not chosen. */
 #define OTHER_GROUPS UINT32_MAX
 
-/* False: the group has nothing in this step. */
+/* False: the group has nothing in this step. OTHER_GROUPS have a sum, which may be 0, in each step
+ * in which any group has data. */
 static bool find_value(const struct range_sums *sums, uint32_t group, uint32_t step,
                        __int128 *ret_sum)
 {
@@ -58,14 +59,13 @@ static uint64_t covered_in_step(const struct range_sums *sums, const struct cove
     return coverage_within(covered, cursor, begin_ns, end_ns);
 }
 
-/* Makes the points of a group, or with OTHER_GROUPS those of the groups that were not chosen, which
- * have a point in each step in which any group has data. apportion_values then sets their whole
- * numbers. */
+/* Makes the points of a group, or with OTHER_GROUPS those of the groups that were not chosen.
+ * apportion_values then sets their whole numbers. */
 static void make_points(struct arena *arena, const struct range_sums *sums, uint32_t group,
                         struct store_range_series *series)
 {
     const bool are_others = group == OTHER_GROUPS;
-    const struct coverage *covered = are_others ? range_groups_all_covered(sums->groups)
+    const struct coverage *covered = are_others ? range_groups_rest_covered(sums->groups)
                                                 : range_groups_covered(sums->groups, group);
     struct store_point *points = arena_new_raw(arena, struct store_point, sums->step_count);
     __int128 total = 0;
@@ -73,7 +73,8 @@ static void make_points(struct arena *arena, const struct range_sums *sums, uint
     for (uint32_t i = 0; i < sums->step_count; i++) {
         __int128 sum = 0;
         const uint64_t covered_ns = covered_in_step(sums, covered, &cursor, i);
-        if (!find_value(sums, group, i, &sum) && !covered_ns)
+        const bool has_value = find_value(sums, group, i, &sum) && !(are_others && sum == 0);
+        if (!has_value && !covered_ns)
             continue;
         total += sum;
         add_point(sums, series, points, i, sum, covered_ns);

@@ -1071,6 +1071,26 @@ def test_integer_values_of_groups_add_up_in_short_steps(server):
         assert rest["total"] == 3600 and min(value for _, value in rest["points"]) >= 0, step
 
 
+def test_the_others_have_the_averages_of_their_own_series(shared_server):
+    """One pod runs the whole hour, two jobs run for three minutes each. The sum of the jobs is the
+    same as "other" beside the pod and selected alone."""
+    client = Tenant(shared_server()).api("ingest", "read")
+    for pod, begin, length in (("big", 0, 60), ("job0", 20, 3), ("job1", 40, 3)):
+        begin, end = BEGIN + begin * MINUTE, BEGIN + (begin + length) * MINUTE
+        push(client, steady(begin, end, 10 * SECOND, 1 if pod == "big" else 0.8), pod=pod)
+        push_snapshots(client, "gauge", {pod: [(at, 10**9) for at in range(begin, end, MINUTE)]})
+    for query in (OTLP_CPU, "inuse_space"):
+        for step in ("10s", "5m", "1h"):
+            window = {"start": BEGIN, "end": BEGIN + HOUR, "step": step}
+            beside = query_range(client, query=query, group_by="pod", limit=1, **window)
+            assert beside["series"][0]["labels"] == {"pod": "big"}
+            other = beside["series"][1]
+            alone = one_series(query_range(client, query=query + '{pod!="big"}', **window))
+            assert other.pop("other_count") == 2
+            assert other == alone, (query, step)
+            assert near(other["average"], 0.8 if query == OTLP_CPU else 10**9)
+
+
 def test_a_gap_of_an_infrequent_gauge_stays_a_gap_in_short_windows(server):
     """A heap profile about every ten minutes, and then none for an hour."""
     client = Tenant(server).api("ingest", "read")

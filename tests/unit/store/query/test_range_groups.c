@@ -193,12 +193,36 @@ static void groups_that_the_same_series_cover_share_one_coverage(void **state)
     range_groups_destroy(groups);
 }
 
+/* Groups 0 to 4 are each one series of 10, 20, … ns; the last two are the largest. */
+static void the_rest_covers_the_time_of_groups_that_were_not_chosen(void **state)
+{
+    (void)state;
+    enum { COUNT = 5, CHOSEN = 2 };
+    for (size_t with_cells = CHOSEN; with_cells <= COUNT; with_cells++) {
+        struct range_groups *groups = range_groups_create(1, CHOSEN, with_cells * CELL_BYTES);
+        uint32_t cursor = 0;
+        for (uint32_t g = COUNT; g-- > 0;) { /* the largest first, so that they have cells */
+            struct coverage covered = {0};
+            coverage_add(&covered, 100 * (int64_t)g, 100 * (int64_t)g + 10 * ((int64_t)g + 1));
+            coverage_close(&covered, 0);
+            range_groups_add(groups, g, 0, (int64_t)g + 1);
+            range_groups_cover(groups, g, g, &covered);
+            coverage_fini(&covered);
+        }
+        assert_false(range_groups_choose(groups, by_number, NULL));
+        assert_int_equal(coverage_within(range_groups_rest_covered(groups), &cursor, 0, INT64_MAX),
+                         10 + 20 + 30);
+        range_groups_destroy(groups);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_largest_groups_and_the_sum_of_the_others),
         cmocka_unit_test(needs_little_memory_for_very_many_groups),
         cmocka_unit_test(groups_that_the_same_series_cover_share_one_coverage),
+        cmocka_unit_test(the_rest_covers_the_time_of_groups_that_were_not_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
