@@ -115,37 +115,60 @@ static bool is_handling(const struct http_connection *connection)
     return is_handled;
 }
 
-static bool reads_large_response(const struct http_connection *connection)
+/* The number of bytes to be sent for which a job holds memory: a file is sent piece by piece. */
+static uint64_t bytes_to_send(const struct http_job *job)
 {
+    return job->response.body_kind == RESPONSE_FILE ? job->charged.own : job->response.bytes.size;
+}
+
+/* The first job whose large response the peer reads; NULL: it reads none. *ret_bytes_per_s: the
+ * rate at which it must read all of them. */
+static const struct http_job *find_large_response(const struct http_connection *connection,
+                                                  uint64_t *ret_bytes_per_s)
+{
+    struct response_memory *memory = connection->loop->http->response_memory;
+    const struct http_job *first = NULL;
+    *ret_bytes_per_s = 0;
     if (!is_waiting_for_reader(connection))
-        return false;
+        return NULL;
     for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
          link = link->next) {
         const struct http_job *job = http_job_at(link);
-        if (job->has_response_head && job->response_holder)
-            return true;
+        if (!job->has_response_head || !job->response_holder)
+            continue;
+        const unsigned time_s = response_memory_time_to_read_s(memory, job->response_holder);
+        *ret_bytes_per_s += time_s ? bytes_to_send(job) / time_s : 0;
+        first = first ? first : job;
     }
-    return false;
+    if (*ret_bytes_per_s < HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE)
+        *ret_bytes_per_s = HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
+    return first;
 }
 
 /* Closes a connection whose peer reads a large response slowly while such responses fill a quarter
- * of their cap, half of what clients without credentials may hold. */
+ * of their cap, half of what clients without credentials may hold. The fuller the memory, the
+ * faster large responses must be read (response_memory.h). */
 static void check_taking(struct http_connection *connection, int64_t now_ns)
 {
     const struct http_server *http = connection->loop->http;
+    uint64_t bytes_per_s;
     bool is_pressed =
         response_memory_bytes(http->response_memory) > http->options.max_buffered_bytes / 4;
     int64_t passed_ns = now_ns - connection->taking_ns;
-    if (!is_pressed || !reads_large_response(connection)) {
+    const struct http_job *large =
+        is_pressed ? find_large_response(connection, &bytes_per_s) : NULL;
+    if (!large) {
         connection->taking_ns = 0;
         return;
     }
     if (connection->taking_ns != 0 && passed_ns < PRESSURE_WINDOW_S * CLOCK_NS_PER_S)
         return;
     uint64_t taken = connection->acked_bytes - connection->taking_acked;
-    uint64_t wanted = (uint64_t)(passed_ns / CLOCK_NS_PER_S) * HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
-    if (connection->taking_ns != 0 && taken < wanted)
+    if (connection->taking_ns != 0 &&
+        taken < (uint64_t)(passed_ns / CLOCK_NS_PER_S) * bytes_per_s) {
+        response_memory_note_slow(http->response_memory, &large->request);
         http_connection_cut(connection, REFUSED_UNREAD);
+    }
     connection->taking_ns = now_ns;
     connection->taking_acked = connection->acked_bytes;
 }

@@ -2,6 +2,7 @@
 
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
+#include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
@@ -16,7 +17,14 @@ enum {
     CLASS_PART = 2,   /* all these addresses together may hold a half, and a tenant too */
     BUCKETS = 256,
     NAME_BYTES = RATE_LIMITER_SUBSCRIBER_BYTES + 2,
-    RETRY_S = 5
+    SLOW_NAME_BYTES = NAME_BYTES + RATE_LIMITER_SUBSCRIBER_BYTES,
+    RETRY_S = 5,
+    SLOW_PART = 4, /* slow clients get responses while their class holds less than a quarter */
+    SLOW_CLIENTS = 1024,
+    SLOW_S = 300,
+    /* Times to read a response, above three quarters and above seven eighths of a limit. */
+    READ_S = 20,
+    SHORT_READ_S = 5
 };
 
 /* Shared bytes that a client holds. */
@@ -36,10 +44,18 @@ struct response_holder {
     uint32_t response_count;
 };
 
+/* A client that read a response too slowly. */
+struct slow_client {
+    char name[SLOW_NAME_BYTES];
+    int64_t until_ns; /* monotonic; 0: the entry is free */
+};
+
 struct response_memory {
     size_t max_bytes;
     atomic_size_t bytes;
     pthread_mutex_t mutex; /* guards the members below */
+    struct slow_client slow[SLOW_CLIENTS];
+    uint32_t next_slow; /* the entry that is overwritten next */
     struct response_holder anonymous;
     struct response_holder *buckets[BUCKETS];
 };
@@ -73,6 +89,39 @@ static void name_client(const struct request *request, char ret_name[NAME_BYTES]
     } else {
         snprintf(ret_name, NAME_BYTES, "t%" PRId64, request->principal.tenant_id);
     }
+}
+
+/* The name of a client that may be slow. The slow readers of a team are told apart by their
+ * addresses. */
+static void name_slow(const struct request *request, char ret_name[SLOW_NAME_BYTES])
+{
+    char address[RATE_LIMITER_SUBSCRIBER_BYTES];
+    const bool is_team = request->principal.kind != PRINCIPAL_ANONYMOUS;
+    rate_limiter_subscriber(span_text(request->address), address);
+    snprintf(ret_name, SLOW_NAME_BYTES, "%" PRId64 "/%s",
+             is_team ? request->principal.tenant_id : 0, address);
+}
+
+/* The caller holds the mutex. */
+static bool is_slow(const struct response_memory *memory, const char *name)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    for (uint32_t i = 0; i < SLOW_CLIENTS; i++) {
+        if (memory->slow[i].until_ns > now_ns && strcmp(memory->slow[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+void response_memory_note_slow(struct response_memory *memory, const struct request *request)
+{
+    char name[SLOW_NAME_BYTES];
+    name_slow(request, name);
+    pthread_mutex_lock(&memory->mutex);
+    struct slow_client *slow = &memory->slow[memory->next_slow++ % SLOW_CLIENTS];
+    memcpy(slow->name, name, sizeof(name));
+    slow->until_ns = clock_monotonic_ns() + SLOW_S * CLOCK_NS_PER_S;
+    pthread_mutex_unlock(&memory->mutex);
 }
 
 /* The link to the holder of that name, or to the end of its bucket. */
@@ -162,6 +211,20 @@ static const char *find_limit(struct response_memory *memory, const char *name,
     return NULL;
 }
 
+/* Whether the client was slow, and its class holds so much that it gets nothing now. The caller
+ * holds the mutex. */
+static bool is_refused_as_slow(struct response_memory *memory, const struct request *request,
+                               const struct response_holder *holder)
+{
+    char name[SLOW_NAME_BYTES];
+    const struct response_holder *class =
+        request->principal.kind == PRINCIPAL_ANONYMOUS ? &memory->anonymous : holder;
+    if (!class || class->bytes <= memory->max_bytes / CLASS_PART / SLOW_PART)
+        return false;
+    name_slow(request, name);
+    return is_slow(memory, name);
+}
+
 /* Adds the bytes of a response to the total. Returns the total before, and the number of bytes that
  * were added to it. */
 static size_t add_to_all(struct response_memory *memory, const struct response_bytes *bytes,
@@ -191,6 +254,8 @@ enum err_code response_memory_take(struct response_memory *memory, const struct 
     struct response_holder **link = find_holder(memory, name);
     if (before && before + added_to_all > memory->max_bytes)
         limit = "responses";
+    else if (is_refused_as_slow(memory, request, *link))
+        limit = "responses to clients that read slowly, as this one did,";
     else
         limit = find_limit(memory, name, *link, bytes);
     if (!limit && !*link) {
@@ -224,6 +289,24 @@ void response_memory_give(struct response_memory *memory, struct response_holder
         mem_free(holder);
     }
     pthread_mutex_unlock(&memory->mutex);
+}
+
+static bool is_above(size_t bytes, size_t limit, size_t eighths)
+{
+    return bytes > limit / 8 * eighths;
+}
+
+unsigned response_memory_time_to_read_s(struct response_memory *memory,
+                                        const struct response_holder *holder)
+{
+    const size_t class_bytes = memory->max_bytes / CLASS_PART;
+    const size_t all = response_memory_bytes(memory);
+    pthread_mutex_lock(&memory->mutex);
+    const size_t held = is_anonymous(holder->name) ? memory->anonymous.bytes : holder->bytes;
+    pthread_mutex_unlock(&memory->mutex);
+    if (is_above(held, class_bytes, 7) || is_above(all, memory->max_bytes, 7))
+        return SHORT_READ_S;
+    return is_above(held, class_bytes, 6) || is_above(all, memory->max_bytes, 6) ? READ_S : 0;
 }
 
 size_t response_memory_bytes(const struct response_memory *memory)

@@ -5,7 +5,13 @@
  * client without credentials (an address, IPv6: its /64) may hold an eighth of them, all clients
  * without credentials together a half, and each tenant a half. There is one exception: the limit of
  * a client, or of all clients without credentials together, does not apply while they hold nothing,
- * so that one response of any size up to the free bytes can be sent. Threads: any.
+ * so that one response of any size up to the free bytes can be sent.
+ *
+ * A few clients could still hold a half, or with a team all, for as long as they read slowly. So
+ * when little remains free, a response must be read within response_memory_time_to_read_s, or its
+ * connection is closed (http_sweep.c). A client that was too slow gets a large response in the next
+ * five minutes only while its team, or all clients without credentials, hold less than a quarter of
+ * their part. Threads: any.
  */
 #ifndef API_SERVER_RESPONSE_MEMORY_H
 #define API_SERVER_RESPONSE_MEMORY_H
@@ -41,6 +47,14 @@ enum err_code response_memory_take(struct response_memory *memory, const struct 
                                    struct response_holder **ret_holder, struct err *err) MUST_USE;
 void response_memory_give(struct response_memory *memory, struct response_holder *holder,
                           const struct response_bytes *bytes);
+
+/* The time in s within which a response of the holder must be read, because little of what its
+ * team, all clients without credentials, or all responses may hold is free; 0: any time. */
+unsigned response_memory_time_to_read_s(struct response_memory *memory,
+                                        const struct response_holder *holder);
+/* Remembers for five minutes that the client of the request read a response too slowly. The last
+ * 1,024 such clients are known: an address, or an address with the credentials of one team. */
+void response_memory_note_slow(struct response_memory *memory, const struct request *request);
 
 /* Returns the bytes that all responses hold. */
 size_t response_memory_bytes(const struct response_memory *memory);

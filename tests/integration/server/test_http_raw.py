@@ -5,6 +5,7 @@ the responses themselves.
 """
 import gzip
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -670,6 +671,80 @@ def test_one_address_holds_a_part_of_the_memory_of_unread_responses(start_server
     assert len(other.get(path + "900002", headers=json).body) == size
     assert len(server.api().get(path + "900003", headers=json).body) == size
     reader.socket.close()
+
+
+class SlowReader(threading.Thread):
+    """Requests a large response and reads 14 KB/s of it, which is more than the least rate, again
+    and again, each time another response. Numbers are appended to path."""
+
+    def __init__(self, server, source, path, numbers):
+        super().__init__(daemon=True)
+        self.server, self.source, self.path, self.numbers = server, source, path, numbers
+        self.is_stopped = False
+        self.start()
+
+    def run(self):
+        for number in self.numbers:
+            if self.is_stopped:
+                return
+            with self.connect() as connection:
+                connection.sendall(get(f"{self.path}{number}", "Accept: application/json\r\n"))
+                while not self.is_stopped and self.read_some(connection):
+                    time.sleep(1)
+
+    def connect(self):
+        """With a buffer that is small from the start, so that the kernel does not read more."""
+        raw = socket.socket()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.settimeout(60)
+        raw.bind((self.source, 0))
+        raw.connect(("127.0.0.1", self.server.port))
+        return self.server.trust().wrap_socket(raw, server_hostname="localhost")
+
+    def read_some(self, connection):
+        """False: the response has ended, or it is an error."""
+        wanted = 14_000
+        try:
+            while wanted > 0:
+                data = connection.recv(min(4096, wanted))
+                if not data or data.startswith(b"HTTP/1.1 503"):
+                    return False
+                wanted -= len(data)
+        except OSError:
+            return False
+        return True
+
+
+@pytest.mark.long
+def test_slow_readers_leave_memory_of_responses_to_others(start_server):
+    """Sixteen addresses would hold all that clients without credentials may hold for minutes."""
+    server = start_server("--max-buffered-bytes", "64MiB")
+    paths = []
+    for count in (80_000, 20_000):
+        made = server.api().post("/api/v1/shares", large_folded(count))
+        paths.append(f"/api/v1/shares/{made.json()['id']}/flame?limit=")
+    json = {"Accept": "application/json"}
+    size = len(server.api().get(paths[0] + "0", headers=json).body)
+    assert size > 8 << 20, "a response must exceed the buffers of the sockets"
+    readers = [
+        SlowReader(server, f"127.0.3.{n + 1}", paths[0], itertools.count(900_000 + 1000 * n))
+        for n in range(16)
+    ]
+    viewer = server.anonymous()
+    people.come_from(viewer, "127.0.0.9")
+    cut = 'perfolio_http_connections_cut_total{reason="unread"}'
+    assert wait_until(lambda: metric(server, cut) > 0, 60)
+    numbers = itertools.count(1)
+
+    def is_served():
+        return viewer.get(paths[1] + str(next(numbers)), headers=json).status == 200
+
+    assert wait_until(is_served, 60)
+    assert [is_served() for _ in range(10)] == [True] * 10
+    for reader in readers:
+        reader.is_stopped = True
+    for reader in readers:
+        reader.join()
 
 
 @pytest.mark.long

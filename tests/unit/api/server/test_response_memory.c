@@ -178,6 +178,55 @@ static void shared_bytes_count_once_for_all_addresses(void **state)
     response_memory_destroy(memory);
 }
 
+static void responses_must_be_read_faster_when_little_is_free(void **state)
+{
+    (void)state;
+    struct response_memory *memory = response_memory_create(MAX_BYTES);
+    struct response_holder *address = take(memory, from_address("192.0.2.1"), ADDRESS_BYTES);
+    struct response_holder *team = take(memory, of_tenant(1), 300);
+    assert_int_equal(response_memory_time_to_read_s(memory, address), 0);
+    assert_int_equal(response_memory_time_to_read_s(memory, team), 0);
+    struct response_holder *more = take(memory, of_tenant(1), 10);
+    const unsigned some_s = response_memory_time_to_read_s(memory, team);
+    assert_true(some_s > 0);
+    struct response_holder *most = take(memory, of_tenant(1), 90);
+    const unsigned few_s = response_memory_time_to_read_s(memory, team);
+    assert_in_range(few_s, 1, some_s - 1);
+    assert_int_equal(response_memory_time_to_read_s(memory, address), 0);
+    struct response_holder *others = take(memory, of_tenant(2), 250);
+    assert_int_equal(response_memory_time_to_read_s(memory, address), few_s); /* of all */
+    give(memory, others, 250);
+    give(memory, most, 90);
+    give(memory, more, 10);
+    give(memory, team, 300);
+    give(memory, address, ADDRESS_BYTES);
+    response_memory_destroy(memory);
+}
+
+static void a_slow_client_waits_until_three_quarters_are_free(void **state)
+{
+    (void)state;
+    struct response_memory *memory = response_memory_create(MAX_BYTES);
+    struct request slow = from_address("192.0.2.1"), of_team = of_tenant(1);
+    snprintf(of_team.address, sizeof(of_team.address), "192.0.2.1");
+    response_memory_note_slow(memory, &slow);
+    struct response_holder *other = take(memory, from_address("192.0.2.2"), 110);
+    refuse(memory, slow, 1, "read slowly");
+    struct response_holder *quick = take(memory, from_address("192.0.2.3"), ADDRESS_BYTES);
+    struct response_holder *team = take(memory, of_team, 300);
+    response_memory_note_slow(memory, &of_team);
+    refuse(memory, of_team, 1, "read slowly");
+    snprintf(of_team.address, sizeof(of_team.address), "192.0.2.4");
+    struct response_holder *colleague = take(memory, of_team, 1);
+    give(memory, colleague, 1);
+    give(memory, other, 110);
+    give(memory, quick, ADDRESS_BYTES);
+    struct response_holder *again = take(memory, slow, ADDRESS_BYTES);
+    give(memory, again, ADDRESS_BYTES);
+    give(memory, team, 300);
+    response_memory_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +237,8 @@ int main(void)
         cmocka_unit_test(the_first_response_may_have_any_size),
         cmocka_unit_test(shared_bytes_count_once),
         cmocka_unit_test(shared_bytes_count_once_for_all_addresses),
+        cmocka_unit_test(responses_must_be_read_faster_when_little_is_free),
+        cmocka_unit_test(a_slow_client_waits_until_three_quarters_are_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
