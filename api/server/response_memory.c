@@ -102,23 +102,25 @@ static void name_slow(const struct request *request, char ret_name[SLOW_NAME_BYT
              is_team ? request->principal.tenant_id : 0, address);
 }
 
-/* The caller holds the mutex. */
-static bool is_slow(const struct response_memory *memory, const char *name)
+/* NULL: no slow client has that name. The caller holds the mutex. */
+static struct slow_client *find_slow(struct response_memory *memory, const char *name)
 {
     const int64_t now_ns = clock_monotonic_ns();
     for (uint32_t i = 0; i < SLOW_CLIENTS; i++) {
         if (memory->slow[i].until_ns > now_ns && strcmp(memory->slow[i].name, name) == 0)
-            return true;
+            return &memory->slow[i];
     }
-    return false;
+    return NULL;
 }
 
 void response_memory_note_slow(struct response_memory *memory, const struct request *request)
 {
-    char name[SLOW_NAME_BYTES];
+    char name[SLOW_NAME_BYTES] = "";
     name_slow(request, name);
     pthread_mutex_lock(&memory->mutex);
-    struct slow_client *slow = &memory->slow[memory->next_slow++ % SLOW_CLIENTS];
+    struct slow_client *slow = find_slow(memory, name);
+    if (!slow)
+        slow = &memory->slow[memory->next_slow++ % SLOW_CLIENTS];
     memcpy(slow->name, name, sizeof(name));
     slow->until_ns = clock_monotonic_ns() + SLOW_S * CLOCK_NS_PER_S;
     pthread_mutex_unlock(&memory->mutex);
@@ -222,7 +224,7 @@ static bool is_refused_as_slow(struct response_memory *memory, const struct requ
     if (!class || class->bytes <= memory->max_bytes / CLASS_PART / SLOW_PART)
         return false;
     name_slow(request, name);
-    return is_slow(memory, name);
+    return find_slow(memory, name) != NULL;
 }
 
 /* Adds the bytes of a response to the total. Returns the total before, and the number of bytes that

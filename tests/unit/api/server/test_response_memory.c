@@ -210,6 +210,9 @@ static void a_slow_client_waits_until_three_quarters_are_free(void **state)
     struct request slow = from_address("192.0.2.1"), of_team = of_tenant(1);
     snprintf(of_team.address, sizeof(of_team.address), "192.0.2.1");
     response_memory_note_slow(memory, &slow);
+    const struct request often = from_address("192.0.2.9");
+    for (int i = 0; i < 2000; i++) /* takes one place of the list, not all */
+        response_memory_note_slow(memory, &often);
     struct response_holder *other = take(memory, from_address("192.0.2.2"), 110);
     refuse(memory, slow, 1, "read slowly");
     struct response_holder *quick = take(memory, from_address("192.0.2.3"), ADDRESS_BYTES);
