@@ -10,10 +10,10 @@
 
 struct linked_object {
     struct link link;
-    struct client *client; /* of the link's server, or the account's for a bare id */
+    struct client *client; /* connects to the link's server; for a bare id to the account's */
     bool
         *ret_is_empty; /* NULL, or set by linked_object_download: the query matched no stored row */
-    const char *password; /* of the share; NULL: none */
+    const char *password; /* unlocks the share; NULL: it has no password */
 };
 
 /* The caller closes *ret_target. Errors: ERR_INVALID as a usage error (not a link, a link of a

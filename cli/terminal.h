@@ -31,8 +31,8 @@ struct terminal {
     bool may_colour;
     bool is_quiet;     /* no notes; warnings and errors are printed */
     bool is_silent;    /* prints nothing, because something else uses the screen */
-    int columns;       /* of standard output; a large number if it is not a terminal */
-    int error_columns; /* of standard error, likewise */
+    int columns;       /* width of standard output; large if that is not a terminal */
+    int error_columns; /* width of standard error; large if that is not a terminal */
     bool has_bar;      /* the bar is on the screen */
     int64_t bar_ns;    /* monotonic time at which it was drawn last */
     uint64_t bar_done; /* the number that it shows */

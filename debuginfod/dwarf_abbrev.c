@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-/* Of one entry: 16 bytes each, so fixed_bytes does not overflow. */
+/* The most attributes of one entry. Each takes at most 16 bytes, so fixed_bytes does not overflow.
+ */
 enum { ATTRIBUTES_MAX = 1024 };
 
 struct builder {

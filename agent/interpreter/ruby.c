@@ -48,7 +48,7 @@ struct ruby {
     const struct interpreter_target *target;
     const struct ruby_layout *layout;
     uint64_t state; /* execution context of the main thread; before 3.0, of the running thread */
-    uint64_t thread_pointer; /* of that thread */
+    uint64_t thread_pointer; /* of the thread to which state belongs */
 };
 
 static bool read_word(const struct ruby *ruby, uint64_t address, uint64_t *ret_word)

@@ -17,7 +17,7 @@
 enum { STAT_MAX_BYTES = 4096 };
 /* /proc counts start times in hundredths of a second, and file systems round modification times. */
 #define START_DOUBT_NS CLOCK_NS_PER_S
-#define NOBODY UINT32_MAX
+#define NOBODY UINT32_MAX /* no user owns files with this id */
 
 /* ---- the process ---- */
 

@@ -33,7 +33,7 @@ struct jit_symbols {
     uint32_t references;
     struct jit_budget *budget;
     struct jit_owner *owner;
-    struct jit_file_owner process; /* whose files are read */
+    struct jit_file_owner process; /* the process that wrote the files */
     bool is_refused;
     int64_t read_ns;
     uint64_t used_bytes; /* memory, counted in the budget */

@@ -52,7 +52,7 @@ struct settings {
     int max_connections;
     int max_connections_per_address;  /* 0: depends on max_connections (api/server/http_server.h) */
     int reserved_connections;         /* 0: depends on max_connections */
-    uint64_t max_buffered_bytes;      /* of all request bodies, and as much for all responses */
+    uint64_t max_buffered_bytes;      /* all request bodies together; the same for responses */
     int request_timeout_s;            /* for a whole request with its body, while bytes arrive */
     int idle_timeout_s;               /* without a byte: headers, body, keep-alive */
     int shutdown_timeout_s;           /* for requests in flight after SIGTERM */
@@ -70,7 +70,7 @@ struct settings {
     uint64_t anonymous_max_daily_bytes;     /* stored by an address; 0: see the function below */
     uint64_t anonymous_max_announced_bytes; /* announced by an address and not yet sent */
     int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one applies */
-    uint64_t tenant_max_bytes;              /* of each tenant for which the operator set none */
+    uint64_t tenant_max_bytes;              /* quota of a tenant that has none of its own */
     int tenant_uploads_per_minute;
     int tenant_changes_per_minute;      /* api/identity/change_limit.h */
     int audit_max_rows;                 /* rows of a tenant's audit log that are kept */

@@ -33,7 +33,7 @@ struct batch_id_source {
     int64_t end_ns;                     /* 0: the client sent none */
     struct span content;                /* the bytes as sent; see above */
     struct span sender_id;              /* empty: none */
-    uint32_t number; /* of the batch in its request: one field names all of them */
+    uint32_t number; /* index of the batch in its request, which has one id for all batches */
 };
 
 /* *ret_has_id is false if the request has no field and the batch has no time of its own or is

@@ -18,7 +18,7 @@
 
 enum {
     BODY_MAX_BYTES = 8 << 20,      /* limit of the server */
-    EXPANDED_MAX_BYTES = 64 << 20, /* of a compressed batch, to decode it */
+    EXPANDED_MAX_BYTES = 64 << 20, /* a compressed batch that expands beyond it is not decoded */
     PATH_MAX_BYTES = 128 << 10,
     MEBIBYTE = 1 << 20
 };
