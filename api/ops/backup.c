@@ -229,7 +229,7 @@ static enum err_code verify_backup(const char *path, struct err *err)
     fd_auto fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", path);
-    if (backup_manifest_check(fd, &file_count, err))
+    if (backup_manifest_check(fd, false, &file_count, err))
         return err_add(err, "backup %s", path);
     printf("%s: %llu files are unchanged since the backup was made\n", path,
            (unsigned long long)file_count);
@@ -414,8 +414,8 @@ static enum err_code fill_data_folder(struct backup_source *source, int backup_f
     backup_manifest_fini(&copied);
     if (code)
         return code;
-    /* The dump is the only file of the manifest that copy_files does not copy. A copied file that
-     * the manifest does not name would not have been verified. */
+    /* The dump is the only existing file of the manifest that copy_files does not copy. A copied
+     * file that the manifest does not name would not have been verified. */
     if (copied_count + 1 != file_count)
         return err_set(err, ERR_CORRUPT,
                        "the backup contains files that its manifest does not name");
@@ -455,10 +455,19 @@ static enum err_code check_target(const char *name, struct err *err)
 /* Checks the backup and the target, and sets the names of the target and of the folder that is
  * renamed to it at the end. */
 static enum err_code prepare_restore(const struct settings *settings, int backup_fd,
-                                     char name[NAME_BYTES], char partial[NAME_BYTES],
-                                     uint64_t *ret_file_count, struct err *err)
+                                     const struct backup_options *options, char name[NAME_BYTES],
+                                     char partial[NAME_BYTES], uint64_t *ret_file_count,
+                                     struct err *err)
 {
-    enum err_code code = backup_manifest_check(backup_fd, ret_file_count, err);
+    enum err_code code =
+        backup_manifest_check(backup_fd, options->allow_damaged, ret_file_count, err);
+    if (code == ERR_CORRUPT && !options->allow_damaged) {
+        const struct err first = *err;
+        return err_set(err, code,
+                       "%s; with --allow-damaged, the rest is restored where only objects are "
+                       "missing or damaged",
+                       first.message);
+    }
     if (code)
         return code;
     code = name_partial(settings->data_dir, name, partial, err);
@@ -475,7 +484,8 @@ enum err_code backup_restore(struct settings *settings, const char *backup_path,
     fd_auto backup_fd = os_openat(AT_FDCWD, backup_path, O_RDONLY | O_DIRECTORY, 0);
     if (backup_fd < 0)
         return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", backup_path);
-    enum err_code code = prepare_restore(settings, backup_fd, name, partial, &file_count, err);
+    enum err_code code =
+        prepare_restore(settings, backup_fd, options, name, partial, &file_count, err);
     if (code)
         return err_add(err, "restoring %s", backup_path);
     remove_folder(partial);

@@ -9,8 +9,9 @@
  * dump until the last object is copied a lock prevents the server from deleting objects
  * (SERVER_SWEEP_LOCK of api/core/server.h). The folder appears under its name only when it is
  * complete and synced. Objects of a bucket are copied to objects/ (backup_bucket.h). A restore
- * compares every file with the manifest before it creates anything, and the data folder, too,
- * appears under its name only when it is complete.
+ * compares every file with the manifest before it creates anything (with allow_damaged, it
+ * continues without missing objects and with damaged ones), and the data folder, too, appears under
+ * its name only when it is complete.
  *
  * Backup and restore compare their copy of the objects with the database: each object that a row
  * names must exist with the size and the digest of the row, and each block of the store must match

@@ -247,24 +247,71 @@ static bool is_safe_path(struct span path)
     return true;
 }
 
-static enum err_code check_line(int folder_fd, struct span line, struct err *err)
+/* One line of the manifest. */
+struct manifest_line {
+    struct span hex; /* the digest of the file; points into the line */
+    uint64_t bytes;
+    char path[PATH_BYTES];
+};
+
+static enum err_code parse_line(struct span line, struct manifest_line *ret_parsed, struct err *err)
 {
-    struct span hex, rest, size, path;
-    uint64_t wanted_bytes, bytes;
-    char name[PATH_BYTES], got[DIGEST_HEX_BYTES];
-    if (!span_split(line, ' ', &hex, &rest) || !span_split(rest, ' ', &size, &path) ||
-        !span_parse_u64(size, &wanted_bytes) || !is_safe_path(path))
+    struct span rest, size, path;
+    if (!span_split(line, ' ', &ret_parsed->hex, &rest) || !span_split(rest, ' ', &size, &path) ||
+        !span_parse_u64(size, &ret_parsed->bytes) || !is_safe_path(path))
         return err_set(err, ERR_CORRUPT, "manifest.txt has a malformed line");
-    snprintf(name, sizeof(name), "%.*s", SPAN_PRINT(path));
+    snprintf(ret_parsed->path, sizeof(ret_parsed->path), "%.*s", SPAN_PRINT(path));
+    return ERR_NONE;
+}
+
+/* *ret_exists: the file can be opened, and so be copied. */
+static enum err_code check_file(int folder_fd, const struct manifest_line *wanted, bool *ret_exists,
+                                struct err *err)
+{
+    uint64_t bytes;
+    char hex[DIGEST_HEX_BYTES];
     struct stat status;
-    fd_auto fd = os_open_file(folder_fd, name, &status);
+    fd_auto fd = os_open_file(folder_fd, wanted->path, &status);
+    *ret_exists = fd >= 0;
     if (fd < 0 && (errno == EMEDIUMTYPE || errno == ELOOP || errno == ENXIO))
-        return err_set(err, ERR_CORRUPT, "%s is not a regular file; make a new backup", name);
+        return err_set(err, ERR_CORRUPT, "%s is not a regular file; make a new backup",
+                       wanted->path);
     if (fd < 0)
-        return err_set_errno(err, ERR_CORRUPT, "the backup lacks %s", name);
-    enum err_code code = hash_and_copy(fd, -1, name, &bytes, got, err);
-    if (!code && (bytes != wanted_bytes || !span_equal_text(hex, got)))
-        code = err_set(err, ERR_CORRUPT, "%s has changed since the backup was made", name);
+        return err_set_errno(err, ERR_CORRUPT, "the backup lacks %s", wanted->path);
+    enum err_code code = hash_and_copy(fd, -1, wanted->path, &bytes, hex, err);
+    if (!code && (bytes != wanted->bytes || !span_equal_text(wanted->hex, hex)))
+        code = err_set(err, ERR_CORRUPT, "%s has changed since the backup was made", wanted->path);
+    return code;
+}
+
+/* Whether the file is an object that is damaged or missing, without which the rest of the backup
+ * can be used. A name that is not a regular file's cannot be copied. */
+static bool may_be_omitted(const struct manifest_line *line, int folder_fd, enum err_code code)
+{
+    struct stat status;
+    if (code != ERR_CORRUPT || strncmp(line->path, "objects/", 8) != 0)
+        return false;
+    return fstatat(folder_fd, line->path, &status, AT_SYMLINK_NOFOLLOW) == 0
+               ? S_ISREG(status.st_mode)
+               : errno == ENOENT;
+}
+
+/* Checks the file of one line, and counts it if it exists. With allow_damaged, a damaged or missing
+ * object is printed instead of refused. */
+static enum err_code check_line(int folder_fd, struct span line, bool allow_damaged,
+                                uint64_t *file_count, struct err *err)
+{
+    struct manifest_line wanted;
+    bool exists = false;
+    enum err_code code = parse_line(line, &wanted, err);
+    if (code)
+        return code;
+    code = check_file(folder_fd, &wanted, &exists, err);
+    if (code && allow_damaged && may_be_omitted(&wanted, folder_fd, code)) {
+        fprintf(stderr, "perfoliod: warning: %s\n", err->message);
+        code = ERR_NONE;
+    }
+    *file_count += exists;
     return code;
 }
 
@@ -284,7 +331,8 @@ static enum err_code read_manifest(int folder_fd, struct buf *text, struct err *
     return ERR_NONE;
 }
 
-enum err_code backup_manifest_check(int folder_fd, uint64_t *ret_file_count, struct err *err)
+enum err_code backup_manifest_check(int folder_fd, bool allow_damaged, uint64_t *ret_file_count,
+                                    struct err *err)
 {
     uint64_t file_count = 0;
     buf_auto text;
@@ -293,8 +341,7 @@ enum err_code backup_manifest_check(int folder_fd, uint64_t *ret_file_count, str
     struct span rest = buf_span(&text), line;
     while (!code && span_take_line(&rest, &line)) {
         if (!span_ends_with(line, " end")) {
-            code = check_line(folder_fd, line, err);
-            file_count++;
+            code = check_line(folder_fd, line, allow_damaged, &file_count, err);
             continue;
         }
         char hex[DIGEST_HEX_BYTES];

@@ -9,6 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err_code.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct os_user;
@@ -40,9 +41,11 @@ enum err_code backup_manifest_add(struct backup_manifest *manifest, int folder_f
 /* Writes manifest.txt with its last line, synced. */
 enum err_code backup_manifest_write(struct backup_manifest *manifest, int folder_fd,
                                     struct err *err) MUST_USE;
-/* Compares all files that manifest.txt names. Errors: ERR_CORRUPT (the message names the first
- * that differs), ERR_NOT_FOUND (there is no manifest). */
-enum err_code backup_manifest_check(int folder_fd, uint64_t *ret_file_count,
+/* Compares all files that manifest.txt names, and counts those that exist. allow_damaged: prints a
+ * warning for each object that is missing or differs, and continues. Errors: ERR_CORRUPT (the
+ * message names the first file that is missing or differs), ERR_NOT_FOUND (there is no manifest).
+ */
+enum err_code backup_manifest_check(int folder_fd, bool allow_damaged, uint64_t *ret_file_count,
                                     struct err *err) MUST_USE;
 
 #endif

@@ -245,6 +245,40 @@ def test_an_object_that_is_no_regular_file_is_damaged_and_may_be_omitted(folder,
         again.stop()
 
 
+@pytest.mark.long
+@pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
+def test_the_rest_of_a_backup_with_damaged_objects_is_restored(folder):
+    server, beside = folder
+    shares = {push(server.api(), folded(i)): folded(i) for i in range(3)}
+    lost, damaged, kept = shares
+    run("backup", "--data-dir", server.data_dir, beside / "backup")
+    token = server.token
+    server.stop()
+    (beside / "backup/objects/share" / lost).unlink()
+    (beside / "backup/objects/share" / damaged).write_bytes(b"damaged")
+    refused = run("restore", "--data-dir", beside / "again", beside / "backup", check=False)
+    assert refused.returncode == 1 and "--allow-damaged" in refused.stderr, refused
+    assert not (beside / "again").exists()
+    arguments = ["--allow-damaged", "--data-dir", beside / "again", beside / "backup"]
+    restored = run("restore", *arguments)
+    assert f"warning: the backup lacks objects/share/{lost}" in restored.stderr, restored
+    assert f"warning: objects/share/{damaged} has changed" in restored.stderr, restored
+    assert "2 object(s) that the database names are missing or damaged" in restored.stderr, restored
+    again = Server(beside / "again").start()
+    try:
+        assert again.api(token).get(f"/api/v1/shares/{kept}/raw").body.decode() == shares[kept]
+        for share in (lost, damaged):
+            assert again.api(token).get(f"/api/v1/shares/{share}/raw").status == 500
+    finally:
+        again.stop()
+    # A damaged database cannot be restored in part.
+    with (beside / "backup/database.dump").open("ab") as dump:
+        dump.write(b"x")
+    shutil.rmtree(beside / "again")
+    whole = run("restore", *arguments, check=False)
+    assert whole.returncode == 1 and "database.dump has changed" in whole.stderr, whole
+
+
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
 def test_verify_reports_a_symbolic_link_in_a_backup(folder):
     server, beside = folder
