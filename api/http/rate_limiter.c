@@ -195,15 +195,26 @@ static struct span network_of(struct span address, size_t bytes, uint8_t ret_pre
     return span_of(ret_prefix, bytes);
 }
 
-void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES])
+static void print_network(struct span address, size_t bytes,
+                          char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES])
 {
     struct in6_addr network = {0};
     char text[INET6_ADDRSTRLEN];
-    struct span subscriber = network_of(address, SUBSCRIBER_BYTES, network.s6_addr);
-    if (subscriber.data == network.s6_addr && inet_ntop(AF_INET6, &network, text, sizeof(text)))
-        snprintf(ret_text, RATE_LIMITER_SUBSCRIBER_BYTES, "%s/64", text);
+    struct span prefix = network_of(address, bytes, network.s6_addr);
+    if (prefix.data == network.s6_addr && inet_ntop(AF_INET6, &network, text, sizeof(text)))
+        snprintf(ret_text, RATE_LIMITER_SUBSCRIBER_BYTES, "%s/%zu", text, 8 * bytes);
     else
         snprintf(ret_text, RATE_LIMITER_SUBSCRIBER_BYTES, "%.*s", SPAN_PRINT(address));
+}
+
+void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES])
+{
+    print_network(address, SUBSCRIBER_BYTES, ret_text);
+}
+
+void rate_limiter_site(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES])
+{
+    print_network(address, SITE_BYTES, ret_text);
 }
 
 struct lookup {

@@ -95,6 +95,8 @@ void rate_limiter_give_back_amount(struct rate_limiter *rate_limiter, enum limit
 /* Writes the form in which an address is a key of the kinds that end in _ADDRESS: an IPv6 address
  * becomes its /64, any other address stays as it is. */
 void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES]);
+/* The same for the kinds that end in _SITE: an IPv6 address becomes its /48. */
+void rate_limiter_site(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES]);
 
 /* Whether an attempt is allowed now. Errors: ERR_RATE_LIMITED while the back-off of earlier
  * failures lasts. */

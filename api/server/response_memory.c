@@ -92,12 +92,13 @@ static void name_client(const struct request *request, char ret_name[NAME_BYTES]
 }
 
 /* The name of a client that may be slow. The slow readers of a team are told apart by their
- * addresses. */
+ * addresses. IPv6 addresses count by their site, because a slow reader with a /48 has 65,536
+ * subscribers' networks, and could take a new one for each response. */
 static void name_slow(const struct request *request, char ret_name[SLOW_NAME_BYTES])
 {
     char address[RATE_LIMITER_SUBSCRIBER_BYTES];
     const bool is_team = request->principal.kind != PRINCIPAL_ANONYMOUS;
-    rate_limiter_subscriber(span_text(request->address), address);
+    rate_limiter_site(span_text(request->address), address);
     snprintf(ret_name, SLOW_NAME_BYTES, "%" PRId64 "/%s",
              is_team ? request->principal.tenant_id : 0, address);
 }

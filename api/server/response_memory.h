@@ -53,7 +53,8 @@ void response_memory_give(struct response_memory *memory, struct response_holder
 unsigned response_memory_time_to_read_s(struct response_memory *memory,
                                         const struct response_holder *holder);
 /* Remembers for five minutes that the client of the request read a response too slowly. The last
- * 1,024 such clients are known: an address, or an address with the credentials of one team. */
+ * 1,024 such clients are known: an address (IPv6: its /48), or one with the credentials of one
+ * team. */
 void response_memory_note_slow(struct response_memory *memory, const struct request *request);
 
 /* Returns the bytes that all responses hold. */

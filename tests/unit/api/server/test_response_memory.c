@@ -230,6 +230,22 @@ static void a_slow_client_waits_until_three_quarters_are_free(void **state)
     response_memory_destroy(memory);
 }
 
+static void the_networks_of_a_slow_site_are_slow(void **state)
+{
+    (void)state;
+    struct response_memory *memory = response_memory_create(MAX_BYTES);
+    const struct request slow = from_address("2001:db8:1:1::1");
+    response_memory_note_slow(memory, &slow);
+    struct response_holder *other = take(memory, from_address("192.0.2.2"), 110);
+    struct response_holder *quick = take(memory, from_address("192.0.2.3"), ADDRESS_BYTES);
+    refuse(memory, from_address("2001:db8:1:2::1"), 1, "read slowly");
+    struct response_holder *neighbour = take(memory, from_address("2001:db8:2:1::1"), 1);
+    give(memory, neighbour, 1);
+    give(memory, quick, ADDRESS_BYTES);
+    give(memory, other, 110);
+    response_memory_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +258,7 @@ int main(void)
         cmocka_unit_test(shared_bytes_count_once_for_all_addresses),
         cmocka_unit_test(responses_must_be_read_faster_when_little_is_free),
         cmocka_unit_test(a_slow_client_waits_until_three_quarters_are_free),
+        cmocka_unit_test(the_networks_of_a_slow_site_are_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
