@@ -9,13 +9,20 @@
 
 TAILQ_HEAD(entry_list, connection_entry);
 
-/* Exists as long as the address has an entry, counted or evicted. */
-struct connection_address {
-    struct connection_address *next; /* in its bucket */
-    uint64_t subscriber;
+/* A site has many connections if it has more than this part of the total and than MIN_FAIR. Its
+ * connections are looked for among the first LOOKED_AT waiting ones only, to bound the work. */
+enum { FAIR_PART = 128, MIN_FAIR = 4, LOOKED_AT = 64, IPV6_SITE_SHIFT = 16 };
+
+/* The connections of an address or of a site. Exists as long as it has an entry, counted or
+ * evicted. */
+struct connection_group {
+    struct connection_group *next; /* in its bucket */
+    enum connection_grouping grouping;
+    uint64_t number; /* of the address, or of the site */
     int entry_count;
-    int counted;                  /* entries that are not evicted */
-    struct entry_list waiting[2]; /* as waiting of the table, without the receiving entries */
+    int counted; /* entries that are not evicted */
+    /* As waiting of the table; [1] contains the receiving entries. */
+    struct entry_list waiting[2][2];
 };
 
 struct connection_table {
@@ -25,7 +32,7 @@ struct connection_table {
     struct entry_list waiting[2]; /* indexed by is_authenticated; longest waiting first */
     uint64_t factor;              /* of the hash, odd and random */
     unsigned bucket_bits;
-    struct connection_address **buckets;
+    struct connection_group **buckets;
 };
 
 struct connection_table *connection_table_create(const struct connection_limits *limits)
@@ -34,7 +41,7 @@ struct connection_table *connection_table_create(const struct connection_limits 
     table->limits = *limits;
     while (table->bucket_bits < 20 && 1 << table->bucket_bits < limits->total)
         table->bucket_bits++;
-    table->buckets = mem_new(struct connection_address *, (size_t)1 << table->bucket_bits);
+    table->buckets = mem_new(struct connection_group *, (size_t)1 << table->bucket_bits);
     digest_random((uint8_t *)&table->factor, sizeof(table->factor));
     table->factor |= 1;
     TAILQ_INIT(&table->waiting[false]);
@@ -52,59 +59,83 @@ void connection_table_destroy(struct connection_table *table)
     mem_free(table);
 }
 
-static struct connection_address **bucket_of(const struct connection_table *table,
-                                             uint64_t subscriber)
+/* IPv4 addresses are numbers below 2^32. */
+static uint64_t number_of_group(enum connection_grouping grouping, uint64_t subscriber)
 {
-    uint64_t hash = subscriber * table->factor;
-    return &table->buckets[table->bucket_bits ? hash >> (64 - table->bucket_bits) : 0];
+    const bool is_ipv6 = subscriber >> 32 != 0;
+    return grouping == CONNECTION_BY_SITE && is_ipv6 ? subscriber >> IPV6_SITE_SHIFT : subscriber;
 }
 
-static struct connection_address *find_address(const struct connection_table *table,
-                                               uint64_t subscriber)
+/* The link to the group of a subscriber, or to the end of its bucket. */
+static struct connection_group **find_group(const struct connection_table *table,
+                                            enum connection_grouping grouping, uint64_t subscriber)
 {
-    struct connection_address *address = *bucket_of(table, subscriber);
-    while (address && address->subscriber != subscriber)
-        address = address->next;
-    return address;
-}
-
-static struct connection_address *find_or_add_address(struct connection_table *table,
-                                                      uint64_t subscriber)
-{
-    struct connection_address *address = find_address(table, subscriber);
-    if (address)
-        return address;
-    address = mem_new(struct connection_address, 1);
-    address->subscriber = subscriber;
-    TAILQ_INIT(&address->waiting[false]);
-    TAILQ_INIT(&address->waiting[true]);
-    struct connection_address **bucket = bucket_of(table, subscriber);
-    address->next = *bucket;
-    *bucket = address;
-    return address;
-}
-
-static void remove_address(struct connection_table *table, struct connection_address *address)
-{
-    struct connection_address **link = bucket_of(table, address->subscriber);
-    while (*link != address)
+    const uint64_t number = number_of_group(grouping, subscriber);
+    const uint64_t hash = (number * CONNECTION_GROUPINGS + grouping) * table->factor;
+    struct connection_group **link =
+        &table->buckets[table->bucket_bits ? hash >> (64 - table->bucket_bits) : 0];
+    while (*link && ((*link)->number != number || (*link)->grouping != grouping))
         link = &(*link)->next;
-    *link = address->next;
-    mem_free(address);
+    return link;
+}
+
+static struct connection_group *find_or_add_group(struct connection_table *table,
+                                                  enum connection_grouping grouping,
+                                                  uint64_t subscriber)
+{
+    struct connection_group **link = find_group(table, grouping, subscriber);
+    if (*link)
+        return *link;
+    struct connection_group *group = mem_new(struct connection_group, 1);
+    group->grouping = grouping;
+    group->number = number_of_group(grouping, subscriber);
+    for (int i = 0; i < 4; i++)
+        TAILQ_INIT(&group->waiting[i / 2][i % 2]);
+    *link = group;
+    return group;
+}
+
+static void join_groups(struct connection_table *table, struct connection_entry *entry,
+                        uint64_t subscriber)
+{
+    for (int i = 0; i < CONNECTION_GROUPINGS; i++) {
+        entry->groups[i] = find_or_add_group(table, i, subscriber);
+        entry->groups[i]->entry_count++;
+    }
+}
+
+static void leave_groups(struct connection_table *table, struct connection_entry *entry,
+                         uint64_t subscriber)
+{
+    for (int i = 0; i < CONNECTION_GROUPINGS; i++) {
+        struct connection_group *group = entry->groups[i];
+        entry->groups[i] = NULL;
+        if (--group->entry_count)
+            continue;
+        struct connection_group **link = find_group(table, i, subscriber);
+        *link = group->next;
+        mem_free(group);
+    }
 }
 
 static void count_entry(struct connection_table *table, struct connection_entry *entry, int change)
 {
     table->counted += change;
-    entry->address->counted += change;
+    for (int i = 0; i < CONNECTION_GROUPINGS; i++)
+        entry->groups[i]->counted += change;
+}
+
+static struct entry_list *waiting_in_group(const struct connection_entry *entry, int grouping)
+{
+    return &entry->groups[grouping]->waiting[entry->is_authenticated][entry->is_receiving];
 }
 
 static void start_waiting(struct connection_table *table, struct connection_entry *entry)
 {
     entry->is_waiting = true;
     TAILQ_INSERT_TAIL(&table->waiting[entry->is_authenticated], entry, waiting_link);
-    if (!entry->is_receiving)
-        TAILQ_INSERT_TAIL(&entry->address->waiting[entry->is_authenticated], entry, address_link);
+    for (int i = 0; i < CONNECTION_GROUPINGS; i++)
+        TAILQ_INSERT_TAIL(waiting_in_group(entry, i), entry, group_links[i]);
 }
 
 static void stop_waiting(struct connection_table *table, struct connection_entry *entry)
@@ -113,8 +144,8 @@ static void stop_waiting(struct connection_table *table, struct connection_entry
         return;
     entry->is_waiting = false;
     TAILQ_REMOVE(&table->waiting[entry->is_authenticated], entry, waiting_link);
-    if (!entry->is_receiving)
-        TAILQ_REMOVE(&entry->address->waiting[entry->is_authenticated], entry, address_link);
+    for (int i = 0; i < CONNECTION_GROUPINGS; i++)
+        TAILQ_REMOVE(waiting_in_group(entry, i), entry, group_links[i]);
 }
 
 static bool evict_entry(struct connection_table *table, struct connection_entry *victim,
@@ -130,21 +161,51 @@ static bool evict_entry(struct connection_table *table, struct connection_entry 
     return true;
 }
 
+static struct connection_entry *first_of_address(const struct connection_group *address)
+{
+    struct connection_entry *first = TAILQ_FIRST(&address->waiting[false][false]);
+    return first ? first : TAILQ_FIRST(&address->waiting[true][false]);
+}
+
+static bool has_many(const struct connection_table *table, const struct connection_group *site)
+{
+    const int part = table->limits.total / FAIR_PART;
+    return site->counted > (part > MIN_FAIR ? part : MIN_FAIR);
+}
+
+/* The connection to evict for a new one of the site (NULL: it has none) when the table is full;
+ * NULL: none can be. */
+static struct connection_entry *choose_unauthenticated(const struct connection_table *table,
+                                                       const struct connection_group *site)
+{
+    if (site && has_many(table, site)) {
+        struct connection_entry *own = TAILQ_FIRST(&site->waiting[false][false]);
+        return own ? own : TAILQ_FIRST(&site->waiting[false][true]);
+    }
+    struct connection_entry *entry = TAILQ_FIRST(&table->waiting[false]);
+    for (int i = 0; entry && i < LOOKED_AT; i++) {
+        if (has_many(table, entry->groups[CONNECTION_BY_SITE]))
+            return entry;
+        entry = TAILQ_NEXT(entry, waiting_link);
+    }
+    return TAILQ_FIRST(&table->waiting[false]);
+}
+
 static struct connection_decision decide_admission(struct connection_table *table,
-                                                   const struct connection_address *address)
+                                                   uint64_t subscriber)
 {
     const struct connection_limits *limits = &table->limits;
+    const struct connection_group *address = *find_group(table, CONNECTION_BY_ADDRESS, subscriber);
+    const struct connection_group *site = *find_group(table, CONNECTION_BY_SITE, subscriber);
     struct connection_decision decision = {.verdict = CONNECTION_ADMITTED};
     if (limits->per_address && address && address->counted >= limits->per_address) {
-        struct connection_entry *victim = TAILQ_FIRST(&address->waiting[false]);
-        if (!victim)
-            victim = TAILQ_FIRST(&address->waiting[true]);
-        if (!evict_entry(table, victim, CONNECTION_EVICTED_BY_ADDRESS, &decision))
+        if (!evict_entry(table, first_of_address(address), CONNECTION_EVICTED_BY_ADDRESS,
+                         &decision))
             decision.verdict = CONNECTION_REFUSED_BY_ADDRESS;
         return decision;
     }
     if (table->counted < limits->total - limits->reserved ||
-        evict_entry(table, TAILQ_FIRST(&table->waiting[false]), CONNECTION_EVICTED_BY_TOTAL,
+        evict_entry(table, choose_unauthenticated(table, site), CONNECTION_EVICTED_BY_TOTAL,
                     &decision))
         return decision;
     decision.verdict = CONNECTION_ADMITTED_RESERVED;
@@ -158,12 +219,11 @@ struct connection_decision connection_table_add(struct connection_table *table, 
                                                 int owner, struct connection_entry *entry)
 {
     pthread_mutex_lock(&table->mutex);
-    struct connection_decision decision = decide_admission(table, find_address(table, subscriber));
+    struct connection_decision decision = decide_admission(table, subscriber);
     if (decision.verdict == CONNECTION_ADMITTED ||
         decision.verdict == CONNECTION_ADMITTED_RESERVED) {
         *entry = (struct connection_entry){.owner = owner};
-        entry->address = find_or_add_address(table, subscriber);
-        entry->address->entry_count++;
+        join_groups(table, entry, subscriber);
         count_entry(table, entry, 1);
         start_waiting(table, entry);
     }
@@ -174,13 +234,11 @@ struct connection_decision connection_table_add(struct connection_table *table, 
 void connection_table_remove(struct connection_table *table, struct connection_entry *entry)
 {
     pthread_mutex_lock(&table->mutex);
-    struct connection_address *address = entry->address;
+    const uint64_t subscriber = entry->groups[CONNECTION_BY_ADDRESS]->number;
     stop_waiting(table, entry);
     if (!connection_is_evicted(entry))
         count_entry(table, entry, -1);
-    if (--address->entry_count == 0)
-        remove_address(table, address);
-    entry->address = NULL;
+    leave_groups(table, entry, subscriber);
     pthread_mutex_unlock(&table->mutex);
 }
 

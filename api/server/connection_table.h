@@ -11,9 +11,13 @@
  *   - Its address has per_address connections: of the address's waiting connections that are not
  *     receiving, one that is not authenticated is evicted before one that is, and among equals the
  *     one that has been waiting for longest; if there is none, the new connection is refused.
- *   - All but the reserved connections are in use: the connection that has been waiting for longest
- *     without being authenticated is evicted. If there is none, the new connection becomes a
- *     reserved one, which is for authenticated clients and health checks.
+ *   - All but the reserved connections are in use: a connection that is waiting and not
+ *     authenticated is evicted. A site (an IPv4 address, or the /48 of an IPv6 address) that has
+ *     more than a few connections loses one of its own for its new one, a receiving one last. For
+ *     a new connection of another site, the one of all sites with many connections that has been
+ *     waiting for longest is evicted, or, if none of these is among the first, the one that has
+ *     been waiting for longest. If there is none, the new connection becomes a reserved one, which
+ *     is for authenticated clients and health checks.
  *   - The reserved connections are in use as well: the authenticated connection that has been
  *     waiting for longest is evicted; if none is waiting, the new connection is refused.
  *
@@ -21,8 +25,8 @@
  * closes it; if a request has arrived on it meanwhile, it is counted again and stays open.
  *
  * An address is the number that tcp_info_subscriber() returns for it. Memory: the entries are part
- * of their owners' objects; each address with a connection has 56 bytes in the table. Threads: any
- * for the functions; an entry belongs to one owner, which removes it before freeing.
+ * of their owners' objects; each address and each site with a connection has 88 bytes in the table.
+ * Threads: any for the functions; an entry belongs to one owner, which removes it before freeing.
  */
 #ifndef API_SERVER_CONNECTION_TABLE_H
 #define API_SERVER_CONNECTION_TABLE_H
@@ -32,7 +36,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-struct connection_address;
+struct connection_group;
 struct connection_table;
 
 struct connection_limits {
@@ -41,10 +45,13 @@ struct connection_limits {
     int reserved;    /* of total */
 };
 
+/* Connections are grouped in two ways. */
+enum connection_grouping { CONNECTION_BY_ADDRESS, CONNECTION_BY_SITE, CONNECTION_GROUPINGS };
+
 struct connection_entry {
     TAILQ_ENTRY(connection_entry) waiting_link;
-    TAILQ_ENTRY(connection_entry) address_link;
-    struct connection_address *address;
+    TAILQ_ENTRY(connection_entry) group_links[CONNECTION_GROUPINGS];
+    struct connection_group *groups[CONNECTION_GROUPINGS];
     int owner; /* the caller's number for the thread that owns the connection */
     bool is_waiting;
     bool is_receiving;

@@ -221,3 +221,27 @@ def test_new_connections_do_not_close_an_upload_that_makes_progress(start_server
         finally:
             stop.append(True)
         [each.result() for each in floods]
+
+
+def test_addresses_with_many_connections_do_not_close_the_upload_of_another(start_server):
+    """The upload sends nothing meanwhile, so it waits for longer than all other connections."""
+    server = start_server("--max-connections", "100", "--idle-timeout", "300")
+    body = b"main;work 1\n" * 10_000
+    head = (
+        f"POST /api/v1/shares HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        f"Authorization: Bearer {server.token}\r\n\r\n"
+    ).encode()
+    with Wire(server, source="127.0.0.3") as upload:
+        upload.send(head + body[:1000])
+        idle = [
+            each
+            for _ in range(3)
+            for number in range(1, 13)
+            for each in open_idle(server, f"127.0.1.{number}", 10)
+        ]
+        with Wire(server, source="127.0.0.4") as other:
+            assert other.send(get()).response()[0] == 200
+        assert metric(server, CUT % "evicted") > 0
+        assert upload.send(body[1000:]).response()[0] == 201
+    for each in idle:
+        each.close()

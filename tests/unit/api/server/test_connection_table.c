@@ -112,6 +112,40 @@ static void when_full_the_longest_idle_unauthenticated_connection_is_closed(void
     connection_table_remove(*state, &entries[2 * OPEN]);
 }
 
+/* IPv4: an address. The table has place for OPEN = 8 connections, of which a site may have 4 before
+ * it evicts its own. */
+static void when_full_a_site_with_many_connections_evicts_its_own(void **state)
+{
+    enum { HONEST = 3, ADDRESSES = 20 };
+    for (int i = 0; i < HONEST; i++)
+        add(*state, (uint64_t)i, i);
+    connection_table_set_receiving(*state, &entries[0], true);
+    const uint64_t site = UINT64_C(0x20010db800010000); /* networks of one /48 */
+    int first = HONEST;
+    for (int i = HONEST; i < OPEN; i++)
+        assert_int_equal(add(*state, site + (uint64_t)i, i).eviction, CONNECTION_EVICTED_NONE);
+    for (int i = OPEN; i < ADDRESSES; i++)
+        assert_int_equal(add(*state, site + (uint64_t)i, i).evicted_owner, first++);
+    /* Receiving does not help it. */
+    for (int i = first; i < ADDRESSES; i++)
+        connection_table_set_receiving(*state, &entries[i], true);
+    assert_int_equal(add(*state, site, ADDRESSES).evicted_owner, first++);
+    /* Another site evicts the longest waiting of its connections, too; once it has few, that of
+     * all. */
+    connection_table_set_receiving(*state, &entries[0], true);
+    assert_int_equal(add(*state, 300, ADDRESSES + 1).evicted_owner, first++);
+    assert_int_equal(add(*state, 301, ADDRESSES + 2).evicted_owner, 1);
+    /* All its connections are busy: it gets a reserved one at most. */
+    assert_int_equal(add(*state, site, ADDRESSES + 3).evicted_owner, 2);
+    for (int i = first; i <= ADDRESSES; i++)
+        connection_table_begin(*state, &entries[i]);
+    connection_table_begin(*state, &entries[ADDRESSES + 3]);
+    assert_int_equal(add(*state, site, ADDRESSES + 4).verdict, CONNECTION_ADMITTED_RESERVED);
+    assert_int_equal(add(*state, site, ADDRESSES + 5).evicted_owner, ADDRESSES + 4);
+    assert_false(connection_is_evicted(&entries[0]));
+    remove_all(*state, 0, ADDRESSES + 6);
+}
+
 static void reserved_slots_stay_free_for_their_use(void **state)
 {
     int i = 0;
@@ -154,6 +188,7 @@ int main(void)
         TEST(a_receiving_connection_is_not_closed_for_its_address),
         TEST(an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not),
         TEST(when_full_the_longest_idle_unauthenticated_connection_is_closed),
+        TEST(when_full_a_site_with_many_connections_evicts_its_own),
         TEST(reserved_slots_stay_free_for_their_use),
         TEST(a_request_on_an_evicted_connection_keeps_it),
     };
