@@ -1,6 +1,7 @@
 #include "api/ops/postgres.h"
 
 #include "api/core/child_process.h"
+#include "api/ops/postgres_leftover.h"
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -24,6 +25,8 @@ enum {
     FIRST_VERSION = 15,
     LAST_VERSION = 30,
     READY_TIMEOUT_S = 300, /* recovery after a crash reads up to a checkpoint's worth of log */
+    START_S = 20,
+    LEFTOVER_S = 3, /* time for sessions of a killed server to end by themselves */
     FAST_STOP_MS = 30000,
     IMMEDIATE_STOP_MS = 5000,
     LINE_BYTES = PATH_MAX + 16,
@@ -523,18 +526,32 @@ static enum err_code wait_ready(struct postgres *postgres, struct err *err)
     return ERR_NONE;
 }
 
-/* Retries for 20 s: after kill -9 of the old server its sessions need a moment to notice, and hold
- * its shared memory until then, so that PostgreSQL refuses to start. */
+/* After the end of a server that was killed, its sessions hold its shared memory, and PostgreSQL
+ * refuses to start. Most sessions end within a moment. */
+static void end_leftover_sessions(const struct postgres *postgres)
+{
+    if (find_process(postgres) != 0)
+        return;
+    const int count = postgres_leftover_kill(postgres->path);
+    if (count)
+        log_event(LOG_WARN, "killed sessions that an earlier run of the database left", "count=%d",
+                  count);
+}
+
+/* Tries for 20 s. */
 enum err_code postgres_start(struct postgres *postgres, struct err *err)
 {
-    int64_t deadline_ns = clock_monotonic_ns() + 20 * CLOCK_NS_PER_S;
+    const int64_t begin_ns = clock_monotonic_ns();
     for (;;) {
         enum err_code code = launch_server(postgres, err);
         if (!code)
             code = wait_ready(postgres, err);
-        if (code != ERR_BUSY || clock_monotonic_ns() > deadline_ns ||
+        const int64_t passed_ns = clock_monotonic_ns() - begin_ns;
+        if (code != ERR_BUSY || passed_ns > START_S * CLOCK_NS_PER_S ||
             child_process_is_stop_wanted())
             return code ? err_add(err, "starting the database") : ERR_NONE;
+        if (passed_ns > LEFTOVER_S * CLOCK_NS_PER_S)
+            end_leftover_sessions(postgres);
         clock_sleep_ms(200);
     }
 }

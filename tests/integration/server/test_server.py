@@ -348,6 +348,22 @@ def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
     assert "earlier run left running" in server.log()
 
 
+def test_sessions_of_a_killed_database_do_not_prevent_the_next_start(start_server):
+    """A session that waits for a lock of a killed one never ends; a stopped one does not either."""
+    server = start_server()
+    database = server.postgres_pid()
+    sessions = server.descendants(database)
+    assert sessions
+    for pid in sessions:
+        os.kill(pid, signal.SIGSTOP)
+    server.process.kill()
+    server.process.wait(60)
+    os.kill(database, signal.SIGKILL)
+    server.launch()
+    server.wait_ready()
+    assert "killed sessions that an earlier run of the database left" in server.log()
+
+
 # ---- folders, users and databases ----
 
 
