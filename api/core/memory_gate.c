@@ -50,7 +50,7 @@ struct memory_gate {
 struct memory_gate *memory_gate_create(uint64_t max_bytes)
 {
     struct memory_gate *gate = mem_new(struct memory_gate, 1);
-    gate->max_bytes = max_bytes ? max_bytes : memory_info_share_bytes(2, 256 * MIB, 4096 * MIB);
+    gate->max_bytes = max_bytes ? max_bytes : memory_info_limit_bytes(MEMORY_HEAVY);
     pthread_mutex_init(&gate->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);

@@ -44,8 +44,7 @@ enum {
     MEMORY_GATE_RETRY_S = 10 /* for Retry-After of that error */
 };
 
-/* max_bytes 0: half of the memory of the host, or of the control group of this process, but at
- * least 256 MiB and at most 4 GiB. */
+/* max_bytes 0: depends on the memory of the host (memory_info.h). */
 struct memory_gate *memory_gate_create(uint64_t max_bytes);
 /* NULL is a no-op. */
 void memory_gate_destroy(struct memory_gate *gate);

@@ -56,7 +56,7 @@ struct query_memory {
 struct query_memory *query_memory_create(uint64_t max_bytes)
 {
     struct query_memory *memory = mem_new(struct query_memory, 1);
-    memory->max_bytes = max_bytes ? max_bytes : memory_info_share_bytes(4, 256 * MIB, 4096 * MIB);
+    memory->max_bytes = max_bytes ? max_bytes : memory_info_limit_bytes(MEMORY_QUERIES);
     pthread_mutex_init(&memory->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);

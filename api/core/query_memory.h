@@ -31,8 +31,7 @@ enum {
     QUERY_MEMORY_RETRY_S = 5       /* for Retry-After when the wait was too long */
 };
 
-/* max_bytes 0: a quarter of the memory of the host, or of the control group of this process, but at
- * least 256 MiB and at most 4 GiB. */
+/* max_bytes 0: depends on the memory of the host (memory_info.h). */
 struct query_memory *query_memory_create(uint64_t max_bytes);
 /* NULL is a no-op. No slot may be in use any more. */
 void query_memory_destroy(struct query_memory *memory);

@@ -149,9 +149,25 @@ static enum err_code clean_sample_labels(struct settings *settings, struct err *
     return ERR_NONE;
 }
 
+/* Of limits of memory whose value 0 stands for the default. */
+static enum err_code check_minimum(uint64_t bytes, const char *name, struct err *err)
+{
+    enum { LEAST_MIB = 16 };
+    if (bytes == 0 || bytes >= (uint64_t)LEAST_MIB << 20)
+        return ERR_NONE;
+    return err_set(err, ERR_INVALID, "--%s must be at least %dMiB, or 0 for the default", name,
+                   LEAST_MIB);
+}
+
 static enum err_code check_together(struct settings *settings, struct err *err)
 {
     enum err_code code = clean_sample_labels(settings, err);
+    if (code)
+        return code;
+    code = check_minimum(settings->max_buffered_bytes, "max-buffered-bytes", err);
+    if (code)
+        return code;
+    code = check_minimum(settings->block_cache_bytes, "block-cache-bytes", err);
     if (code)
         return code;
     if (!*settings->data_dir)

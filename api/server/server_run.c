@@ -280,13 +280,9 @@ static int flush_requests(const struct settings *settings)
                                         : 1 + settings->ingest_threads / 2;
 }
 
-static size_t merge_bytes(const struct settings *settings)
+static size_t or_default(uint64_t setting, enum memory_limit limit)
 {
-    enum { PART = 16 };
-    const uint64_t mib = 1 << 20;
-    return (size_t)(settings->max_merge_memory
-                        ? settings->max_merge_memory
-                        : memory_info_share_bytes(PART, 128 * mib, 512 * mib));
+    return (size_t)(setting ? setting : memory_info_limit_bytes(limit));
 }
 
 /* The ids of batches of a day may take a part of the disk, which has the database. */
@@ -330,13 +326,13 @@ static enum err_code open_store(struct running *running, struct err *err)
         .has_space_context = server,
         .damaged = note_damage,
         .damaged_context = running->store_damage,
-        .cache_bytes = (size_t)server->settings->block_cache_bytes,
+        .cache_bytes = or_default(server->settings->block_cache_bytes, MEMORY_BLOCK_CACHE),
         .copy_bytes = object_store_setup_are_in_s3(server->settings)
                           ? disk_total_bytes(server->disk) / COPIES_DISK_SHARE
                           : 0,
         .result_cache_bytes = (size_t)server->settings->query_cache_bytes / 2,
         .max_batch_ids = max_batch_ids(server->disk),
-        .merge_bytes = merge_bytes(server->settings),
+        .merge_bytes = or_default(server->settings->max_merge_memory, MEMORY_MERGES),
         .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),
     };
     const enum err_code code = store_open(&options, &server->store, err);
@@ -366,7 +362,8 @@ static enum err_code create_http(struct server *server, const struct server_star
         .worker_count = settings->worker_threads,
         .ingest_count = settings->ingest_threads,
         .max_queued_requests = settings->worker_queue,
-        .max_buffered_bytes = (size_t)settings->max_buffered_bytes,
+        .max_buffered_bytes = or_default(settings->max_buffered_bytes, MEMORY_BUFFERS),
+        .max_queued_bytes = (size_t)memory_info_limit_bytes(MEMORY_QUEUES),
         .max_connections = settings->max_connections,
         .max_connections_per_address = settings->max_connections_per_address,
         .reserved_connections = settings->reserved_connections,

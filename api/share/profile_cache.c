@@ -59,7 +59,7 @@ struct profile_cache *profile_cache_create(size_t max_bytes)
 {
     struct profile_cache *cache = mem_new(struct profile_cache, 1);
     if (max_bytes == 0)
-        max_bytes = memory_info_share_bytes(8, 64 << 20, 256 << 20);
+        max_bytes = memory_info_limit_bytes(MEMORY_PROFILE_CACHE);
     cache->flights = flight_cache_create(max_bytes, destroy_cached);
     return cache;
 }

@@ -24,8 +24,8 @@ struct share;
 struct share_cost;
 struct symbolize_binary;
 
-/* 0 means an eighth of the host's memory, from 64 to 256 MiB. A profile larger than that is
- * decoded, used and dropped. */
+/* 0: depends on the memory of the host (memory_info.h). A profile larger than max_bytes is decoded,
+ * used and dropped. */
 struct profile_cache *profile_cache_create(size_t max_bytes);
 /* NULL is a no-op. No entry may be in use any more. */
 void profile_cache_destroy(struct profile_cache *cache);

@@ -81,15 +81,35 @@ static void refuses_a_profile_that_never_fits_and_names_the_setting(void **state
     memory_gate_destroy(gate);
 }
 
-static void the_default_is_half_of_the_memory(void **state)
+static uint64_t limit_mib(enum memory_limit limit, uint64_t total_mib)
+{
+    return memory_info_limit_of(limit, total_mib * MIB) / MIB;
+}
+
+/* What the process takes at most if it uses all limits, two kinds of threads all of their queues,
+ * and a merge as much for its result as for its inputs. */
+static uint64_t sum_of_limits(uint64_t total_mib)
+{
+    uint64_t sum_mib = limit_mib(MEMORY_MERGES, total_mib) + limit_mib(MEMORY_BUFFERS, total_mib) +
+                       limit_mib(MEMORY_QUEUES, total_mib);
+    for (enum memory_limit limit = 0; limit < MEMORY_LIMIT_COUNT; limit++)
+        sum_mib += limit_mib(limit, total_mib);
+    return sum_mib;
+}
+
+static void the_defaults_fit_the_memory_together(void **state)
 {
     (void)state;
     struct memory_gate *gate = memory_gate_create(0);
-    assert_true(memory_gate_max_bytes(gate) >= 256 * MIB);
-    assert_true(memory_gate_max_bytes(gate) <= 4096 * MIB);
+    assert_int_equal(memory_gate_max_bytes(gate), memory_info_limit_bytes(MEMORY_HEAVY));
     memory_gate_destroy(gate);
     assert_true(memory_info_total_bytes() > 0);
     assert_int_equal(memory_info_share_bytes(1 << 30, 7 * MIB, 8 * MIB), 7 * MIB);
+    for (uint64_t total_mib = 1024; total_mib <= 64 * 1024; total_mib += 256)
+        assert_in_range(sum_of_limits(total_mib), total_mib / 8, total_mib - 384);
+    assert_int_equal(limit_mib(MEMORY_HEAVY, 1024), 288);
+    assert_int_equal(limit_mib(MEMORY_HEAVY, 64 * 1024), 4096);
+    assert_int_equal(limit_mib(MEMORY_QUERIES, 256), 64);
 }
 
 /* A client may have half of the gate's 100 MiB: two visitors of 20 to 24 MiB at the same time. */
@@ -272,7 +292,7 @@ int main(void)
         cmocka_unit_test(decodes_small_profiles_without_waiting),
         cmocka_unit_test(decodes_a_large_profile_after_it_entered),
         cmocka_unit_test(refuses_a_profile_that_never_fits_and_names_the_setting),
-        cmocka_unit_test(the_default_is_half_of_the_memory),
+        cmocka_unit_test(the_defaults_fit_the_memory_together),
         cmocka_unit_test(some_wait_for_memory_and_others_are_refused),
         cmocka_unit_test(another_client_enters_at_once),
         cmocka_unit_test(another_client_gets_an_entry_and_the_next_bytes),
