@@ -68,12 +68,15 @@ static void mark_location(struct matcher *matcher, const struct profile_location
     }
 }
 
-static struct regex *compile_whole(struct arena *scratch, struct span pattern)
+static struct regex *compile_whole(struct arena *scratch, struct span pattern, uint32_t cpu_ms)
 {
     struct regex *regex;
     struct err err;
     const char *whole = arena_printf(scratch, "^(%.*s)$", SPAN_PRINT(pattern));
-    return regex_create(span_text(whole), &regex, &err) ? NULL : regex;
+    if (regex_create(span_text(whole), &regex, &err))
+        return NULL;
+    regex_limit_cpu(regex, cpu_ms);
+    return regex;
 }
 
 static const uint32_t *all_first_lines(struct arena *arena, const struct profile *profile)
@@ -100,7 +103,8 @@ static void mark_all(struct arena *arena, struct matcher *matcher, struct prune 
     }
 }
 
-void prune_create(struct arena *arena, const struct profile *profile, struct prune *ret_prune)
+void prune_create(struct arena *arena, const struct profile *profile, uint32_t cpu_ms,
+                  struct prune *ret_prune)
 {
     arena_auto scratch = arena_create();
     *ret_prune = (struct prune){.first_line = all_first_lines(arena, profile)};
@@ -108,9 +112,10 @@ void prune_create(struct arena *arena, const struct profile *profile, struct pru
         return;
     struct matcher matcher = {.profile = profile};
     matcher.known = arena_new(scratch, uint8_t, profile->string_count);
-    matcher.drop = compile_whole(scratch, profile_string(profile, profile->drop_frames));
+    matcher.drop = compile_whole(scratch, profile_string(profile, profile->drop_frames), cpu_ms);
     if (profile->keep_frames)
-        matcher.keep = compile_whole(scratch, profile_string(profile, profile->keep_frames));
+        matcher.keep =
+            compile_whole(scratch, profile_string(profile, profile->keep_frames), cpu_ms);
     if (!matcher.drop || (profile->keep_frames && !matcher.keep))
         ret_prune->has_failed = true;
     else

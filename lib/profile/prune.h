@@ -24,8 +24,10 @@ struct prune {
     bool has_failed; /* the expressions are unsupported or too costly: nothing is removed */
 };
 
-/* Allocates in arena. Cannot fail: see has_failed. */
-void prune_create(struct arena *arena, const struct profile *profile, struct prune *ret_prune);
+/* Allocates in arena. Cannot fail: see has_failed. cpu_ms: the CPU time that all matches of one of
+ * the expressions may take. */
+void prune_create(struct arena *arena, const struct profile *profile, uint32_t cpu_ms,
+                  struct prune *ret_prune);
 
 /* The number of entries at the leaf end of a stack that are removed: its first ones, because a
  * stack is leaf first. */

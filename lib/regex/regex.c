@@ -31,6 +31,7 @@ struct regex {
     pcre2_match_data *match_data;
     pcre2_match_context *context;
     int64_t used_ns;
+    int64_t most_ns;    /* CPU time of all matches */
     int64_t started_ns; /* CPU time of the thread when the clock was last read */
     uint32_t match_count;
     char *pattern;
@@ -124,6 +125,7 @@ static enum err_code create_regex(struct span pattern, bool is_whole, struct reg
     if (code)
         return code;
     struct regex *regex = mem_new(struct regex, 1);
+    regex->most_ns = REGEX_CPU_MS * CLOCK_NS_PER_MS;
     regex->states = states;
     regex->is_whole = is_whole;
     regex->pattern = mem_new(char, pattern.size + 1);
@@ -174,10 +176,15 @@ static bool is_over_budget(struct regex *regex)
         regex->started_ns = clock_thread_cpu_ns();
     else if (regex->match_count % CLOCK_EVERY == 0)
         regex->used_ns += clock_thread_cpu_ns() - regex->started_ns;
-    return regex->used_ns > REGEX_CPU_MS * CLOCK_NS_PER_MS;
+    return regex->used_ns > regex->most_ns;
 }
 
 /* ---- matching with the DFA ---- */
+
+void regex_limit_cpu(struct regex *regex, uint32_t cpu_ms)
+{
+    regex->most_ns = cpu_ms * CLOCK_NS_PER_MS;
+}
 
 void regex_use_dfa_fallback(struct regex *regex)
 {

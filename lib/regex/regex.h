@@ -64,6 +64,8 @@ enum err_code regex_match_groups(struct regex *regex, struct span subject,
                                  struct span groups[REGEX_GROUPS_MAX], uint32_t *ret_count,
                                  struct err *err) MUST_USE;
 
+/* Replaces REGEX_CPU_MS; call it before the first match. */
+void regex_limit_cpu(struct regex *regex, uint32_t cpu_ms);
 /* Enables the DFA fallback; call it before the first match. */
 void regex_use_dfa_fallback(struct regex *regex);
 /* Returns an upper bound of the items of the pattern (characters, classes, groups) that the DFA

@@ -7,10 +7,14 @@
 #include "lib/profile/batch/batch_groups.h"
 #include "lib/profile/batch/batch_sample_labels.h"
 #include "lib/profile/batch/batch_strings.h"
+#include "lib/profile/prune.h"
 #include "lib/profile/unit.h"
 
 /* A year. Old agents send microseconds, which as nanoseconds would be in January 1970. */
 #define TIME_MIN_NS (INT64_C(365) * 86400 * CLOCK_NS_PER_S)
+
+/* CPU time of each of drop_frames and keep_frames: about as much as to decode the largest body. */
+enum { DROP_CPU_MS = 200 };
 
 /* How the values of a type are stored. LEFT_OUT: not at all, because an earlier value type has the
  * same type and unit (is_repeated) or the values are changes of a gauge (is_change_of_gauge). */
@@ -28,6 +32,7 @@ struct batch_build {
     bool is_ready;
     struct batch_groups groups;
     struct batch_strings strings;
+    struct prune prune;     /* drop_frames of the profile */
     const char *notice;     /* of the batch, in scratch or static; NULL: none */
     enum use *uses;         /* per value type */
     enum batch_kind *kinds; /* per value type */
@@ -98,6 +103,21 @@ static void want_texts(struct batch_build *batch_build)
     }
 }
 
+/* The locations without the lines that drop_frames removes. */
+static const struct profile_location *pruned_locations(const struct batch_build *batch_build)
+{
+    const struct profile *profile = batch_build->profile;
+    struct profile_location *locations =
+        arena_new_raw(profile->arena, struct profile_location, profile->location_count);
+    for (uint32_t i = 0; i < profile->location_count; i++) {
+        locations[i] = profile->locations[i];
+        const uint32_t removed = batch_build->prune.first_line[i] - locations[i].first_line;
+        locations[i].first_line += removed;
+        locations[i].line_count -= removed;
+    }
+    return locations;
+}
+
 static void make_tables(struct batch_build *batch_build)
 {
     want_texts(batch_build);
@@ -105,6 +125,8 @@ static void make_tables(struct batch_build *batch_build)
     *tables = *batch_build->profile;
     tables->strings =
         batch_strings_finish(&batch_build->strings, batch_build->profile, &tables->string_count);
+    if (batch_build->prune.marks)
+        tables->locations = pruned_locations(batch_build);
     tables->sample_count = 0;
     tables->stack_start = NULL;
     tables->stack = NULL;
@@ -116,18 +138,40 @@ static void make_tables(struct batch_build *batch_build)
 
 /* ---- samples ---- */
 
+/* The stacks without the entries that drop_frames removes. */
+static void make_pruned_stacks(struct batch_build *batch_build, uint64_t *start)
+{
+    const struct profile *profile = batch_build->profile;
+    const uint64_t *old = profile->stack_start;
+    uint32_t *stack = arena_new_raw(batch_build->batch->arena, uint32_t,
+                                    (size_t)(old[profile->sample_count] - old[0]) + 1);
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        const size_t depth = (size_t)(old[i + 1] - old[i]);
+        const uint32_t *leaf_first = profile->stack + old[i];
+        const size_t removed = prune_stack(&batch_build->prune, leaf_first, depth);
+        memcpy(stack + size, leaf_first + removed, (depth - removed) * sizeof(*stack));
+        start[i + 1] = size;
+        size += depth - removed;
+    }
+    start[(size_t)profile->sample_count + 1] = size;
+    batch_build->batch->stack = stack;
+}
+
 static void make_stacks(struct batch_build *batch_build)
 {
     const struct profile *profile = batch_build->profile;
     struct batch *batch = batch_build->batch;
     uint64_t *start = arena_new_raw(batch->arena, uint64_t, (size_t)profile->sample_count + 2);
     start[0] = start[1] = 0;
-    if (profile->sample_count)
-        memcpy(start + 1, profile->stack_start,
-               ((size_t)profile->sample_count + 1) * sizeof(*start));
     batch->stack_count = profile->sample_count + 1;
     batch->stack_start = start;
     batch->stack = profile->stack;
+    if (batch_build->prune.marks && profile->sample_count)
+        make_pruned_stacks(batch_build, start);
+    else if (profile->sample_count)
+        memcpy(start + 1, profile->stack_start,
+               ((size_t)profile->sample_count + 1) * sizeof(*start));
 }
 
 /* The group of a sample. Snapshots have only group 0: a label value without samples is a
@@ -486,6 +530,11 @@ static enum err_code make_batch(struct batch_build *batch_build, struct err *err
     code = count_samples(batch_build, err);
     if (code)
         return code;
+    if (profile->drop_frames)
+        prune_create(batch_build->scratch, profile, DROP_CPU_MS, &batch_build->prune);
+    if (batch_build->prune.has_failed && !batch_build->notice)
+        batch_build->notice = "drop_frames or keep_frames is no usable regular expression, so no "
+                              "frames were removed";
     if (batch_build->notice)
         batch_build->batch->notice = arena_strdup(batch_build->batch->arena, batch_build->notice);
     make_tables(batch_build);

@@ -24,9 +24,13 @@
  * known here and not recorded. Idle deltas are left out if the batch would otherwise exceed its
  * limit of series.
  *
+ * Frames that drop_frames of the profile removes (prune.h) are left out of the stacks, as reports
+ * of shares do. An expression that cannot be used removes nothing, with a notice.
+ *
  * Only the profile's array of strings (names of labels and types are appended), the starts of its
- * stacks and the labels of its distinct label sets are copied: stack i + 1 is that of the profile's
- * sample i. A request with several profiles becomes several batches. Threads: any.
+ * stacks and the labels of its distinct label sets are copied (with drop_frames, the locations and
+ * stacks, too): stack i + 1 is that of the profile's sample i. A request with several profiles
+ * becomes several batches. Threads: any.
  */
 #ifndef LIB_PROFILE_BATCH_BATCH_FROM_PROFILE_H
 #define LIB_PROFILE_BATCH_BATCH_FROM_PROFILE_H

@@ -8,6 +8,7 @@
 #include "lib/profile/report/filter.h"
 #include "lib/profile/report/frame_table.h"
 #include "lib/profile/report/label_filter.h"
+#include "lib/regex/regex.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -425,7 +426,7 @@ static uint64_t choose_depth(struct build *build)
 static enum err_code prepare_side(struct build *build, struct side *side,
                                   const struct filter *filter, struct err *err)
 {
-    prune_create(build->arena, side->profile, &side->prune);
+    prune_create(build->arena, side->profile, REGEX_CPU_MS, &side->prune);
     build->view->drop_frames_failed |= side->prune.has_failed;
     side->has_filter = filter != NULL;
     if (filter) {

@@ -113,6 +113,67 @@ static void labels_of_samples_are_sets(void **state)
                         "  main;a thread=other 5\n");
 }
 
+static struct profile *profile_with_malloc(const char *drop)
+{
+    struct maker maker = NEW_MAKER("cpu/ns");
+    ADD(&maker, "malloc", 1);
+    ADD(&maker, "work", 2);
+    ADD(&maker, "malloc(int)", 3);
+    profile_builder_fields(maker.builder)->drop_frames =
+        profile_builder_string(maker.builder, span_text(drop));
+    return take(&maker);
+}
+
+static void drop_frames_leaves_frames_out(void **state)
+{
+    (void)state;
+    struct batch_source source = {.profile = profile_with_malloc("mal.*")};
+    batch_auto batch = convert(&source, NULL);
+    assert_null(batch->notice);
+    assert_batch(batch, "process_cpu:cpu:ns:::delta{} 1700000000000000000 0 0\n"
+                        "  main 1\n"
+                        "  main;work 2\n"
+                        "  main 3\n");
+    struct batch_source unusable = {.profile = profile_with_malloc("(?=x)")};
+    batch_auto whole = convert(&unusable, NULL);
+    assert_non_null(strstr(whole->notice, "drop_frames"));
+    assert_batch(whole, "process_cpu:cpu:ns:::delta{} 1700000000000000000 0 0\n"
+                        "  main;malloc 1\n"
+                        "  main;work 2\n"
+                        "  main;malloc(int) 3\n");
+}
+
+/* A location whose inlined call is uninteresting keeps the function that it is inlined into. */
+static void drop_frames_leaves_inlined_calls_out(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("cpu"), SPAN_LITERAL("ns"));
+    struct profile *fields = profile_builder_fields(builder);
+    fields->time_ns = MAKER_TIME_NS;
+    fields->drop_frames = profile_builder_string(builder, SPAN_LITERAL("std::.*"));
+    struct profile_line lines[2];
+    static const char *const names[] = {"std::sort", "work"};
+    for (int i = 0; i < 2; i++) {
+        const struct profile_function function = {
+            .name = profile_builder_string(builder, span_text(names[i]))};
+        lines[i] = (struct profile_line){.function = profile_builder_function(builder, &function)};
+    }
+    const struct profile_builder_frame main_frame = {.name = SPAN_LITERAL("main")};
+    const uint32_t frame = profile_builder_frame(builder, &main_frame);
+    const struct profile_location location = {.mapping = PROFILE_NONE};
+    const uint32_t both = profile_builder_location(builder, &location, lines, 2);
+    const int64_t value = 5;
+    profile_builder_add_sample(builder, (const uint32_t[]){both, frame}, 2, &value, NULL, 0);
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    struct batch_source source = {.profile = profile};
+    batch_auto batch = convert(&source, NULL);
+    assert_batch(batch, "process_cpu:cpu:ns:::delta{} 1700000000000000000 0 0\n"
+                        "  main;work 5\n");
+}
+
 /* More label sets than the initial hash table holds; each is found again. */
 static void many_label_sets_are_distinguished(void **state)
 {
@@ -849,6 +910,8 @@ int main(void)
         cmocka_unit_test(each_type_is_a_series),
         cmocka_unit_test(strings_stay_canonical),
         cmocka_unit_test(labels_of_samples_are_sets),
+        cmocka_unit_test(drop_frames_leaves_frames_out),
+        cmocka_unit_test(drop_frames_leaves_inlined_calls_out),
         cmocka_unit_test(many_label_sets_are_distinguished),
         cmocka_unit_test(chosen_labels_split_series),
         cmocka_unit_test(chosen_labels_of_snapshots_stay_with_samples),
