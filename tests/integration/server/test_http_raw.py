@@ -3,6 +3,7 @@
 Ordinary HTTP clients cannot send such requests, so the tests write bytes to the socket and parse
 the responses themselves.
 """
+import contextlib
 import gzip
 import hashlib
 import itertools
@@ -224,6 +225,20 @@ def test_pipelined_requests_get_their_responses_in_order(server):
     with Wire(server) as wire:
         wire.send(get("/healthz") + get("/nothing") + get("/readyz") + get("/robots.txt"))
         assert [wire.response()[0] for _ in range(4)] == [200, 404, 200, 200]
+
+
+def test_a_client_that_pipelines_without_end_is_disconnected(server):
+    """Requests in memory were handled for minutes after the client had closed its connection."""
+    count = 30_000
+    with Wire(server) as wire:
+        with contextlib.suppress(OSError):  # the server may close before all is sent
+            wire.send(get("/robots.txt") * count)
+        responses = []
+        while (response := wire.response()) is not None:
+            responses.append(response)
+        assert 1 <= len(responses) < count
+        assert responses[-1][1].get("connection") == "close"
+        assert wire.is_closed()
 
 
 def test_head_options_and_unsupported_methods_get_their_statuses(server):
