@@ -73,8 +73,11 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
     const char *given = given_token(delete, &target);
     const char *token = given ? given : stored_token(delete, &target);
     if (!token && !client_has_token(target.client))
-        return err_set(err, ERR_UNAUTHENTICATED,
-                       "%s was not pushed from here: give its delete token with --token", text);
+        return err_set(
+            err, ERR_UNAUTHENTICATED,
+            "no delete token of %s is stored here: it was deleted already, or pushed from "
+            "another machine, whose delete token --token takes",
+            text);
     if (token && !token_destination_is_confidential(client_base(target.client)))
         return cli_usage(cli, err, "a delete token cannot be sent unencrypted: use https");
     http_client_response_auto response;

@@ -118,9 +118,11 @@ static enum err_code detect_content(struct cli *cli, struct input *input,
 
 /* ---- responses ---- */
 
-static enum err_code print_result(const struct input *input, json_t *receipt, bool is_json,
-                                  const char *text, struct err *err)
+static enum err_code print_result(const struct cli *cli, const struct input *input, json_t *receipt,
+                                  bool is_json, const char *text, struct err *err)
 {
+    if (!is_json && cli->terminal.is_quiet)
+        return ERR_NONE;
     if (is_json) {
         json_dumpf(receipt, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
     } else {
@@ -147,7 +149,7 @@ static enum err_code print_profile_result(struct cli *cli, const struct input *i
             ? "known already, nothing was added (it was sent within 24 hours, even if it has "
               "been deleted since)"
             : arena_printf(cli->arena, "%s values added", value_count(samples, count));
-    return print_result(input, receipt, is_json, text, err);
+    return print_result(cli, input, receipt, is_json, text, err);
 }
 
 static bool read_export_response(const struct http_client_response *response,
@@ -183,7 +185,7 @@ static enum err_code print_otlp_result(struct cli *cli, const struct input *inpu
     json_auto_t *receipt = json_pack("{s:I,s:I,s:s}", "profiles", (json_int_t)all, "rejected",
                                      (json_int_t)rejected, "message", message);
     return print_result(
-        input, receipt, is_json,
+        cli, input, receipt, is_json,
         arena_printf(cli->arena, "%s sent", value_counted(all, "profile", "profiles", text)), err);
 }
 

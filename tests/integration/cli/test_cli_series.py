@@ -94,6 +94,8 @@ def test_pushed_profiles_get_the_labels(push, tenant, tmp_path):
     assert all("older than 24 hours" in line for line in done.log.splitlines()), done
     done = push(*labels, tmp_path / "a.pb.gz")
     assert "known already" in done.out and done.log == "", done
+    done = push(*labels, "--quiet", tmp_path / "a.pb.gz")
+    assert done.out == "" and done.log == "", done
     done = push(*labels, "--json", tmp_path / "a.pb.gz")
     assert json.loads(done.out)["duplicate"] is True, done
     client = tenant.api("read")
