@@ -179,8 +179,11 @@ static struct connection_entry *choose_unauthenticated(const struct connection_t
                                                        const struct connection_group *site)
 {
     if (site && has_many(table, site)) {
-        struct connection_entry *own = TAILQ_FIRST(&site->waiting[false][false]);
-        return own ? own : TAILQ_FIRST(&site->waiting[false][true]);
+        for (int is_receiving = 0; is_receiving < 2; is_receiving++) {
+            struct connection_entry *own = TAILQ_FIRST(&site->waiting[false][is_receiving]);
+            if (own)
+                return own;
+        }
     }
     struct connection_entry *entry = TAILQ_FIRST(&table->waiting[false]);
     for (int i = 0; entry && i < LOOKED_AT; i++) {

@@ -14,10 +14,11 @@
  *   - All but the reserved connections are in use: a connection that is waiting and not
  *     authenticated is evicted. A site (an IPv4 address, or the /48 of an IPv6 address) that has
  *     more than a few connections loses one of its own for its new one, a receiving one last. For
- *     a new connection of another site, the one of all sites with many connections that has been
- *     waiting for longest is evicted, or, if none of these is among the first, the one that has
- *     been waiting for longest. If there is none, the new connection becomes a reserved one, which
- *     is for authenticated clients and health checks.
+ *     a new connection of another site, or of one whose own are all busy or authenticated, the
+ *     one of all sites with many connections that has been waiting for longest is evicted, or, if
+ *     none of these is among the first, the one that has been waiting for longest. If there is
+ * none, the new connection becomes a reserved one, which is for authenticated clients and health
+ * checks.
  *   - The reserved connections are in use as well: the authenticated connection that has been
  *     waiting for longest is evicted; if none is waiting, the new connection is refused.
  *

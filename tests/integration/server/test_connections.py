@@ -245,3 +245,18 @@ def test_addresses_with_many_connections_do_not_close_the_upload_of_another(star
         assert upload.send(body[1000:]).response()[0] == 201
     for each in idle:
         each.close()
+
+
+def test_a_client_beside_many_authenticated_ones_is_served_when_full(start_server):
+    server = start_server("--max-connections", "100", "--idle-timeout", "300")
+    session = get("/api/v1/session", f"Authorization: Bearer {server.token}\r\n")
+    agents = [Wire(server, source="127.0.0.3") for _ in range(6)]
+    for agent in agents:
+        assert agent.send(session).response()[0] == 200
+    idle = [each for number in range(1, 13) for each in open_idle(server, f"127.0.1.{number}", 10)]
+    for _ in range(3):
+        with Wire(server, source="127.0.0.3") as other:
+            assert other.send(get("/api/v1/session")).response()[0] == 200
+    assert metric(server, CUT % "evicted") > 0
+    for each in [*idle, *(agent.socket for agent in agents)]:
+        each.close()

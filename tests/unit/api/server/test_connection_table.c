@@ -135,12 +135,15 @@ static void when_full_a_site_with_many_connections_evicts_its_own(void **state)
     connection_table_set_receiving(*state, &entries[0], true);
     assert_int_equal(add(*state, 300, ADDRESSES + 1).evicted_owner, first++);
     assert_int_equal(add(*state, 301, ADDRESSES + 2).evicted_owner, 1);
-    /* All its connections are busy: it gets a reserved one at most. */
+    /* If all its connections are busy or authenticated, it evicts one of another site. */
     assert_int_equal(add(*state, site, ADDRESSES + 3).evicted_owner, 2);
     for (int i = first; i <= ADDRESSES; i++)
         connection_table_begin(*state, &entries[i]);
-    connection_table_begin(*state, &entries[ADDRESSES + 3]);
-    assert_int_equal(add(*state, site, ADDRESSES + 4).verdict, CONNECTION_ADMITTED_RESERVED);
+    connection_table_authenticate(*state, &entries[ADDRESSES + 3]);
+    connection_table_set_receiving(*state, &entries[0], true);
+    const struct connection_decision decision = add(*state, site, ADDRESSES + 4);
+    assert_int_equal(decision.verdict, CONNECTION_ADMITTED);
+    assert_int_equal(decision.evicted_owner, ADDRESSES + 1);
     assert_int_equal(add(*state, site, ADDRESSES + 5).evicted_owner, ADDRESSES + 4);
     assert_false(connection_is_evicted(&entries[0]));
     remove_all(*state, 0, ADDRESSES + 6);
