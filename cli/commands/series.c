@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum {
-    BODY_MAX_BYTES = 8 << 20,      /* limit of the server */
+    BODY_MAX_BYTES = 8 << 20, /* limit of the server */
+    COMPRESSION_LEVEL = 3,
     EXPANDED_MAX_BYTES = 64 << 20, /* a compressed batch that expands beyond it is not decoded */
     PATH_MAX_BYTES = 128 << 10,
     MEBIBYTE = 1 << 20
@@ -265,6 +266,33 @@ static enum err_code send_content(struct cli *cli, struct client *client, const 
     return code ? explain(content, response, err) : ERR_NONE;
 }
 
+/* Replaces a file that is larger than a request may be by its compressed bytes. */
+static enum err_code compress_input(struct cli *cli, struct input *input, struct err *err)
+{
+    struct span bytes;
+    struct input compressed;
+    buf_auto zstd;
+    buf_init(&zstd, BODY_MAX_BYTES);
+    enum err_code code = input_map(input, &bytes, err);
+    if (code)
+        return code;
+    struct err ignored;
+    if (compress_sniff(bytes) != COMPRESS_NONE ||
+        compress_zstd(bytes, COMPRESSION_LEVEL, &zstd, &ignored))
+        return err_set(
+            err, ERR_TOO_LARGE,
+            "the file has %.1f MiB; the limit for a series is %d MiB, compressed: record "
+            "for a shorter time",
+            (double)input->bytes / MEBIBYTE, BODY_MAX_BYTES / MEBIBYTE);
+    code = input_from_bytes(buf_span(&zstd), input->filename, cli->arena, &compressed, err);
+    if (code)
+        return code;
+    compressed.name = input->name;
+    input_close(input);
+    *input = compressed;
+    return ERR_NONE;
+}
+
 enum err_code series_push(struct cli *cli, struct client *client, struct input *input,
                           const struct series_settings *settings, struct err *err)
 {
@@ -273,12 +301,12 @@ enum err_code series_push(struct cli *cli, struct client *client, struct input *
     http_client_response_auto response;
     buf_init(&path, PATH_MAX_BYTES);
     http_client_response_init(&response);
+    enum err_code code = ERR_NONE;
     if (input->bytes > BODY_MAX_BYTES)
-        return err_set(err, ERR_TOO_LARGE,
-                       "the file has %.1f MiB; the limit for a series is %d MiB: compress it "
-                       "(gzip, zstd), or record for a shorter time",
-                       (double)input->bytes / MEBIBYTE, BODY_MAX_BYTES / MEBIBYTE);
-    enum err_code code = detect_content(cli, input, settings, &content, err);
+        code = compress_input(cli, input, err);
+    if (code)
+        return code;
+    code = detect_content(cli, input, settings, &content, err);
     if (code)
         return code;
     code = make_path(settings, input, content.is_otlp, &path, err);

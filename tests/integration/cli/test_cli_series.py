@@ -132,6 +132,18 @@ def test_files_with_any_number_of_decimals_form_one_series(push, tenant, tmp_pat
     assert done.returncode == 7 and "write its values as whole numbers" in done.log, done
 
 
+def test_a_large_file_is_compressed(push, tenant, tmp_path):
+    """The server accepts 8 MiB."""
+    large = tmp_path / "large.folded"
+    large.write_text("".join(f"main;{'handler' * 40};work_{i:05} 2\n" for i in range(30_000)))
+    assert large.stat().st_size > 8 << 20
+    done = push("--series", "service_name=large", large)
+    assert done.returncode == 0 and done.out == f"{large}: 30,000 values added\n", done
+    query = {"query": 'samples{service_name="large"}', "report": "folded"}
+    rows = tenant.api("read").get("/api/v1/query", query=query).text.splitlines()
+    assert len(rows) == 30_000 and all(row.endswith(" 2") for row in rows), rows[:3]
+
+
 @pytest.mark.parametrize("how", ["1.9", "1.10", "json", "gzip", "zstd"])
 @pytest.mark.parametrize("options", [("--format=otlp",), ("--series", "service_name=other")])
 def test_push_detects_opentelemetry_batches_by_content(push, tenant, tmp_path, how, options):
@@ -176,7 +188,12 @@ def test_rejected_profiles_are_reported(push, tmp_path):
         (("--series", "a=b"), b"\x01\x02", 7, ""),
         (("--format", "otlp"), b"main 1\n", 7, "OTLP"),
         (("--format", "profile"), otlp_maker.Request(ONE).json(), 7, ""),
-        (("--series", "a=b"), bytes(9 << 20), None, "8 MiB: compress it"),
+        (
+            ("--series", "a=b"),
+            b"\x1f\x8b\x08" + bytes(9 << 20),
+            None,
+            "limit for a series is 8 MiB",
+        ),
     ],
     ids=[
         "no value",
