@@ -8,7 +8,8 @@
  *   1. one of them is "wall"                                     wall
  *   2. else the first that has a rule:
  *      contains "cpu"; "samples" (of a period "wall": wall); "itimer"        process_cpu
- *      contains "alloc_" or "inuse_"; "space", "objects", "live"             memory
+ *      contains "alloc_", "inuse_" or "_space"; "space", "objects", "live";
+ *      begins with "heap_live"                                               memory
  *      contains "mutex_"; "contentions", "delay"                             mutex
  *      contains "block_" or "lock_"                                          block
  *      contains "goroutine"                                                  goroutines
@@ -19,7 +20,9 @@
  * and the values of type "cpu" in a profile named wall become process_cpu.
  *
  * KIND. Amounts in use are gauges, which must never be added over time: types "inuse_…", "live…",
- * "goroutine…", "thread(s)", "space" and "objects" (of V8's heap), and all types of a profile named
+ * "goroutine…", "thread(s)", "space" and "objects" (of V8's heap and of TCMalloc's),
+ * "resident_space", "swapped_space", "stale_space" and "locked_space" (TCMalloc), "heap_space" and
+ * "heap_live…" (Datadog's profilers of Python and Ruby), and all types of a profile named
  * goroutine(s).
  *
  * Go and others count allocations and contentions since the program's start: types "alloc_…",
