@@ -40,11 +40,12 @@ const char *pg_public_text(enum err_code code)
     return texts[code];
 }
 
-/* A statement was prepared before a table changed, or the server no longer has it. */
+/* A statement was prepared before a table changed, or the server no longer has it; or the session
+ * is read-only, because the database was when it began. */
 static bool needs_new_connection(const char *state)
 {
     return starts_with(state, "0A000") || starts_with(state, "26000") ||
-           starts_with(state, "57P0") || starts_with(state, "08");
+           starts_with(state, "25006") || starts_with(state, "57P0") || starts_with(state, "08");
 }
 
 enum err_code pg_fail_database(struct err *err, const char *what, const char *message)

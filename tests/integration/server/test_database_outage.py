@@ -201,3 +201,21 @@ def test_public_metrics_accept_requests_with_any_token_or_none(start_server):
             assert (
                 response.status == 200 and "\nperfolio_database_up 0\n" in response.text
             ), response
+
+
+def test_sessions_of_a_read_only_database_are_replaced(start_server):
+    """A managed PostgreSQL makes a full database read-only, and its sessions stay so."""
+    server = start_server()
+    api = server.api()
+    connection = server.database("perfolio_cluster")
+
+    def status():
+        return api.post("/api/v1/shares", samples.FOLDED).status
+
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER DATABASE perfolio SET default_transaction_read_only = on")
+        terminate(cursor)
+        wait_for(lambda: status() == 503)
+        cursor.execute("SET transaction_read_only = off")
+        cursor.execute("ALTER DATABASE perfolio RESET default_transaction_read_only")
+    wait_for(lambda: [status() for _ in range(20)] == [201] * 20)
