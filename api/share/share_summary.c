@@ -4,6 +4,7 @@
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/prune.h"
 #include "lib/profile/quantity.h"
 #include "lib/profile/symbolize.h"
 
@@ -11,6 +12,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { DROP_CPU_MS = 200 }; /* of each of drop_frames and keep_frames */
 
 static void append_value_type(struct buf *buf, const struct profile *profile,
                               const struct profile_value_type *value_type)
@@ -51,27 +54,32 @@ static void append_totals(struct buf *buf, const struct profile *profile, struct
 }
 
 /* The string of the innermost function's name; 0 if the sample has none. */
-static uint32_t leaf_name(const struct profile *profile, uint32_t sample)
+static uint32_t leaf_name(const struct profile *profile, const struct prune *prune, uint32_t sample)
 {
-    const uint64_t begin = profile->stack_start[sample];
-    if (begin == profile->stack_start[sample + 1])
+    const uint32_t *stack = profile->stack + profile->stack_start[sample];
+    const size_t depth = (size_t)(profile->stack_start[sample + 1] - profile->stack_start[sample]);
+    const size_t removed = prune_stack(prune, stack, depth);
+    if (removed == depth)
         return 0;
-    const struct profile_location *leaf = &profile->locations[profile->stack[begin]];
-    if (!leaf->line_count)
+    const uint32_t leaf = stack[removed];
+    if (!profile->locations[leaf].line_count)
         return 0;
-    const uint32_t function = profile->lines[leaf->first_line].function;
+    const uint32_t function = profile->lines[prune->first_line[leaf]].function;
     return function == PROFILE_NONE ? 0 : profile->functions[function].name;
 }
 
-/* Left out if no function has a name, or if the sums exceed 64 bits. */
+/* As in reports, without the frames that drop_frames removes. Left out if no function has a name,
+ * or if the sums exceed 64 bits. */
 static void append_top_function(struct buf *buf, const struct profile *profile, uint32_t type,
                                 struct arena *arena)
 {
+    struct prune prune;
+    prune_create(arena, profile, DROP_CPU_MS, &prune);
     int64_t *self = arena_new(arena, int64_t, profile->string_count);
     const int64_t *value = profile->values + type;
     uint32_t top = 0;
     for (uint32_t i = 0; i < profile->sample_count; i++, value += profile->value_type_count) {
-        const uint32_t name = leaf_name(profile, i);
+        const uint32_t name = leaf_name(profile, &prune, i);
         if (name && __builtin_add_overflow(self[name], *value, &self[name]))
             return;
     }

@@ -171,6 +171,31 @@ static void reads_a_total_behind_a_name_that_looks_like_a_key(void **state)
     buf_fini(&json);
 }
 
+static void the_top_function_is_no_dropped_frame(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    buf_auto json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("hits"), SPAN_LITERAL("count"));
+    static const char *const names[] = {"malloc", "work", "main"};
+    uint32_t stack[3];
+    for (int i = 0; i < 3; i++) {
+        const struct profile_builder_frame frame = {.name = span_text(names[i])};
+        stack[i] = profile_builder_frame(builder, &frame);
+    }
+    const int64_t value = 7;
+    profile_builder_add_sample(builder, stack, 3, &value, NULL, 0);
+    profile_builder_fields(builder)->drop_frames =
+        profile_builder_string(builder, SPAN_LITERAL("malloc"));
+    struct profile *profile;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    assert_int_equal(share_summary_append(profile, 0, &json, &err), ERR_NONE);
+    assert_true(contains(&json, ",\"top_function\":{\"name\":\"work\",\"self\":7}"));
+    profile_destroy(profile);
+}
+
 static void has_no_top_function_without_a_positive_value(void **state)
 {
     (void)state;
@@ -309,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_description_costs_the_same_whatever_the_lists_contain),
         cmocka_unit_test(reads_a_summary_with_another_order),
         cmocka_unit_test(reads_a_total_behind_a_name_that_looks_like_a_key),
+        cmocka_unit_test(the_top_function_is_no_dropped_frame),
         cmocka_unit_test(has_no_top_function_without_a_positive_value),
         cmocka_unit_test(contains_the_cost_of_a_report),
         cmocka_unit_test(totals_that_overflow_are_unknown),
