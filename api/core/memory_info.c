@@ -79,10 +79,10 @@ uint64_t memory_info_limit_of(enum memory_limit limit, uint64_t total_bytes)
     static const struct {
         uint64_t percent, low_mib, high_mib;
     } parts[MEMORY_LIMIT_COUNT] = {
-        [MEMORY_HEAVY] = {45, 128, 4096},    [MEMORY_QUERIES] = {20, 64, 4096},
+        [MEMORY_HEAVY] = {40, 128, 4096},    [MEMORY_QUERIES] = {15, 64, 4096},
         [MEMORY_MERGES] = {5, 32, 512},      [MEMORY_PROFILE_CACHE] = {5, 16, 256},
         [MEMORY_BLOCK_CACHE] = {4, 16, 256}, [MEMORY_BUFFERS] = {4, 32, 192},
-        [MEMORY_QUEUES] = {2, 16, 128},
+        [MEMORY_QUEUES] = {2, 48, 128},
     };
     const uint64_t half = total_bytes / 2;
     const uint64_t divided = total_bytes - (half < 384 * mib ? half : 384 * mib);

@@ -229,9 +229,9 @@ const struct setting settings_table[] = {
     SETTING(
         "max-heavy-memory", SETTING_SIZE, max_heavy_memory, 0, 64 * TIB, "0",
         "maximum memory of all large profiles together while they are decoded or reported; 0 is "
-        "45 % of the host's, from 128MiB to 4GiB"),
+        "40 % of the host's, from 128MiB to 4GiB"),
     SETTING("max-query-memory", SETTING_SIZE, max_query_memory, 0, 64 * TIB, "0",
-            "maximum memory of all queries of continuous profiles together; 0 is 20 % of the "
+            "maximum memory of all queries of continuous profiles together; 0 is 15 % of the "
             "host's, from 64MiB to 4GiB"),
     SETTING("max-builder-memory", SETTING_SIZE, max_builder_memory, 0, 64 * TIB, "0",
             "maximum memory of the process that builds a symbol table, besides its input; 0 is an "

@@ -40,6 +40,7 @@ struct concurrency_limit {
     int max_held_of_team;
     int max_held_anonymous; /* by all clients without credentials together */
     int max_waiting;
+    size_t waiting_bytes; /* of a client's waiting requests */
     int held_count;
     int waiting_count;
     struct concurrency_slot *held;
@@ -69,7 +70,13 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
     concurrency->max_held_of_team = worker_count / 2 > 1 ? worker_count / 2 : 1;
     concurrency->max_held_anonymous = half_of(concurrency->max_held);
     concurrency->max_waiting = max_waiting;
+    concurrency->waiting_bytes = CONCURRENCY_LIMIT_WAITING_BYTES;
     return concurrency;
+}
+
+void concurrency_limit_set_waiting_bytes(struct concurrency_limit *concurrency, size_t bytes)
+{
+    concurrency->waiting_bytes = bytes;
 }
 
 struct concurrency_limit *concurrency_limit_create_shares(int worker_count, int max_waiting)
@@ -208,11 +215,11 @@ static struct full find_full(const struct concurrency_limit *concurrency,
     return (struct full){
         .for_client = counts.client >= of_client ||
                       counts.source >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE ||
-                      exceeds(counts.client_bytes, wanted, CONCURRENCY_LIMIT_WAITING_BYTES),
+                      exceeds(counts.client_bytes, wanted, concurrency->waiting_bytes),
         .for_key = counts.key >= half,
         .for_anonymous = wanted->is_anonymous && counts.anonymous >= half,
         .for_bytes = wanted->is_anonymous &&
-                     exceeds(counts.anonymous_bytes, wanted, 2 * CONCURRENCY_LIMIT_WAITING_BYTES),
+                     exceeds(counts.anonymous_bytes, wanted, 2 * concurrency->waiting_bytes),
         .for_all = concurrency->waiting_count >= concurrency->max_waiting,
     };
 }

@@ -65,6 +65,8 @@ struct concurrency_slot {
 
 /* For a pool of worker_count threads; max_waiting bounds the waiting requests. */
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting);
+/* Replaces CONCURRENCY_LIMIT_WAITING_BYTES; call it before the first slot is taken. */
+void concurrency_limit_set_waiting_bytes(struct concurrency_limit *concurrency, size_t bytes);
 /*
  * The same for all requests of a pool of threads, slow or not: no part of the threads is reserved
  * for other work. A client, and all clients without credentials together, have half of the threads,

@@ -1,5 +1,6 @@
 #include "api/http/request_limits.h"
 
+#include "api/core/memory_info.h"
 #include "api/core/settings.h"
 #include "api/http/concurrency_limit.h"
 #include "api/http/rate_limiter.h"
@@ -18,6 +19,11 @@ struct request_limits *request_limits_create(const struct settings *settings, in
     limits->downloads = concurrency_limit_create(download_threads, settings->worker_queue);
     limits->workers =
         concurrency_limit_create_shares(settings->worker_threads, settings->worker_queue);
+    /* A queue of a pool of workers holds four times as much. */
+    struct concurrency_limit *const all[] = {limits->reports, limits->agents, limits->downloads,
+                                             limits->workers};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        concurrency_limit_set_waiting_bytes(all[i], memory_info_limit_bytes(MEMORY_QUEUES) / 4);
     return limits;
 }
 
