@@ -17,7 +17,7 @@ static void name_client(struct request *request, struct concurrency_slot *slot)
     slot->is_anonymous = request->principal.kind == PRINCIPAL_ANONYMOUS;
     if (slot->is_anonymous) {
         char *client = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
-        rate_limiter_subscriber(span_text(request->address), client);
+        rate_limiter_site(span_text(request->address), client);
         slot->client = client;
     } else {
         slot->client = arena_printf(request->arena, "team %" PRId64, request->principal.tenant_id);

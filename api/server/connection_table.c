@@ -1,5 +1,6 @@
 #include "api/server/connection_table.h"
 
+#include "api/server/tcp_info.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 
@@ -11,7 +12,7 @@ TAILQ_HEAD(entry_list, connection_entry);
 
 /* A site has many connections if it has more than this part of the total and than MIN_FAIR. Its
  * connections are looked for among the first LOOKED_AT waiting ones only, to bound the work. */
-enum { FAIR_PART = 128, MIN_FAIR = 4, LOOKED_AT = 64, IPV6_SITE_SHIFT = 16 };
+enum { FAIR_PART = 128, MIN_FAIR = 4, LOOKED_AT = 64 };
 
 /* The connections of an address or of a site. Exists as long as it has an entry, counted or
  * evicted. */
@@ -59,11 +60,9 @@ void connection_table_destroy(struct connection_table *table)
     mem_free(table);
 }
 
-/* IPv4 addresses are numbers below 2^32. */
 static uint64_t number_of_group(enum connection_grouping grouping, uint64_t subscriber)
 {
-    const bool is_ipv6 = subscriber >> 32 != 0;
-    return grouping == CONNECTION_BY_SITE && is_ipv6 ? subscriber >> IPV6_SITE_SHIFT : subscriber;
+    return grouping == CONNECTION_BY_SITE ? tcp_info_site(subscriber) : subscriber;
 }
 
 /* The link to the group of a subscriber, or to the end of its bucket. */
@@ -249,7 +248,7 @@ void connection_table_begin(struct connection_table *table, struct connection_en
 {
     pthread_mutex_lock(&table->mutex);
     stop_waiting(table, entry);
-    entry->is_receiving = false;
+    entry->is_receiving = entry->is_stalled = false;
     if (connection_is_evicted(entry)) {
         atomic_store_explicit(&entry->is_evicted, false, memory_order_relaxed);
         count_entry(table, entry, 1);
@@ -260,8 +259,26 @@ void connection_table_begin(struct connection_table *table, struct connection_en
 void connection_table_end(struct connection_table *table, struct connection_entry *entry)
 {
     pthread_mutex_lock(&table->mutex);
-    assert(!entry->is_waiting && !connection_is_evicted(entry));
-    start_waiting(table, entry);
+    assert(!entry->is_waiting || entry->is_stalled);
+    if (!connection_is_evicted(entry)) {
+        stop_waiting(table, entry);
+        start_waiting(table, entry);
+    }
+    entry->is_stalled = false;
+    pthread_mutex_unlock(&table->mutex);
+}
+
+void connection_table_set_stalled(struct connection_table *table, struct connection_entry *entry,
+                                  bool is_stalled)
+{
+    pthread_mutex_lock(&table->mutex);
+    if (is_stalled && !entry->is_waiting && !connection_is_evicted(entry)) {
+        entry->is_stalled = true;
+        start_waiting(table, entry);
+    } else if (!is_stalled && entry->is_stalled) {
+        entry->is_stalled = false;
+        stop_waiting(table, entry);
+    }
     pthread_mutex_unlock(&table->mutex);
 }
 

@@ -3,9 +3,10 @@
  *
  * A connection is waiting while none of its requests is being handled: during the TLS handshake,
  * while a request is being received, and between requests. Waiting connections are kept in the
- * order in which they began to wait. A waiting connection is receiving while the body of a request
- * arrives on it at a good rate. A connection is authenticated once a request on it carried a valid
- * token or session.
+ * order in which they began to wait. A connection whose response is read slowly or not at all is
+ * stalled, and counts as waiting: its client can request it again. A waiting connection is
+ * receiving while the body of a request arrives on it at a good rate. A connection is authenticated
+ * once a request on it carried a valid token or session.
  *
  * A new connection is decided upon in this order:
  *   - Its address has per_address connections: of the address's waiting connections that are not
@@ -56,6 +57,7 @@ struct connection_entry {
     int owner; /* the caller's number for the thread that owns the connection */
     bool is_waiting;
     bool is_receiving;
+    bool is_stalled;
     bool is_authenticated;
     atomic_bool is_evicted;
 };
@@ -97,6 +99,10 @@ void connection_table_end(struct connection_table *table, struct connection_entr
  * waiting. connection_table_begin ends the state, too. */
 void connection_table_set_receiving(struct connection_table *table, struct connection_entry *entry,
                                     bool is_receiving);
+/* Sets whether a response of the connection is stalled. No-op while the entry is waiting for a
+ * request. begin and end end the state, too. */
+void connection_table_set_stalled(struct connection_table *table, struct connection_entry *entry,
+                                  bool is_stalled);
 /* Records that a request on the connection was authenticated. */
 void connection_table_authenticate(struct connection_table *table, struct connection_entry *entry);
 

@@ -134,7 +134,7 @@ static int compare_numbers(uint64_t left, uint64_t right)
 static int compare_by_address(const void *left, const void *right)
 {
     const struct upload *a = left, *b = right;
-    int order = compare_numbers(a->connection->subscriber, b->connection->subscriber);
+    int order = compare_numbers(a->connection->site, b->connection->site);
     return order ? order : compare_numbers(a->age, b->age);
 }
 
@@ -169,7 +169,7 @@ static struct line line_up(struct http_loop *loop)
     qsort(line.uploads, line.count, sizeof(*line.uploads), compare_by_address);
     for (size_t i = 1; i < line.count; i++) {
         struct upload *upload = &line.uploads[i];
-        if (upload->connection->subscriber == upload[-1].connection->subscriber)
+        if (upload->connection->site == upload[-1].connection->site)
             upload->rank = upload[-1].rank + 1;
     }
     qsort(line.uploads, line.count, sizeof(*line.uploads), compare_by_rank);
@@ -191,8 +191,7 @@ static size_t refuse_for(struct line *line, const struct upload *upload, size_t 
 {
     while (free_bytes < may_grow_by(upload->connection)) {
         const struct upload *last = &line->uploads[line->count - 1];
-        if (last->rank <= upload->rank ||
-            last->connection->subscriber == upload->connection->subscriber)
+        if (last->rank <= upload->rank || last->connection->site == upload->connection->site)
             break;
         free_bytes += refuse_last(line);
     }
@@ -210,7 +209,7 @@ static void refuse_for_other_loops(struct http_loop *loop, struct line *line)
         uint64_t wanted_by = atomic_load(&other->wanted_by);
         while (wanted > 0 && line->count > 0) {
             const struct upload *last = &line->uploads[line->count - 1];
-            if (last->rank == 0 || last->connection->subscriber == wanted_by)
+            if (last->rank == 0 || last->connection->site == wanted_by)
                 break;
             size_t bytes = refuse_last(line);
             freed_bytes += bytes;
@@ -225,7 +224,7 @@ static void refuse_for_other_loops(struct http_loop *loop, struct line *line)
 static void reclaim_from_other_loops(struct http_loop *loop, const struct upload *upload,
                                      size_t lacking_bytes)
 {
-    atomic_store(&loop->wanted_by, upload ? upload->connection->subscriber : 0);
+    atomic_store(&loop->wanted_by, upload ? upload->connection->site : 0);
     atomic_store(&loop->wanted_bytes, lacking_bytes * (size_t)loop->http->options.loop_count);
 }
 

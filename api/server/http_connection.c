@@ -174,6 +174,7 @@ static struct http_connection *create_connection(struct http_loop *loop, h2o_soc
     connection->linger_fd = -1;
     h2o_socket_getpeername(sock, (struct sockaddr *)&address);
     connection->subscriber = tcp_info_subscriber(&address);
+    connection->site = tcp_info_site(connection->subscriber);
     connection->accepted_ns = connection->progress_ns = clock_monotonic_ns();
     h2o_linklist_init_anchor(&connection->jobs);
     return connection;

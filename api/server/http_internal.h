@@ -108,6 +108,7 @@ struct http_connection {
     int fd;
     h2o_linklist_t jobs; /* struct http_job, linked by connection_link */
     uint64_t subscriber; /* tcp_info_subscriber() of the peer */
+    uint64_t site;       /* tcp_info_site() of it */
     struct connection_entry entry;
     bool is_reserved;           /* it is a reserved one; cleared when a request is authenticated */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */

@@ -620,7 +620,7 @@ static struct concurrency_slot slot_of(struct http_job *job)
 /* A queue knows a client by its address only, since its credentials are looked up on a worker. */
 static uint64_t client_number(const struct request *request)
 {
-    return tcp_info_subscriber_of_text(request->address) + 1; /* 0: no client */
+    return tcp_info_site_of_text(request->address) + 1; /* 0: no client */
 }
 
 enum err_code http_job_submit(struct http_job *job, struct err *err)

@@ -32,7 +32,7 @@
  * (api/server/request_smuggling.h); a proxy in front that shares connections between clients must
  * be as strict.
  *
- * Uploads share max_buffered_bytes of unhandled input by address (IPv6: by its /64; behind a proxy
+ * Uploads share max_buffered_bytes of unhandled input by address (IPv6: by its /48; behind a proxy
  * all clients have the address of the proxy):
  *   - While more than 3/4 of these bytes are in use, the uploads that hold more than 64 KiB form a
  *     queue: first the oldest upload of each address, then the second of each, and so on.

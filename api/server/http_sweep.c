@@ -173,6 +173,17 @@ static void check_taking(struct http_connection *connection, int64_t now_ns)
     connection->taking_acked = connection->acked_bytes;
 }
 
+/* A peer that reads a response slowly may be disconnected for new connections when all are in use.
+ * The rate is measured since the last sweep. */
+static void note_stalled(struct http_connection *connection, uint64_t acked)
+{
+    const bool is_stalled = is_waiting_for_reader(connection) &&
+                            !(connection->is_http2 && is_handling(connection)) &&
+                            acked - connection->acked_bytes < HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
+    connection_table_set_stalled(connection->loop->http->connections, &connection->entry,
+                                 is_stalled);
+}
+
 static void check_waiting(struct http_connection *connection, int64_t now_ns)
 {
     for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs; link = link->next)
@@ -211,6 +222,7 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
     /* An upload that makes progress should not be closed for others. */
     if (!is_handled)
         note_receiving(connection, received);
+    note_stalled(connection, acked);
     connection->received_bytes = received;
     connection->acked_bytes = acked;
     check_taking(connection, now_ns);

@@ -85,15 +85,14 @@ static void name_client(const struct request *request, char ret_name[NAME_BYTES]
 {
     if (request->principal.kind == PRINCIPAL_ANONYMOUS) {
         ret_name[0] = 'a';
-        rate_limiter_subscriber(span_text(request->address), ret_name + 1);
+        rate_limiter_site(span_text(request->address), ret_name + 1);
     } else {
         snprintf(ret_name, NAME_BYTES, "t%" PRId64, request->principal.tenant_id);
     }
 }
 
 /* The name of a client that may be slow. The slow readers of a team are told apart by their
- * addresses. IPv6 addresses count by their site, because a slow reader with a /48 has 65,536
- * subscribers' networks, and could take a new one for each response. */
+ * addresses. */
 static void name_slow(const struct request *request, char ret_name[SLOW_NAME_BYTES])
 {
     char address[RATE_LIMITER_SUBSCRIBER_BYTES];

@@ -2,7 +2,7 @@
  * response_memory: counts the memory of responses that peers have not read yet, for each client.
  *
  * All responses together hold at most max_bytes. So that one client cannot hold all of these, a
- * client without credentials (an address, IPv6: its /64) may hold an eighth of them, all clients
+ * client without credentials (an address, IPv6: its /48) may hold an eighth of them, all clients
  * without credentials together a half, and each tenant a half. There is one exception: the limit of
  * a client, or of all clients without credentials together, does not apply while they hold nothing,
  * so that one response of any size up to the free bytes can be sent.
@@ -53,7 +53,7 @@ void response_memory_give(struct response_memory *memory, struct response_holder
 unsigned response_memory_time_to_read_s(struct response_memory *memory,
                                         const struct response_holder *holder);
 /* Remembers for five minutes that the client of the request read a response too slowly. The last
- * 1,024 such clients are known: an address (IPv6: its /48), or one with the credentials of one
+ * 1,024 such clients are known: an address, or one with the credentials of one
  * team. */
 void response_memory_note_slow(struct response_memory *memory, const struct request *request);
 

@@ -45,7 +45,12 @@ uint64_t tcp_info_subscriber(const struct sockaddr_storage *address)
     return ntohl(number); /* no subscriber's prefix begins with 32 zero bits: RFC 4291 */
 }
 
-uint64_t tcp_info_subscriber_of_text(const char *address)
+uint64_t tcp_info_site(uint64_t subscriber)
+{
+    return subscriber >> 32 ? subscriber >> 16 : subscriber;
+}
+
+uint64_t tcp_info_site_of_text(const char *address)
 {
     struct sockaddr_storage parsed = {.ss_family = AF_UNSPEC};
     struct sockaddr_in *v4 = (struct sockaddr_in *)&parsed;
@@ -54,5 +59,5 @@ uint64_t tcp_info_subscriber_of_text(const char *address)
         parsed.ss_family = AF_INET;
     else if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1)
         parsed.ss_family = AF_INET6;
-    return tcp_info_subscriber(&parsed);
+    return tcp_info_site(tcp_info_subscriber(&parsed));
 }

@@ -20,7 +20,9 @@ bool tcp_info_has_ended(int fd);
 /* One number per subscriber (api/http/rate_limiter.h): of an IPv4 address, or of the /64 of an IPv6
  * address. 0 for any other kind of address. */
 uint64_t tcp_info_subscriber(const struct sockaddr_storage *address);
-/* The same for an address in text form. */
-uint64_t tcp_info_subscriber_of_text(const char *address);
+/* One number per site: of an IPv4 address, or of the /48 of an IPv6 address. Takes a subscriber. */
+uint64_t tcp_info_site(uint64_t subscriber);
+/* The site of an address in text form. */
+uint64_t tcp_info_site_of_text(const char *address);
 
 #endif

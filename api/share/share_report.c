@@ -273,7 +273,7 @@ static enum err_code take_slot(struct request *request, const struct share_repor
     const struct report *report = &share_report->report;
     if (report->is_file && report->is_anonymous && !request->concurrency_slot.key) {
         char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
-        rate_limiter_subscriber(span_text(request->address), source);
+        rate_limiter_site(span_text(request->address), source);
         request->concurrency_slot.source = source;
     }
     return report_take_slot(request, share_report->shares[0].id, err);

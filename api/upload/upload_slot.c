@@ -17,7 +17,7 @@ enum err_code upload_slot_take(struct request *request, struct err *err)
     if (!slot->key) { /* other threads read it as soon as the slot is held or waited for */
         if (is_anonymous) {
             char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
-            rate_limiter_subscriber(span_text(request->address), source);
+            rate_limiter_site(span_text(request->address), source);
             slot->source = source;
         }
         slot->key = is_anonymous ? "anonymous uploads"

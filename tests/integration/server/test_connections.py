@@ -256,7 +256,46 @@ def test_a_client_beside_many_authenticated_ones_is_served_when_full(start_serve
     idle = [each for number in range(1, 13) for each in open_idle(server, f"127.0.1.{number}", 10)]
     for _ in range(3):
         with Wire(server, source="127.0.0.3") as other:
-            assert other.send(get("/api/v1/session")).response()[0] == 200
+            request = get("/api/v1/shares/0123456789abcdefghijkl")
+            assert other.send(request).response()[0] == 404
     assert metric(server, CUT % "evicted") > 0
     for each in [*idle, *(agent.socket for agent in agents)]:
+        each.close()
+
+
+def open_slow_reader(server, source, path):
+    """A connection with a full window: it has asked for a page 400 times and reads nothing."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1220)
+    raw.settimeout(60)
+    raw.bind((source, 0))
+    raw.connect(("127.0.0.1", server.port))
+    connection = server.trust().wrap_socket(raw, server_hostname="localhost")
+    connection.sendall(get(path) * 400)
+    return connection
+
+
+def test_connections_that_do_not_read_their_responses_are_evicted(start_server):
+    server = start_server("--max-connections", "60", "--idle-timeout", "300")
+    monitor = Wire(server, source="127.0.0.5")
+    page = monitor.send(get("/")).response()[2].decode()
+    style = re.search(r"/assets/app-\w+\.css", page)[0]
+    session = get("/api/v1/session", f"Authorization: Bearer {server.token}\r\n")
+    assert monitor.send(session).response()[0] == 200
+    slow = [
+        open_slow_reader(server, f"127.0.1.{number}", style)
+        for number in range(1, 11)
+        for _ in range(5)
+    ]
+    assert wait_until(lambda: requests_in_flight(monitor) > len(slow))
+    more = [open_slow_reader(server, "127.0.1.11", style) for _ in range(6)]
+
+    def is_served():
+        with Wire(server, source="127.0.0.4") as other:
+            response = other.send(get("/api/v1/shares/0123456789abcdefghijkl")).response()
+            return response is not None and response[0] == 404
+
+    assert wait_until(lambda: all(is_served() for _ in range(5)))
+    for each in [monitor.socket, *slow, *more]:
         each.close()

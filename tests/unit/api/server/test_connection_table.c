@@ -149,6 +149,31 @@ static void when_full_a_site_with_many_connections_evicts_its_own(void **state)
     remove_all(*state, 0, ADDRESSES + 6);
 }
 
+static void a_stalled_connection_is_evicted_as_a_waiting_one(void **state)
+{
+    for (int i = 0; i < OPEN; i++) {
+        add(*state, (uint64_t)i, i);
+        connection_table_begin(*state, &entries[i]);
+    }
+    connection_table_set_stalled(*state, &entries[3], true);
+    connection_table_set_stalled(*state, &entries[4], true);
+    connection_table_set_stalled(*state, &entries[4], false);
+    connection_table_set_stalled(*state, &entries[5], true);
+    connection_table_begin(*state, &entries[5]);
+    const struct connection_decision decision = add(*state, 100, OPEN);
+    assert_int_equal(decision.verdict, CONNECTION_ADMITTED);
+    assert_int_equal(decision.evicted_owner, 3);
+    connection_table_set_stalled(*state, &entries[3], true); /* no-op: it is evicted */
+    connection_table_end(*state, &entries[3]);
+    assert_true(connection_is_evicted(&entries[3]));
+    connection_table_begin(*state, &entries[OPEN]);
+    assert_int_equal(add(*state, 101, OPEN + 1).verdict, CONNECTION_ADMITTED_RESERVED);
+    connection_table_end(*state, &entries[4]); /* it is waiting for a request */
+    assert_int_equal(add(*state, 102, OPEN + 2).evicted_owner, OPEN + 1);
+    assert_int_equal(add(*state, 103, OPEN + 3).evicted_owner, 4);
+    remove_all(*state, 0, OPEN + 4);
+}
+
 static void reserved_slots_stay_free_for_their_use(void **state)
 {
     int i = 0;
@@ -192,6 +217,7 @@ int main(void)
         TEST(an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not),
         TEST(when_full_the_longest_idle_unauthenticated_connection_is_closed),
         TEST(when_full_a_site_with_many_connections_evicts_its_own),
+        TEST(a_stalled_connection_is_evicted_as_a_waiting_one),
         TEST(reserved_slots_stay_free_for_their_use),
         TEST(a_request_on_an_evicted_connection_keeps_it),
     };
