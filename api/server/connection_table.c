@@ -98,7 +98,7 @@ static void join_groups(struct connection_table *table, struct connection_entry 
                         uint64_t subscriber)
 {
     for (int i = 0; i < CONNECTION_GROUPINGS; i++) {
-        entry->groups[i] = find_or_add_group(table, i, subscriber);
+        entry->groups[i] = find_or_add_group(table, (enum connection_grouping)i, subscriber);
         entry->groups[i]->entry_count++;
     }
 }
@@ -111,7 +111,7 @@ static void leave_groups(struct connection_table *table, struct connection_entry
         entry->groups[i] = NULL;
         if (--group->entry_count)
             continue;
-        struct connection_group **link = find_group(table, i, subscriber);
+        struct connection_group **link = find_group(table, (enum connection_grouping)i, subscriber);
         *link = group->next;
         mem_free(group);
     }
