@@ -149,7 +149,7 @@ static enum err_code clean_sample_labels(struct settings *settings, struct err *
     return ERR_NONE;
 }
 
-/* Of limits of memory whose value 0 stands for the default. */
+/* Checks the minimum of a setting that limits memory; the value 0 selects the default. */
 static enum err_code check_minimum(uint64_t bytes, const char *name, struct err *err)
 {
     enum { LEAST_MIB = 16 };

@@ -88,15 +88,15 @@ struct settings {
     char *debuginfod_allow_host;   /* comma-separated: "host" or "host:port" */
     char *debuginfod_ca_file;      /* "" for the system's certificates */
     uint64_t debuginfod_max_bytes; /* of one debug file */
-    uint64_t max_builder_memory;   /* limit of one builder; 0: from the host's memory */
-    uint64_t max_merge_memory;     /* limit of a merge's open blocks; 0: from the host's memory */
-    uint64_t max_query_memory;     /* of all queries together; 0: from the host's memory */
-    uint64_t max_heavy_memory;     /* for large profiles; 0: depends on the host's memory */
-    int report_cpu_time_s;         /* CPU time of one report */
-    int report_wait_s;             /* how long a report waits for a slot */
-    uint64_t profile_cache_bytes;  /* cached decoded profiles; 0: depends on the host's memory */
-    uint64_t query_cache_bytes;    /* cached reports of queries */
-    uint64_t block_cache_bytes;    /* open blocks of continuous profiles */
+    uint64_t max_builder_memory;   /* limit of one builder; 0: depends on the host's memory */
+    uint64_t max_merge_memory; /* limit of a merge's open blocks; 0: depends on the host's memory */
+    uint64_t max_query_memory; /* of all queries together; 0: depends on the host's memory */
+    uint64_t max_heavy_memory; /* for large profiles; 0: depends on the host's memory */
+    int report_cpu_time_s;     /* CPU time of one report */
+    int report_wait_s;         /* how long a report waits for a slot */
+    uint64_t profile_cache_bytes; /* cached decoded profiles; 0: depends on the host's memory */
+    uint64_t query_cache_bytes;   /* cached reports of queries */
+    uint64_t block_cache_bytes;   /* open blocks of continuous profiles */
     int64_t session_lifetime_s;
     int64_t invitation_lifetime_s;
     int64_t upload_lifetime_s; /* of an unfinished upload in parts, since its last part */

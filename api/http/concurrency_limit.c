@@ -40,7 +40,7 @@ struct concurrency_limit {
     int max_held_of_team;
     int max_held_anonymous; /* by all clients without credentials together */
     int max_waiting;
-    size_t waiting_bytes; /* of a client's waiting requests */
+    size_t waiting_bytes; /* limit of the bodies of one client's waiting requests */
     int held_count;
     int waiting_count;
     struct concurrency_slot *held;

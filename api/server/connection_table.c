@@ -19,7 +19,7 @@ enum { FAIR_PART = 128, MIN_FAIR = 4, LOOKED_AT = 64 };
 struct connection_group {
     struct connection_group *next; /* in its bucket */
     enum connection_grouping grouping;
-    uint64_t number; /* of the address, or of the site */
+    uint64_t number; /* identifies the address, or the site */
     int entry_count;
     int counted; /* entries that are not evicted */
     /* As waiting of the table; [1] contains the receiving entries. */

@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DROP_CPU_MS = 200 }; /* of each of drop_frames and keep_frames */
-
 static void append_value_type(struct buf *buf, const struct profile *profile,
                               const struct profile_value_type *value_type)
 {
@@ -74,7 +72,7 @@ static void append_top_function(struct buf *buf, const struct profile *profile, 
                                 struct arena *arena)
 {
     struct prune prune;
-    prune_create(arena, profile, DROP_CPU_MS, &prune);
+    prune_create(arena, profile, PRUNE_RECEIVE_CPU_MS, &prune);
     int64_t *self = arena_new(arena, int64_t, profile->string_count);
     const int64_t *value = profile->values + type;
     uint32_t top = 0;

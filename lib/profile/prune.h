@@ -18,6 +18,10 @@
 
 #include "lib/profile/profile.h"
 
+/* A limit for prune_create where a profile is received: about the CPU time to decode the largest
+ * body of a continuous profile. */
+enum { PRUNE_RECEIVE_CPU_MS = 200 };
+
 struct prune {
     const uint32_t *first_line; /* per location: its first line that is kept; never NULL */
     const uint8_t *marks;       /* per location, for prune_stack; NULL: nothing is removed */

@@ -13,9 +13,6 @@
 /* A year. Old agents send microseconds, which as nanoseconds would be in January 1970. */
 #define TIME_MIN_NS (INT64_C(365) * 86400 * CLOCK_NS_PER_S)
 
-/* CPU time of each of drop_frames and keep_frames: about as much as to decode the largest body. */
-enum { DROP_CPU_MS = 200 };
-
 /* How the values of a type are stored. LEFT_OUT: not at all, because an earlier value type has the
  * same type and unit (is_repeated) or the values are changes of a gauge (is_change_of_gauge). */
 enum use { LEFT_OUT, DELTA, SNAPSHOT };
@@ -531,7 +528,7 @@ static enum err_code make_batch(struct batch_build *batch_build, struct err *err
     if (code)
         return code;
     if (profile->drop_frames)
-        prune_create(batch_build->scratch, profile, DROP_CPU_MS, &batch_build->prune);
+        prune_create(batch_build->scratch, profile, PRUNE_RECEIVE_CPU_MS, &batch_build->prune);
     if (batch_build->prune.has_failed && !batch_build->notice)
         batch_build->notice = "drop_frames or keep_frames is no usable regular expression, so no "
                               "frames were removed";

@@ -86,8 +86,8 @@ static uint64_t limit_mib(enum memory_limit limit, uint64_t total_mib)
     return memory_info_limit_of(limit, total_mib * MIB) / MIB;
 }
 
-/* What the process takes at most if it uses all limits, two kinds of threads all of their queues,
- * and a merge as much for its result as for its inputs. */
+/* Returns the memory that the process takes if every limit is reached, two kinds of worker threads
+ * fill their queues, and a merge needs as much for its result as for its inputs. */
 static uint64_t sum_of_limits(uint64_t total_mib)
 {
     uint64_t sum_mib = limit_mib(MEMORY_MERGES, total_mib) + limit_mib(MEMORY_BUFFERS, total_mib) +
