@@ -85,7 +85,7 @@ const struct setting settings_table[] = {
             "checks; 0: a tenth"),
     SETTING("max-buffered-bytes", SETTING_SIZE, max_buffered_bytes, 0, TIB, "0",
             "maximum memory of all request bodies together, and the same for all responses; 0 is "
-            "4 % of the host's, from 32MiB to 192MiB"),
+            "4 % of the host's memory beyond 384MiB, from 32MiB to 192MiB"),
     SETTING("request-timeout", SETTING_SECONDS, request_timeout_s, 1, 86400, "30s",
             "time limit for a request that arrives slowly or a response that is not read"),
     SETTING("idle-timeout", SETTING_SECONDS, idle_timeout_s, 1, 86400, "60s",
@@ -229,30 +229,31 @@ const struct setting settings_table[] = {
     SETTING(
         "max-heavy-memory", SETTING_SIZE, max_heavy_memory, 0, 64 * TIB, "0",
         "maximum memory of all large profiles together while they are decoded or reported; 0 is "
-        "40 % of the host's, from 128MiB to 4GiB"),
+        "40 % of the host's memory beyond 384MiB, from 128MiB to 4GiB"),
     SETTING("max-query-memory", SETTING_SIZE, max_query_memory, 0, 64 * TIB, "0",
             "maximum memory of all queries of continuous profiles together; 0 is 15 % of the "
-            "host's, from 64MiB to 4GiB"),
+            "host's memory beyond 384MiB, from 64MiB to 4GiB"),
     SETTING("max-builder-memory", SETTING_SIZE, max_builder_memory, 0, 64 * TIB, "0",
             "maximum memory of the process that builds a symbol table, besides its input; 0 is an "
             "eighth of the host's, from 1GiB to 4GiB"),
     SETTING("max-merge-memory", SETTING_SIZE, max_merge_memory, 0, 64 * TIB, "0",
             "maximum memory of the stored blocks that a merge has open together; 0 is 5 % of "
-            "the host's, from 32MiB to 512MiB"),
+            "the host's memory beyond 384MiB, from 32MiB to 512MiB"),
     SETTING("report-cpu-time", SETTING_SECONDS, report_cpu_time_s, 1, 3600, "20s",
             "maximum CPU time of one report"),
     SETTING("report-wait", SETTING_SECONDS, report_wait_s, 1, 3600, "30s",
             "time that a report waits for a worker before it gets 503"),
-    SETTING("profile-cache-bytes", SETTING_SIZE, profile_cache_bytes, 0, TIB, "0",
-            "size of the cache of decoded profiles; 0 is 5 % of the host's memory, from "
-            "16MiB to 256MiB"),
+    SETTING(
+        "profile-cache-bytes", SETTING_SIZE, profile_cache_bytes, 0, TIB, "0",
+        "size of the cache of decoded profiles; 0 is 5 % of the host's memory beyond 384MiB, from "
+        "16MiB to 256MiB"),
     SETTING("query-cache-bytes", SETTING_SIZE, query_cache_bytes, 0, TIB, "32MiB",
             "size of the cache of query results: half of it for merged profiles, half for complete "
             "reports; 0 "
             "disables it"),
     SETTING("block-cache-bytes", SETTING_SIZE, block_cache_bytes, 0, TIB, "0",
             "size of the cache of open blocks of continuous profiles, for queries and merges; 0 is "
-            "4 % of the host's memory, from 16MiB to 256MiB"),
+            "4 % of the host's memory beyond 384MiB, from 16MiB to 256MiB"),
     SETTING("session-lifetime", SETTING_DURATION, session_lifetime_s, 60, 3650 * DAY, "30d",
             "lifetime of a sign-in in a browser"),
     SETTING("invitation-lifetime", SETTING_DURATION, invitation_lifetime_s, 60, 365 * DAY, "7d",
