@@ -4,21 +4,16 @@
 #include "lib/base/vec.h"
 #include "store/block/block_read.h"
 #include "store/query/cadence.h"
+#include "store/query/counter_rows.h"
+#include "store/query/snapshot_chains.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-/*
- * Bytes per profile while increases are computed: order, number, time, since_ns, distance,
- * restarted.
- */
-enum { EMISSION_BYTES = 2 * sizeof(uint32_t) + 3 * sizeof(int64_t) + sizeof(bool) };
-
-struct counter_row {
-    uint32_t stack;
-    uint32_t key;
-    uint32_t snapshot;
-    int64_t value;
+/* Bytes per profile while increases are computed: order, number, time, since_ns, chains. */
+enum {
+    EMISSION_BYTES = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + sizeof(struct snapshot_link) +
+                     SNAPSHOT_CHAINS_BYTES
 };
 
 void counter_increase_fini(struct counter_increase *increase)
@@ -120,72 +115,14 @@ static uint32_t number_snapshots(struct counter_increase *increase)
     return snapshot_count;
 }
 
-/* By stack, then snapshot; sort_by_key uses it with keys in place of stacks. */
-static int compare_rows(const void *a, const void *b)
-{
-    const struct counter_row *x = a, *y = b;
-    if (x->stack != y->stack)
-        return x->stack < y->stack ? -1 : 1;
-    return (x->snapshot > y->snapshot) - (x->snapshot < y->snapshot);
-}
-
-static void order_rows(struct counter_increase *increase)
-{
-    if (increase->row_count)
-        qsort(increase->rows, increase->row_count, sizeof(*increase->rows), compare_rows);
-}
-
-/* The sum, or the largest or smallest number if it overflows: the values of profiles with equal
- * times may add up to more than an int64_t holds. */
-static int64_t add_limited(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (!__builtin_add_overflow(a, b, &sum) && sum != INT64_MIN)
-        return sum;
-    return a < 0 ? -INT64_MAX : INT64_MAX;
-}
-
-/* Returns how many rows from i on are of one stack and snapshot, and their sum. */
-static uint64_t sum_equal(const struct counter_increase *increase, uint64_t i, int64_t *ret_sum)
-{
-    const struct counter_row *rows = increase->rows;
-    uint64_t end = i;
-    for (*ret_sum = 0; end < increase->row_count && compare_rows(&rows[i], &rows[end]) == 0; end++)
-        *ret_sum = add_limited(*ret_sum, rows[end].value);
-    return end - i;
-}
-
-/*
- * Sets restarted[i] if a stack has less in snapshot i than in i - 1; a stack without a row has 0.
- */
-static void find_restarts(const struct counter_increase *increase, uint32_t snapshot_count,
-                          bool *restarted)
-{
-    const struct counter_row *rows = increase->rows;
-    int64_t value, after;
-    for (uint64_t i = 0; i < increase->row_count;) {
-        const uint64_t next_row = i + sum_equal(increase, i, &value);
-        const uint32_t next = rows[i].snapshot + 1;
-        const bool has_next = next_row < increase->row_count &&
-                              rows[next_row].stack == rows[i].stack &&
-                              rows[next_row].snapshot == next;
-        after = 0;
-        if (has_next)
-            sum_equal(increase, next_row, &after);
-        if (next < snapshot_count && after < value)
-            restarted[next] = true;
-        i = next_row;
-    }
-}
-
-/* True for more than three restarts in more than a quarter of the snapshots. Snapshots of several
- * processes in one series look like frequent restarts, too. */
-static bool restart_often(const bool *restarted, uint32_t snapshot_count)
+/* True for more than three restarts in more than a quarter of the snapshots. Several processes in
+ * one series of which snapshot_chains makes no chains look like frequent restarts, too. */
+static bool restart_often(const struct snapshot_link *links, uint32_t snapshot_count)
 {
     enum { FEW_RESTARTS = 3 };
     uint32_t count = 0;
     for (uint32_t i = 0; i < snapshot_count; i++)
-        count += restarted[i];
+        count += links[i].restarted;
     return count > FEW_RESTARTS && count > snapshot_count / 4;
 }
 
@@ -201,24 +138,33 @@ static void sort_by_key(struct counter_increase *increase)
         kept++;
     }
     increase->row_count = kept;
-    order_rows(increase);
+    counter_rows_sort_by_stack(increase->rows, increase->row_count);
+}
+
+/* Whether an increase ends with snapshot i. */
+static bool has_increase(const struct snapshot_link *links, uint32_t i)
+{
+    return links[i].before != SNAPSHOT_CHAINS_NONE || links[i].restarted;
 }
 
 /* Returns since_ns[i], the begin of the time to which the increase of snapshot i belongs. */
-static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, const bool *restarted)
+static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count,
+                           const struct snapshot_link *links)
 {
     int64_t *since_ns = mem_new(int64_t, snapshot_count + (size_t)1);
     for (uint32_t i = 1; i < snapshot_count; i++) {
         const int64_t interval_ns = cadence_interval(times_ns, snapshot_count, i - 1);
         const bool is_cut =
-            restarted[i] && cadence_distance(times_ns[i - 1], times_ns[i]) > interval_ns;
-        since_ns[i] = is_cut ? times_ns[i] - interval_ns : times_ns[i - 1];
+            links[i].restarted && cadence_distance(times_ns[i - 1], times_ns[i]) > interval_ns;
+        const uint32_t before = links[i].before == SNAPSHOT_CHAINS_NONE ? i - 1 : links[i].before;
+        since_ns[i] = is_cut ? times_ns[i] - interval_ns : times_ns[before];
     }
     return since_ns;
 }
 
 struct emission {
     struct counter_increase *increase;
+    const struct snapshot_link *links;
     const int64_t *times_ns;
     const int64_t *since_ns;
     void (*add)(void *context, const struct counter_delta *delta);
@@ -241,28 +187,48 @@ static void emit_increase(const struct emission *emission, uint32_t key, uint32_
     emission->add(emission->context, &delta);
 }
 
-static void emit_increases(const struct counter_increase *increase, uint32_t snapshot_count,
-                           const bool *restarted, const struct emission *emission)
+/* The key's value in an earlier snapshot than that of row i, at most SNAPSHOT_CHAINS_REACH before
+ * it; 0 if the key has no row there. SNAPSHOT_CHAINS_NONE: 0. */
+static int64_t value_before(const struct counter_increase *increase, uint64_t i, uint32_t snapshot)
 {
-    const struct counter_row *rows = increase->rows, *before = NULL;
-    int64_t value, value_before = 0;
-    for (uint64_t i = 0; i < increase->row_count;) {
+    const struct counter_row *rows = increase->rows;
+    const uint32_t key = rows[i].key;
+    int64_t value = 0;
+    if (snapshot == SNAPSHOT_CHAINS_NONE)
+        return 0;
+    while (i && rows[i - 1].key == key && rows[i - 1].snapshot >= snapshot)
+        i--;
+    if (rows[i].snapshot == snapshot)
+        counter_rows_sum(rows, i, increase->row_count, &value);
+    return value;
+}
+
+/* Whether the key of the row before i, whose rows go on from i, has a row in a later snapshot. */
+static bool has_row(const struct counter_increase *increase, uint64_t i, uint32_t key,
+                    uint32_t snapshot)
+{
+    const struct counter_row *rows = increase->rows;
+    while (i < increase->row_count && rows[i].key == key && rows[i].snapshot < snapshot)
+        i++;
+    return i < increase->row_count && rows[i].key == key && rows[i].snapshot == snapshot;
+}
+
+static void emit_increases(const struct counter_increase *increase, const struct emission *emission)
+{
+    const struct counter_row *rows = increase->rows;
+    int64_t value;
+    for (uint64_t i = 0, end; i < increase->row_count; i = end) {
         const struct counter_row *row = &rows[i];
-        i += sum_equal(increase, i, &value);
-        const bool has_before = before && before->key == row->key &&
-                                before->snapshot + 1 == row->snapshot && !restarted[row->snapshot];
-        if (row->snapshot)
-            emit_increase(emission, row->key, row->snapshot,
-                          add_limited(value, has_before ? -value_before : 0));
+        const struct snapshot_link *link = &emission->links[row->snapshot];
+        end = counter_rows_sum(rows, i, increase->row_count, &value);
+        if (has_increase(emission->links, row->snapshot))
+            emit_increase(
+                emission, row->key, row->snapshot,
+                counter_rows_add_limited(value, -value_before(increase, i, link->before)));
         /* The value of a key may decrease by the increase of another key, when a stack's labels
          * change without a restart. */
-        const uint32_t next = row->snapshot + 1;
-        const bool has_next =
-            i < increase->row_count && rows[i].key == row->key && rows[i].snapshot == next;
-        if (!has_next && next < snapshot_count && !restarted[next])
-            emit_increase(emission, row->key, next, -value);
-        before = row;
-        value_before = value;
+        if (link->after != SNAPSHOT_CHAINS_NONE && !has_row(increase, end, row->key, link->after))
+            emit_increase(emission, row->key, link->after, -value);
     }
 }
 
@@ -273,20 +239,21 @@ void counter_increase_compute(struct counter_increase *increase,
 {
     const uint32_t snapshot_count = number_snapshots(increase);
     const int64_t *times_ns = increase->times_ns;
-    bool *restarted = mem_new(bool, snapshot_count + (size_t)1);
-    order_rows(increase);
-    find_restarts(increase, snapshot_count, restarted);
-    increase->restarts_often = restart_often(restarted, snapshot_count);
+    struct snapshot_link *links = mem_new(struct snapshot_link, snapshot_count + (size_t)1);
+    snapshot_chains_find(increase->rows, increase->row_count, snapshot_count, links);
+    increase->restarts_often = restart_often(links, snapshot_count);
     sort_by_key(increase);
-    int64_t *since_ns = find_since(times_ns, snapshot_count, restarted);
+    int64_t *since_ns = find_since(times_ns, snapshot_count, links);
     for (uint32_t i = 1; i < snapshot_count && covered; i++)
-        covered(context, since_ns[i], times_ns[i]);
+        if (has_increase(links, i))
+            covered(context, since_ns[i], times_ns[i]);
     const struct emission emission = {.increase = increase,
+                                      .links = links,
                                       .times_ns = times_ns,
                                       .since_ns = since_ns,
                                       .add = add,
                                       .context = context};
-    emit_increases(increase, snapshot_count, restarted, &emission);
+    emit_increases(increase, &emission);
     mem_free(since_ns);
-    mem_free(restarted);
+    mem_free(links);
 }

@@ -5,7 +5,9 @@
  * one snapshot, whatever blocks they are in and in which order they are added. The increase of a
  * stack between two snapshots is the difference of its numbers. If any stack has a lower value than
  * before, the process has restarted between the two, and the increase of each stack is its whole
- * value in the later snapshot. The first snapshot has no increase: it is the starting point.
+ * value in the later snapshot; unless snapshots of two processes or clocks are mixed: then each
+ * increase is that since the snapshot that it continues (snapshot_chains). The first snapshot of
+ * each of these chains has no increase: it is the starting point.
  *
  * Each row has a key chosen by the caller, such as a stack with some labels. Restarts are detected
  * by stack, so that the increases of all keys add up to the whole.
@@ -77,11 +79,11 @@ struct counter_delta {
 };
 
 /*
- * Called once, after all profiles are added. Calls covered (NULL: not needed) for each snapshot but
- * the first with the time since the one before. After a restart that time is at most the interval
- * of the snapshots there (store/query/cadence.h), since the process began at an unknown time in
- * between. Then calls add with the increase of each key for each snapshot but the first that the
- * key is in. Increases of one key and snapshot are adjacent.
+ * Called once, after all profiles are added. Calls covered (NULL: not needed) for each snapshot that
+ * has an increase, with the time since the one that it continues. After a restart that time is at
+ * most the interval of the snapshots there (store/query/cadence.h), since the process began at an
+ * unknown time in between. Then calls add with the increase of each key for each snapshot but the
+ * first that the key is in. Increases of one key and snapshot are adjacent.
  */
 void counter_increase_compute(struct counter_increase *increase,
                               void (*covered)(void *context, int64_t since_ns, int64_t time_ns),

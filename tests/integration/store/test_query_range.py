@@ -453,6 +453,29 @@ def test_a_window_of_a_counter_has_a_proportional_part_of_each_delta(shared_serv
     check()
 
 
+@pytest.mark.parametrize("step_s", [20, 61, 600])
+def test_a_clock_that_is_set_back_does_not_look_like_restarts(shared_server, step_s):
+    """The snapshots before and after the step are mixed. The process has allocated a GB before,
+    which a restart would add. The increase across the step is unknown; windows add up."""
+    client = Tenant(shared_server()).api("ingest", "read")
+    begin, interval, count = BEGIN + 20 * MINUTE, 15 * SECOND, 160
+    moved = [0 if i < count // 2 else step_s * SECOND for i in range(count)]
+    snapshots = [(begin + i * interval - moved[i] + i, 10**9 + 15_000 * i) for i in range(count)]
+    push_snapshots(client, "counter", {"a": snapshots})
+    memory, start, end = "memory:alloc_space:bytes:space:bytes", BEGIN, BEGIN + 70 * MINUTE
+    response = query_range(client, start, end, query=memory)
+    assert one_series(response)["total"] == 15_000 * (count - 2)
+    assert not response.get("notes"), response
+    assert max(values(response)) < 2100  # two of 1,000 a second where the time occurs twice
+    _, rows = folded(client, memory, start, end)
+    assert rows == {("main",): 15_000 * (count - 2)}
+    for window in (7 * MINUTE, 97 * SECOND, 25 * SECOND):
+        ends = list(range(start, end, window)) + [end]
+        parts = [folded(client, memory, *pair)[1] for pair in zip(ends, ends[1:])]
+        total = sum(part.get(("main",), 0) for part in parts)
+        assert abs(total - 15_000 * (count - 2)) <= len(ends), (window, total)
+
+
 def test_a_single_snapshot_of_a_large_counter_is_exact_or_refused(server):
     """The sum of all snapshots of the granule exceeds 2^63, but the server adds only those of one
     time."""
