@@ -50,6 +50,7 @@ struct settings {
     bool http2;
     bool trust_forwarded_for; /* behind a proxy: the last X-Forwarded-For is the client */
     int max_connections;
+    int max_new_connections_per_address; /* per second; 0: api/server/http_server.h says it */
     int max_connections_per_address;  /* 0: depends on max_connections (api/server/http_server.h) */
     int reserved_connections;         /* 0: depends on max_connections */
     uint64_t max_buffered_bytes;      /* all request bodies together; the same for responses */

@@ -80,6 +80,10 @@ const struct setting settings_table[] = {
             "maximum open connections of one address (IPv6: of a /64); 0: a tenth of "
             "max-connections and at "
             "least 16, or no limit with trust-forwarded-for"),
+    SETTING("max-new-connections-per-address", SETTING_NUMBER, max_new_connections_per_address, 0,
+            100000, "0",
+            "new connections of one address (IPv6: of a /48) per second, without those that are "
+            "authenticated; 0: 32, or no limit with trust-forwarded-for"),
     SETTING("reserved-connections", SETTING_NUMBER, reserved_connections, 0, 100000, "0",
             "connections of max-connections that are reserved for authenticated clients and health "
             "checks; 0: a tenth"),

@@ -84,11 +84,14 @@ static void on_close(void *data)
         job->connection = NULL;
     }
     h2o_linklist_unlink(&connection->link);
-    connection_table_remove(connection->loop->http->connections, &connection->entry);
+    struct http_server *http = connection->loop->http;
+    connection_table_remove(http->connections, &connection->entry);
+    if (!connection->has_handshake && http->connection_rate)
+        connection_rate_charge_failed(http->connection_rate, connection->site);
     if (connection->linger_fd >= 0)
         start_lingering(connection->loop, connection->linger_fd);
     arena_destroy(connection->refusal);
-    atomic_fetch_sub(&connection->loop->http->connection_count, 1);
+    atomic_fetch_sub(&http->connection_count, 1);
     mem_free(connection);
 }
 
@@ -115,6 +118,8 @@ static int limit_value(const struct http_options *options, enum http_limit limit
         return options->max_connections;
     case HTTP_LIMIT_CONNECTIONS_PER_ADDRESS:
         return options->max_connections_per_address;
+    case HTTP_LIMIT_NEW_CONNECTIONS_PER_ADDRESS:
+        return options->max_new_connections_per_address;
     case HTTP_LIMIT_RESERVED_CONNECTIONS:
     case HTTP_LIMIT_COUNT:
         break;
@@ -127,6 +132,7 @@ void http_connection_log_limit(struct http_server *http, enum http_limit limit, 
     static const char *const names[HTTP_LIMIT_COUNT] = {
         [HTTP_LIMIT_CONNECTIONS] = "max-connections",
         [HTTP_LIMIT_CONNECTIONS_PER_ADDRESS] = "max-connections-per-address",
+        [HTTP_LIMIT_NEW_CONNECTIONS_PER_ADDRESS] = "max-new-connections-per-address",
         [HTTP_LIMIT_RESERVED_CONNECTIONS] = "reserved-connections",
     };
     int64_t now_ns = clock_monotonic_ns();
@@ -182,6 +188,7 @@ static struct http_connection *create_connection(struct http_loop *loop, h2o_soc
 
 static void adopt_socket(struct http_connection *connection, h2o_accept_ctx_t *accept)
 {
+    connection->has_handshake = !accept->ssl_ctx;
     h2o_linklist_insert(&connection->loop->connections, &connection->link);
     connection->sock->on_close.cb = on_close;
     connection->sock->on_close.data = connection;
@@ -200,6 +207,18 @@ static void refuse_connection(struct http_connection *connection, enum http_refu
     h2o_socket_close(sock);
 }
 
+/* Whether the site may open a connection now. */
+static bool is_in_rate(const struct http_connection *connection)
+{
+    struct http_server *http = connection->loop->http;
+    char peer[NI_MAXHOST];
+    if (!http->connection_rate || connection_rate_take(http->connection_rate, connection->site))
+        return true;
+    name_peer(connection->sock, peer);
+    http_connection_log_limit(http, HTTP_LIMIT_NEW_CONNECTIONS_PER_ADDRESS, peer);
+    return false;
+}
+
 static void accept_connection(struct http_loop *loop, h2o_socket_t *sock, h2o_accept_ctx_t *accept)
 {
     struct http_server *http = loop->http;
@@ -207,6 +226,10 @@ static void accept_connection(struct http_loop *loop, h2o_socket_t *sock, h2o_ac
     if (atomic_fetch_add(&http->connection_count, 1) >=
         http->options.max_connections + MAX_CLOSING) {
         refuse_connection(connection, REFUSED_CONNECTIONS);
+        return;
+    }
+    if (!is_in_rate(connection)) {
+        refuse_connection(connection, REFUSED_RATE);
         return;
     }
     struct connection_decision decision = connection_table_add(
@@ -255,8 +278,11 @@ void http_connection_authenticate(struct http_connection *connection)
 {
     if (connection->entry.is_authenticated)
         return;
+    struct http_server *http = connection->loop->http;
     connection->is_reserved = false;
-    connection_table_authenticate(connection->loop->http->connections, &connection->entry);
+    if (http->connection_rate)
+        connection_rate_give_back(http->connection_rate, connection->site);
+    connection_table_authenticate(http->connections, &connection->entry);
 }
 
 struct http_connection *http_connection_of(h2o_req_t *req)

@@ -10,6 +10,7 @@
 
 #include "api/core/worker.h"
 #include "api/http/request.h"
+#include "api/server/connection_rate.h"
 #include "api/server/connection_table.h"
 #include "api/server/http_server.h"
 #include "api/server/response_memory.h"
@@ -43,6 +44,8 @@ enum http_refusal {
     REFUSED_CONNECTIONS, /* beyond max_connections */
     REFUSED_ADDRESS,     /* beyond max_connections_per_address: the new or the longest waiting
                             connection */
+    REFUSED_RATE,        /* beyond max_new_connections_per_address */
+    REFUSED_KEYS,        /* changes its keys again and again */
     REFUSED_EVICTED,     /* the longest waiting one, when a new one came at max_connections */
     REFUSED_IDLE,
     REFUSED_SLOW,
@@ -58,6 +61,7 @@ enum http_refusal {
 enum http_limit {
     HTTP_LIMIT_CONNECTIONS,
     HTTP_LIMIT_CONNECTIONS_PER_ADDRESS,
+    HTTP_LIMIT_NEW_CONNECTIONS_PER_ADDRESS,
     HTTP_LIMIT_RESERVED_CONNECTIONS,
     HTTP_LIMIT_COUNT
 };
@@ -110,6 +114,8 @@ struct http_connection {
     uint64_t subscriber; /* tcp_info_subscriber() of the peer */
     uint64_t site;       /* tcp_info_site() of it */
     struct connection_entry entry;
+    bool has_handshake;         /* the TLS handshake is complete, or none is needed */
+    int key_updates;            /* that the peer has sent */
     bool is_reserved;           /* it is a reserved one; cleared when a request is authenticated */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */
     int64_t paused_ns;          /* start of the wait, over all pauses; 0: not in this request */
@@ -179,6 +185,7 @@ struct http_server {
     bool sends_hsts;
     struct http_loop *loops;
     struct connection_table *connections;
+    struct connection_rate *connection_rate;           /* NULL: no limit */
     _Atomic int64_t limit_logged_ns[HTTP_LIMIT_COUNT]; /* monotonic; 0: never */
     _Atomic int connection_count; /* includes evicted ones until they are closed */
     _Atomic int job_count;        /* requests between their arrival and the end of their response */
@@ -193,6 +200,7 @@ struct http_server {
 };
 
 /* http_tls.c: a context with the files of options. Errors: ERR_INVALID. */
+/* Sets has_handshake of each connection whose handshake becomes complete. */
 enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tls,
                             struct err *err) MUST_USE;
 

@@ -25,6 +25,12 @@ static double read_max_per_address(void *context)
     return http->options.max_connections_per_address;
 }
 
+static double read_max_new_per_address(void *context)
+{
+    struct http_server *http = context;
+    return http->options.max_new_connections_per_address;
+}
+
 static double read_reserved(void *context)
 {
     struct http_server *http = context;
@@ -85,6 +91,8 @@ void http_metrics_register(struct http_server *http)
     static const char *const labels[REFUSAL_COUNT] = {
         [REFUSED_CONNECTIONS] = "reason=\"connections\"",
         [REFUSED_ADDRESS] = "reason=\"address\"",
+        [REFUSED_RATE] = "reason=\"rate\"",
+        [REFUSED_KEYS] = "reason=\"keys\"",
         [REFUSED_EVICTED] = "reason=\"evicted\"",
         [REFUSED_IDLE] = "reason=\"idle\"",
         [REFUSED_SLOW] = "reason=\"slow\"",
@@ -102,11 +110,13 @@ void http_metrics_register(struct http_server *http)
     metrics_gauge(metrics, "perfolio_http_connections", "", "Open connections.", read_connections,
                   http);
     static const char limit_name[] = "perfolio_http_connections_limit";
-    static const char limit_help[] = "Limits on open connections; 0: none.";
+    static const char limit_help[] = "Limits on connections; 0: none.";
     metrics_gauge(metrics, limit_name, "limit=\"max-connections\"", limit_help,
                   read_max_connections, http);
     metrics_gauge(metrics, limit_name, "limit=\"max-connections-per-address\"", limit_help,
                   read_max_per_address, http);
+    metrics_gauge(metrics, limit_name, "limit=\"max-new-connections-per-address\"", limit_help,
+                  read_max_new_per_address, http);
     metrics_gauge(metrics, limit_name, "limit=\"reserved-connections\"", limit_help, read_reserved,
                   http);
     metrics_gauge(metrics, "perfolio_http_requests_in_flight", "", "Requests being handled.",

@@ -82,6 +82,8 @@ static void set_defaults(struct http_options *options)
     if (options->max_connections_per_address == 0 && !options->trust_forwarded_for)
         options->max_connections_per_address =
             (int)clamp(tenth, MIN_CONNECTIONS_PER_ADDRESS, INT_MAX);
+    if (options->max_new_connections_per_address == 0 && !options->trust_forwarded_for)
+        options->max_new_connections_per_address = 32;
     options->reserved_connections =
         (int)clamp(or_default(options->reserved_connections, tenth), 0, options->max_connections);
     options->idle_timeout_s = (int)or_default(options->idle_timeout_s, 60);
@@ -199,6 +201,9 @@ enum err_code http_server_create(struct server *server, const struct http_option
         .per_address = http->options.max_connections_per_address,
         .reserved = http->options.reserved_connections,
     });
+    if (http->options.max_new_connections_per_address)
+        http->connection_rate = connection_rate_create(
+            http->options.max_new_connections_per_address, clock_monotonic_ns);
     set_up_h2o(http);
     http_metrics_register(http);
     *ret_http = http;
@@ -508,6 +513,7 @@ void http_server_destroy(struct http_server *http)
     /* A connection that h2o still holds keeps its entry; the process is ending. */
     if (atomic_load(&http->connection_count) == 0)
         connection_table_destroy(http->connections);
+    connection_rate_destroy(http->connection_rate);
     response_memory_destroy(http->response_memory);
     mem_free(http->loops);
     access_log_destroy(http->access_log);

@@ -16,7 +16,10 @@
  * longest is closed for the new one, those without authentication first
  * (api/server/connection_table.h); each limit is logged at most once a minute. On a reserved
  * connection, a request without credentials that is neither a sign-in nor handled by a loop thread
- * nor a probe gets 503, and the connection ends after a response to an anonymous client.
+ * nor a probe gets 503, and the connection ends after a response to an anonymous client. A site
+ * (IPv6: its /48) that opens more connections than max_new_connections_per_address, of which it
+ * may open those of a minute at once, is refused before the TLS handshake
+ * (api/server/connection_rate.h).
  *
  * Limits of responses: the responses that peers have not read yet may hold max_buffered_bytes
  * together. Beyond that, large responses are replaced by a 503. While more than a quarter of these
@@ -97,13 +100,15 @@ struct http_options {
     size_t max_buffered_bytes; /* 192 MiB for the input of all connections, and as much for the
                                   responses that peers have not read yet */
     int max_connections;       /* 4096 */
-    int max_connections_per_address; /* 0: a tenth of max_connections, but at least 16; with
-                                        trust_forwarded_for no limit: all have the proxy's */
-    int reserved_connections;        /* 0: a tenth of max_connections */
-    int idle_timeout_s;              /* 60 */
-    int slow_timeout_s;              /* 30; also for uploads that wait */
-    int send_timeout_s;              /* 60 */
-    int handshake_timeout_s;         /* 10 */
+    int max_connections_per_address;     /* 0: a tenth of max_connections, but at least 16; with
+                                            trust_forwarded_for no limit: all have the proxy's */
+    int max_new_connections_per_address; /* per second, on average; 0: 32; with trust_forwarded_for
+                                            no limit */
+    int reserved_connections;            /* 0: a tenth of max_connections */
+    int idle_timeout_s;                  /* 60 */
+    int slow_timeout_s;                  /* 30; also for uploads that wait */
+    int send_timeout_s;                  /* 60 */
+    int handshake_timeout_s;             /* 10 */
 };
 
 /* Reads the certificate and creates all parts; nothing is accepted yet. server and what it points

@@ -366,6 +366,7 @@ static enum err_code create_http(struct server *server, const struct server_star
         .max_queued_bytes = (size_t)memory_info_limit_bytes(MEMORY_QUEUES),
         .max_connections = settings->max_connections,
         .max_connections_per_address = settings->max_connections_per_address,
+        .max_new_connections_per_address = settings->max_new_connections_per_address,
         .reserved_connections = settings->reserved_connections,
         .idle_timeout_s = settings->idle_timeout_s,
         .slow_timeout_s = settings->request_timeout_s,

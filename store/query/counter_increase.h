@@ -79,11 +79,11 @@ struct counter_delta {
 };
 
 /*
- * Called once, after all profiles are added. Calls covered (NULL: not needed) for each snapshot that
- * has an increase, with the time since the one that it continues. After a restart that time is at
- * most the interval of the snapshots there (store/query/cadence.h), since the process began at an
- * unknown time in between. Then calls add with the increase of each key for each snapshot but the
- * first that the key is in. Increases of one key and snapshot are adjacent.
+ * Called once, after all profiles are added. Calls covered (NULL: not needed) for each snapshot
+ * that has an increase, with the time since the one that it continues. After a restart that time
+ * is at most the interval of the snapshots there (store/query/cadence.h), since the process began
+ * at an unknown time in between. Then calls add with the increase of each key for each snapshot
+ * but the first that the key is in. Increases of one key and snapshot are adjacent.
  */
 void counter_increase_compute(struct counter_increase *increase,
                               void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
