@@ -244,7 +244,8 @@ const struct setting settings_table[] = {
             "maximum memory of the stored blocks that a merge has open together; 0 is 5 % of "
             "the host's memory beyond 384MiB, from 32MiB to 512MiB"),
     SETTING("report-cpu-time", SETTING_SECONDS, report_cpu_time_s, 1, 3600, "20s",
-            "maximum CPU time of one report"),
+            "maximum CPU time of one report; half of it without credentials, a quarter with rules, "
+            "too"),
     SETTING("report-wait", SETTING_SECONDS, report_wait_s, 1, 3600, "30s",
             "time that a report waits for a worker before it gets 503"),
     SETTING(

@@ -10,18 +10,23 @@
  * readers delays only them. No thread waits here. The lists are short (a slot per worker, and a
  * bounded number of waiting requests), so all scans are linear.
  *
- * To choose the request, the table served has the number of the last slot that each client got,
- * counted from 1. Clients whose names hash to the same entry of the table count as one, also where
- * a full list is reduced; the hash has a secret seed, so that no client can choose names that share
- * an entry. Two clients, the first with requests 1, 2 and 3 in the list and the second with request
- * 4, are served in the order 1, 4, 2, 3.
+ * To choose the request, a table has two numbers for each client: for how long it has held slots of
+ * late, and the number of its last slot, counted from 1. Clients whose names hash to the same entry
+ * of the table count as one, also where a full list is reduced; the hash has a secret seed, so that
+ * no client can choose names that share an entry. Two clients, the first with quick requests 1, 2
+ * and 3 in the list and the second with request 4, are served in the order 1, 4, 2, 3. If each
+ * request of the first takes seconds, the second is served first for minutes, however many requests
+ * it makes: the order by the last slot alone let 16 addresses with reports of 19 s keep an address
+ * with a report of 10 ms waiting for all of theirs.
  */
 #include "api/http/concurrency_limit.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +36,14 @@ enum {
     SERVED_BITS = 18, /* so many that clients hardly ever share an entry */
     SERVED_ENTRIES = 1 << SERVED_BITS,
     MIN_WAITING_OF_ADDRESS = 16, /* in a short list */
+    HALF_LIFE_S = 60,            /* of the time that counts */
+    EQUAL_MS = 64,               /* times that differ by less are equal */
+};
+
+/* The time for which a client has held slots, as it counted at at_s. */
+struct held_time {
+    float ms;
+    uint32_t at_s;
 };
 
 struct concurrency_limit {
@@ -48,6 +61,8 @@ struct concurrency_limit {
     uint64_t slot_count;              /* slots given since the start */
     uint64_t seed;   /* secret; makes the place of a client in entries unpredictable */
     uint64_t factor; /* likewise, odd */
+    int64_t (*now_ns)(void);
+    struct held_time times[SERVED_ENTRIES];
     uint64_t served[SERVED_ENTRIES]; /* slot_count when a client got its last slot; 0: none did */
     uint32_t counts[SERVED_ENTRIES]; /* for find_replaced; 0 between its calls */
 };
@@ -71,7 +86,13 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
     concurrency->max_held_anonymous = half_of(concurrency->max_held);
     concurrency->max_waiting = max_waiting;
     concurrency->waiting_bytes = CONCURRENCY_LIMIT_WAITING_BYTES;
+    concurrency->now_ns = clock_monotonic_ns;
     return concurrency;
+}
+
+void concurrency_limit_set_clock(struct concurrency_limit *concurrency, int64_t (*now_ns)(void))
+{
+    concurrency->now_ns = now_ns;
 }
 
 void concurrency_limit_set_waiting_bytes(struct concurrency_limit *concurrency, size_t bytes)
@@ -164,11 +185,19 @@ static uint32_t client_entry(const struct concurrency_limit *concurrency,
     return (uint32_t)(hash * concurrency->factor >> (64 - SERVED_BITS));
 }
 
+/* The time for which a client has held slots of late. */
+static float held_ms(const struct held_time *time, int64_t now_ns)
+{
+    const uint32_t passed_s = (uint32_t)(now_ns / CLOCK_NS_PER_S) - time->at_s;
+    return time->ms > 0 ? time->ms * exp2f(-(float)passed_s / HALF_LIFE_S) : 0;
+}
+
 /* Called with the lock held. */
 static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
     slot->entry = client_entry(concurrency, slot);
     concurrency->served[slot->entry] = ++concurrency->slot_count;
+    slot->held_ns = concurrency->now_ns();
     slot->is_held = true;
     slot->next = concurrency->held;
     concurrency->held = slot;
@@ -325,18 +354,33 @@ bool concurrency_limit_leave(struct concurrency_limit *concurrency, struct concu
     return has_left;
 }
 
-/* Makes a waiting slot that is free a held one and returns it: the first of the client that was
- * served longest ago. NULL: none is free. */
+/* Called with the lock held. */
+static void add_held_time(struct concurrency_limit *concurrency,
+                          const struct concurrency_slot *slot)
+{
+    struct held_time *time = &concurrency->times[slot->entry];
+    const int64_t now_ns = concurrency->now_ns();
+    time->ms = held_ms(time, now_ns) + (float)(now_ns - slot->held_ns) / CLOCK_NS_PER_MS;
+    time->at_s = (uint32_t)(now_ns / CLOCK_NS_PER_S);
+}
+
+/* Makes a waiting slot that is free a held one and returns it: the first of the client that comes
+ * next. NULL: none is free. */
 static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
 {
     struct concurrency_slot *woken = NULL;
     pthread_mutex_lock(&concurrency->mutex);
     struct concurrency_slot **next = NULL;
-    uint64_t next_served = UINT64_MAX;
+    uint64_t next_served = UINT64_MAX, next_time = UINT64_MAX;
+    const int64_t now_ns = concurrency->now_ns();
     for (struct concurrency_slot **link = &concurrency->waiting; *link; link = &(*link)->next) {
-        const uint64_t served = concurrency->served[(*link)->entry];
-        if (served < next_served && is_free(concurrency, *link)) {
+        const uint32_t entry = (*link)->entry;
+        const uint64_t time = (uint64_t)held_ms(&concurrency->times[entry], now_ns) / EQUAL_MS;
+        const uint64_t served = concurrency->served[entry];
+        const bool is_before = time != next_time ? time < next_time : served < next_served;
+        if (is_before && is_free(concurrency, *link)) {
             next = link;
+            next_time = time;
             next_served = served;
         }
     }
@@ -363,6 +407,7 @@ void concurrency_limit_give(struct concurrency_limit *concurrency, struct concur
     while (*link != slot)
         link = &(*link)->next;
     *link = slot->next;
+    add_held_time(concurrency, slot);
     slot->is_held = false;
     concurrency->held_count--;
     pthread_mutex_unlock(&concurrency->mutex);

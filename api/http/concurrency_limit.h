@@ -15,10 +15,13 @@
  *   - a source, such as an address for generated files, has one slot.
  *
  * A request that gets no slot waits without a worker: it is put aside, and handled again from the
- * start when a slot is passed to it. A free slot goes to the waiting request whose client got a
- * slot longest ago, among those that the rules allow, and to the first of several equal ones. So a
- * client with many waiting requests delays another client by one of them. The waiting requests of a
- * client are limited in number, and in the bytes of their bodies. Threads: any.
+ * start when a slot is passed to it. A free slot goes to the waiting request whose client has held
+ * slots for the least time of late (half of a time is forgotten each minute), among those that the
+ * rules allow; of several such clients, differences below 64 ms apart, to the one that got a slot
+ * longest ago, and to the first of several equal ones. So a client with many waiting requests
+ * delays another client by one of them, and many clients with slow requests delay one with quick
+ * ones by one request. The waiting requests of a client are limited in number, and in the bytes of
+ * their bodies. Threads: any.
  */
 #ifndef API_HTTP_CONCURRENCY_LIMIT_H
 #define API_HTTP_CONCURRENCY_LIMIT_H
@@ -49,9 +52,10 @@ struct concurrency_slot {
     bool is_light;      /* of concurrency_limit_create_shares: the work is not known to be slow */
     size_t bytes;       /* the body that the request keeps while it waits */
     bool is_held;       /* read-only for the caller */
-    /* The next three are for concurrency_limit.c only. */
+    /* The next four are for concurrency_limit.c only. */
     atomic_bool is_waiting;
     uint32_t entry;
+    int64_t held_ns; /* since when */
     struct concurrency_slot *next;
     void *owner;                                   /* for wake and refuse */
     void (*wake)(struct concurrency_slot *self);   /* called when the waiting slot has become a held
@@ -67,6 +71,8 @@ struct concurrency_slot {
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting);
 /* Replaces CONCURRENCY_LIMIT_WAITING_BYTES; call it before the first slot is taken. */
 void concurrency_limit_set_waiting_bytes(struct concurrency_limit *concurrency, size_t bytes);
+/* Replaces clock_monotonic_ns, for tests; call it before the first slot is taken. */
+void concurrency_limit_set_clock(struct concurrency_limit *concurrency, int64_t (*now_ns)(void));
 /*
  * The same for all requests of a pool of threads, slow or not: no part of the threads is reserved
  * for other work. A client, and all clients without credentials together, have half of the threads,

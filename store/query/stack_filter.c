@@ -53,7 +53,7 @@ enum err_code stack_filter_apply(const struct filter *filter, const struct frame
     for (uint32_t i = 0; i < named.location_count; i++)
         first_line[i] = named.locations[i].first_line;
     struct filter_result result;
-    code = filter_apply(filter, &named, first_line, scratch, &result, err);
+    code = filter_apply(filter, &named, first_line, NULL, scratch, &result, err);
     if (code)
         return code;
     const uint32_t wanted = (uint32_t)((UINT64_C(1) << result.focus_count) - 1);

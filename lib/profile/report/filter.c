@@ -159,11 +159,16 @@ static bool hide_lines(struct matcher *matcher, enum filter_action action, uint3
 }
 
 static void apply_rule(const struct rule *rule, struct matcher *matcher, const uint32_t *first_line,
-                       uint32_t focus_bit, uint32_t *focus_matches, uint8_t *verdicts,
-                       uint8_t *line_is_hidden)
+                       const struct filter_check *check, uint32_t focus_bit,
+                       uint32_t *focus_matches, uint8_t *verdicts, uint8_t *line_is_hidden)
 {
     const struct profile *profile = matcher->profile;
     for (uint32_t i = 0; i < profile->location_count && !matcher->code; i++) {
+        if (check && i % FILTER_CHECK_STEPS == 0) {
+            matcher->code = check->check(check->context, matcher->err);
+            if (matcher->code)
+                return;
+        }
         const struct profile_location *location = &profile->locations[i];
         uint32_t end = location->first_line + location->line_count;
         bool is_lookup = rule->action == FILTER_FOCUS || rule->action == FILTER_IGNORE;
@@ -180,8 +185,8 @@ static void apply_rule(const struct rule *rule, struct matcher *matcher, const u
 }
 
 enum err_code filter_apply(const struct filter *filter, const struct profile *profile,
-                           const uint32_t *first_line, struct arena *arena,
-                           struct filter_result *ret_result, struct err *err)
+                           const uint32_t *first_line, const struct filter_check *check,
+                           struct arena *arena, struct filter_result *ret_result, struct err *err)
 {
     arena_auto scratch = arena_create();
     uint32_t *focus_matches = arena_new(arena, uint32_t, profile->location_count);
@@ -196,9 +201,12 @@ enum err_code filter_apply(const struct filter *filter, const struct profile *pr
                                   .err = err};
         matcher.known = arena_new(scratch, uint8_t, profile->string_count);
         uint32_t focus_bit = UINT32_C(1) << focus_count;
-        apply_rule(rule, &matcher, first_line, focus_bit, focus_matches, verdicts, line_is_hidden);
+        apply_rule(rule, &matcher, first_line, check, focus_bit, focus_matches, verdicts,
+                   line_is_hidden);
         if (matcher.code)
-            return err_add(err, "%s", filter_action_name(rule->action));
+            return matcher.code == ERR_INVALID
+                       ? err_add(err, "%s", filter_action_name(rule->action))
+                       : matcher.code;
         focus_count += rule->action == FILTER_FOCUS;
     }
     *ret_result = (struct filter_result){.has_frame_rules = filter->rule_count > 0,

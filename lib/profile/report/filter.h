@@ -79,13 +79,21 @@ struct filter_result {
     const uint8_t *line_is_hidden; /* per line of the profile: 1 if it is removed */
 };
 
+/* Called every FILTER_CHECK_STEPS locations of each rule: an error ends filter_apply with it. */
+struct filter_check {
+    enum err_code (*check)(void *context, struct err *err);
+    void *context;
+};
+enum { FILTER_CHECK_STEPS = 4096 };
+
 /*
  * Applies filter to profile; *ret_result is in arena. first_line[i] is the first line of location i
- * that is used, as an index into profile->lines (after drop_frames, see view.h). Errors:
- * ERR_INVALID (an expression is too costly).
+ * that is used, as an index into profile->lines (after drop_frames, see view.h). check may be NULL.
+ * Errors: ERR_INVALID (an expression is too costly), those of check.
  */
 enum err_code filter_apply(const struct filter *filter, const struct profile *profile,
-                           const uint32_t *first_line, struct arena *arena,
-                           struct filter_result *ret_result, struct err *err) MUST_USE;
+                           const uint32_t *first_line, const struct filter_check *check,
+                           struct arena *arena, struct filter_result *ret_result,
+                           struct err *err) MUST_USE;
 
 #endif

@@ -423,6 +423,11 @@ static uint64_t choose_depth(struct build *build)
     return needed;
 }
 
+static enum err_code check_view(void *context, struct err *err)
+{
+    return view_check_cpu(context, err);
+}
+
 static enum err_code prepare_side(struct build *build, struct side *side,
                                   const struct filter *filter, struct err *err)
 {
@@ -430,7 +435,8 @@ static enum err_code prepare_side(struct build *build, struct side *side,
     build->view->drop_frames_failed |= side->prune.has_failed;
     side->has_filter = filter != NULL;
     if (filter) {
-        enum err_code code = filter_apply(filter, side->profile, side->prune.first_line,
+        const struct filter_check check = {check_view, build->view};
+        enum err_code code = filter_apply(filter, side->profile, side->prune.first_line, &check,
                                           build->arena, &side->filter, err);
         if (code)
             return code;

@@ -1,6 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "api/http/concurrency_limit.h"
+#include "lib/base/clock.h"
 
 #include <stdio.h>
 
@@ -20,6 +21,30 @@ static void note_refused(struct concurrency_slot *self)
     refused = self;
 }
 
+/* Time passes only where a test says so. */
+static int64_t now_ns;
+
+static int64_t read_clock(void)
+{
+    return now_ns;
+}
+
+static struct concurrency_limit *create(int worker_count, int max_waiting)
+{
+    struct concurrency_limit *concurrency = concurrency_limit_create(worker_count, max_waiting);
+    now_ns = CLOCK_NS_PER_S;
+    concurrency_limit_set_clock(concurrency, read_clock);
+    return concurrency;
+}
+
+static struct concurrency_limit *create_shares(int worker_count, int max_waiting)
+{
+    struct concurrency_limit *shares = concurrency_limit_create_shares(worker_count, max_waiting);
+    now_ns = CLOCK_NS_PER_S;
+    concurrency_limit_set_clock(shares, read_clock);
+    return shares;
+}
+
 static struct concurrency_slot slot_of(const char *key)
 {
     return (struct concurrency_slot){.key = key, .wake = count_wake, .refuse = note_refused};
@@ -28,8 +53,7 @@ static struct concurrency_slot slot_of(const char *key)
 static int start(void **state)
 {
     woken_count = 0;
-    *state = concurrency_limit_create(
-        8, 5); /* 8 at a time: 2 per key and 6 of all; 3 per key may wait */
+    *state = create(8, 5); /* 8 at a time: 2 per key and 6 of all; 3 per key may wait */
     return 0;
 }
 
@@ -170,7 +194,7 @@ static void clients_do_not_fill_the_waiting_list(void **state)
 static void a_request_replaces_one_of_the_client_with_the_most(void **state)
 {
     (void)state;
-    struct concurrency_limit *concurrency = concurrency_limit_create(4, 8);
+    struct concurrency_limit *concurrency = create(4, 8);
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     struct concurrency_slot held[3];
     for (int i = 0; i < 3; i++) {
@@ -264,7 +288,7 @@ static void clients_are_served_round_robin(void **state)
     (void)state;
     static const char *const clients[] = {"a", "a", "a", "b", "b"};
     static const int order[] = {3, 1, 4, 2}; /* after the first */
-    struct concurrency_limit *concurrency = concurrency_limit_create(8, 20);
+    struct concurrency_limit *concurrency = create(8, 20);
     struct concurrency_slot slots[5];
     for (int i = 0; i < 5; i++) {
         slots[i] = slot_of("key");
@@ -354,7 +378,7 @@ static void a_returned_slot_wakes_waiters_for_its_key_and_for_its_source(void **
 static void a_source_has_a_limit_of_waiting_requests(void **state)
 {
     (void)state;
-    struct concurrency_limit *concurrency = concurrency_limit_create(8, 1000);
+    struct concurrency_limit *concurrency = create(8, 1000);
     struct concurrency_slot concurrency_slot[CONCURRENCY_LIMIT_WAITING_OF_SOURCE + 2],
         other = slot_of_source("a", "192.0.2.2");
     const int last = CONCURRENCY_LIMIT_WAITING_OF_SOURCE + 1;
@@ -375,7 +399,7 @@ static void a_source_has_a_limit_of_waiting_requests(void **state)
 static void a_single_worker_still_runs_requests(void **state)
 {
     (void)state;
-    struct concurrency_limit *concurrency = concurrency_limit_create(1, 1);
+    struct concurrency_limit *concurrency = create(1, 1);
     struct concurrency_slot concurrency_slot = slot_of("a");
     assert_true(concurrency_limit_take(concurrency, &concurrency_slot));
     concurrency_limit_give(concurrency, &concurrency_slot);
@@ -385,7 +409,7 @@ static void a_single_worker_still_runs_requests(void **state)
 static void every_client_has_half_of_the_threads(void **state)
 {
     (void)state;
-    struct concurrency_limit *shares = concurrency_limit_create_shares(7, 100);
+    struct concurrency_limit *shares = create_shares(7, 100);
     struct concurrency_slot slots[] = {
         slot_of_client("one", "one", false),
         slot_of_client("one", "one", false),
@@ -411,7 +435,7 @@ static void every_client_has_half_of_the_threads(void **state)
 static void a_light_request_runs_beside_slow_ones(void **state)
 {
     (void)state;
-    struct concurrency_limit *shares = concurrency_limit_create_shares(4, 100);
+    struct concurrency_limit *shares = create_shares(4, 100);
     struct concurrency_slot slots[4];
     woken_count = 0;
     for (int i = 0; i < 4; i++) {
@@ -452,7 +476,7 @@ static void a_client_has_a_limit_of_waiting_bytes(void **state)
 {
     (void)state;
     const size_t half = CONCURRENCY_LIMIT_WAITING_BYTES / 2;
-    struct concurrency_limit *shares = concurrency_limit_create_shares(2, 100);
+    struct concurrency_limit *shares = create_shares(2, 100);
     struct concurrency_slot held = slot_of_client("one", "one", false);
     struct concurrency_slot held_too = slot_of_client("two", "two", false);
     struct concurrency_slot slots[] = {
@@ -477,7 +501,7 @@ static void clients_without_credentials_share_a_limit_of_waiting_bytes(void **st
 {
     (void)state;
     const size_t half = CONCURRENCY_LIMIT_WAITING_BYTES / 2;
-    struct concurrency_limit *shares = concurrency_limit_create_shares(2, 100);
+    struct concurrency_limit *shares = create_shares(2, 100);
     struct concurrency_slot held = slot_of_client("192.0.2.9", "192.0.2.9", true);
     struct concurrency_slot slots[] = {
         slot_of_body("192.0.2.1", true, half), slot_of_body("192.0.2.1", true, half),
@@ -499,7 +523,7 @@ static void clients_without_credentials_share_a_limit_of_waiting_bytes(void **st
 static void a_single_thread_is_shared(void **state)
 {
     (void)state;
-    struct concurrency_limit *shares = concurrency_limit_create_shares(1, 1);
+    struct concurrency_limit *shares = create_shares(1, 1);
     struct concurrency_slot anonymous = slot_of_client("192.0.2.1", "192.0.2.1", true);
     assert_true(concurrency_limit_take(shares, &anonymous));
     concurrency_limit_give(shares, &anonymous);
@@ -512,7 +536,7 @@ static void all_of_many_clients_are_served(void **state)
 {
     enum { CLIENT_COUNT = 1000, ROUND_COUNT = 10 };
     (void)state;
-    struct concurrency_limit *concurrency = concurrency_limit_create(1, 10 * CLIENT_COUNT);
+    struct concurrency_limit *concurrency = create(1, 10 * CLIENT_COUNT);
     static struct concurrency_slot slots[CLIENT_COUNT];
     static char names[CLIENT_COUNT][16];
     struct concurrency_slot *held = NULL, holder = slot_of("first");
@@ -544,6 +568,84 @@ static void all_of_many_clients_are_served(void **state)
     concurrency_limit_destroy(concurrency);
 }
 
+static struct concurrency_slot slot_of_address(const char *address, const char *share)
+{
+    struct concurrency_slot slot = slot_of(share);
+    slot.client = address;
+    slot.is_anonymous = true;
+    return slot;
+}
+
+/* 16 addresses keep three requests of 19 s each in the list. A client with one quick request after
+ * the other waits for the next free slot each time, not for a request of each address. */
+static void a_client_with_quick_requests_comes_before_those_with_slow_ones(void **state)
+{
+    (void)state;
+    enum { SLOW = 16, OF_EACH = 3, ROUNDS = 40, QUICK_MS = 10, SLOW_MS = 19000 };
+    struct concurrency_limit *concurrency = create(4, 256); /* two slots without credentials */
+    struct concurrency_slot slow[SLOW * OF_EACH];
+    char names[SLOW][16], shares[SLOW][16];
+    for (int i = 0; i < SLOW * OF_EACH; i++) {
+        snprintf(names[i % SLOW], sizeof(names[0]), "192.0.2.%d", i % SLOW);
+        snprintf(shares[i % SLOW], sizeof(shares[0]), "share%d", i % SLOW);
+        slow[i] = slot_of_address(names[i % SLOW], shares[i % SLOW]);
+        (void)!concurrency_limit_take_or_wait(concurrency, &slow[i]);
+    }
+    /* Until each address has been served once, its requests have taken no time. */
+    for (int round = -SLOW; round < ROUNDS; round++) {
+        struct concurrency_slot quick = slot_of_address("198.51.100.1", "quick");
+        if (round >= 0)
+            assert_int_equal(concurrency_limit_take_or_wait(concurrency, &quick),
+                             CONCURRENCY_LIMIT_WAITING);
+        now_ns += SLOW_MS / 2 * CLOCK_NS_PER_MS;
+        int ended = 0;
+        while (!slow[ended].is_held)
+            ended++;
+        concurrency_limit_give(concurrency, &slow[ended]);
+        if (round < 0) {
+            (void)!concurrency_limit_take_or_wait(concurrency, &slow[ended]);
+            continue;
+        }
+        assert_true(quick.is_held);
+        (void)!concurrency_limit_take_or_wait(concurrency, &slow[ended]);
+        now_ns += QUICK_MS * CLOCK_NS_PER_MS;
+        concurrency_limit_give(concurrency, &quick);
+        assert_int_equal(concurrency_limit_held_count(concurrency), 2);
+    }
+    for (int i = 0; i < SLOW * OF_EACH; i++)
+        (void)!concurrency_limit_leave(concurrency, &slow[i]);
+    for (int i = 0; i < SLOW * OF_EACH; i++)
+        if (slow[i].is_held)
+            concurrency_limit_give(concurrency, &slow[i]);
+    concurrency_limit_destroy(concurrency);
+}
+
+/* Slow requests of long ago do not count. */
+static void held_time_is_forgotten(void **state)
+{
+    (void)state;
+    struct concurrency_limit *concurrency = create(1, 8);
+    for (int minutes = 1; minutes <= 30; minutes += 29) {
+        struct concurrency_slot slow = slot_of_address("192.0.2.1", "a");
+        struct concurrency_slot held = slot_of_address("192.0.2.2", "b");
+        assert_true(concurrency_limit_take(concurrency, &slow));
+        now_ns += 20 * CLOCK_NS_PER_S;
+        concurrency_limit_give(concurrency, &slow);
+        now_ns += minutes * 60 * CLOCK_NS_PER_S;
+        assert_true(concurrency_limit_take(concurrency, &held));
+        struct concurrency_slot first = slot_of_address("192.0.2.1", "a");
+        struct concurrency_slot second = slot_of_address("192.0.2.2", "c");
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(concurrency_limit_take_or_wait(concurrency, i ? &second : &first),
+                             CONCURRENCY_LIMIT_WAITING);
+        concurrency_limit_give(concurrency, &held);
+        assert_int_equal(first.is_held, minutes > 1);
+        for (int i = 0; i < 2; i++)
+            concurrency_limit_give(concurrency, (minutes > 1) == (i == 0) ? &first : &second);
+    }
+    concurrency_limit_destroy(concurrency);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +673,8 @@ int main(void)
         cmocka_unit_test(a_single_thread_is_shared),
         cmocka_unit_test(a_client_has_a_limit_of_waiting_bytes),
         cmocka_unit_test(clients_without_credentials_share_a_limit_of_waiting_bytes),
+        cmocka_unit_test(a_client_with_quick_requests_comes_before_those_with_slow_ones),
+        cmocka_unit_test(held_time_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
