@@ -333,6 +333,9 @@ struct store_range {
     /* Hours of series with totals only whose deltas may cover more than the hour, because one
      * extends beyond it by more than a hundredth of an hour: their rates may be too high. */
     uint32_t crowded_count;
+    /* The part of the rate of all groups together that is missing, because their series are
+     * profiled only part of the time, at different times; 0 if each group has one series. */
+    double lacking_part;
     struct store_statistics statistics;
 };
 

@@ -14,6 +14,9 @@
 
 enum { POINTS_DEFAULT = 250, GROUP_LABELS_MAX = 8, SERIES_DEFAULT = 100 };
 
+/* A smaller part of a rate that is missing is not worth a note. */
+#define LEAST_LACKING_PART 0.02
+
 enum rate { RATE_NO, RATE_YES, RATE_AUTO /* if the type has one */ };
 
 struct range_request {
@@ -400,6 +403,12 @@ static void append_notes(const struct range_request *range_request,
                    "hour count in it: the rates of %" PRIu32 " hour%s may be too high.",
                    note.size ? " " : "", result->crowded_count,
                    result->crowded_count == 1 ? "" : "s");
+    if (result->lacking_part >= LEAST_LACKING_PART)
+        buf_printf(&note,
+                   "%sSeries are profiled only part of the time, not all at the same time: the sum "
+                   "of their rates is about %.0f %% too low. Group by a label that differs between "
+                   "them, such as pod or instance.",
+                   note.size ? " " : "", result->lacking_part * 100);
     if (!note.size)
         return;
     buf_append_text(json, ",\"notes\":[");

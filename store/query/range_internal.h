@@ -13,6 +13,7 @@
 #include "store/query/frame_resolution.h"
 #include "store/query/interleaving.h"
 #include "store/query/neighbours.h"
+#include "store/query/partial_coverage.h"
 #include "store/query/range_groups.h"
 #include "store/query/range_query.h"
 #include "store/query/row_labels.h"
@@ -54,6 +55,7 @@ struct range {
     uint64_t unknown_count; /* spread.unknown_count after the first pass */
     int64_t *intervals_ns;  /* of series with a known interval; see note_series_interval */
     uint32_t interval_count;
+    struct partial_coverage partial;
     uint32_t crowded_count;  /* as in struct store_range */
     struct spread_hour hour; /* the last one with totals only, of hour_series */
     uint32_t hour_series;    /* of the task */

@@ -101,6 +101,7 @@ static enum err_code check_text(struct range *range)
 
 static enum err_code make_result(struct range *range)
 {
+    const bool has_sums = range->partial.series_count > range_groups_count(range->groups);
     const struct range_sums sums = {
         .query = range->query,
         .aggregation = range->aggregation,
@@ -112,6 +113,7 @@ static enum err_code make_result(struct range *range)
         .interval_count = range->interval_count,
         .unknown_count = range->unknown_count,
         .crowded_count = range->crowded_count,
+        .lacking_part = has_sums ? partial_coverage_lack(&range->partial) : 0,
     };
     range_result_make(range->scan, &sums, &range->result);
     return check_text(range);
@@ -133,6 +135,7 @@ static void range_fini(struct range *range)
     map_u64_fini(&range->earlier_increases);
     range->earlier_increases = (struct map_u64){0};
     counter_increase_fini(&range->increase);
+    partial_coverage_fini(&range->partial);
 }
 
 static enum err_code check_type(const struct range *range, const struct store_type *type)

@@ -17,7 +17,8 @@ static size_t memory_of(const struct range *range)
            range->series_count * (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
            spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
-           range->key_capacity * sizeof(*range->keys) + counter_increase_memory(&range->increase);
+           range->key_capacity * sizeof(*range->keys) + counter_increase_memory(&range->increase) +
+           partial_coverage_memory(&range->partial);
 }
 
 enum err_code range_check_limits(const struct range *range)

@@ -178,6 +178,7 @@ void range_result_make(struct scan *scan, const struct range_sums *sums,
                                        .other_count = other_count,
                                        .unknown_count = sums->unknown_count,
                                        .crowded_count = sums->crowded_count,
+                                       .lacking_part = sums->lacking_part,
                                        .statistics = *scan_statistics(scan)};
     describe_intervals(sums, ret_result);
 }

@@ -115,6 +115,18 @@ static void note_series_interval(struct range *range)
         range->intervals_ns[range->interval_count++] = spread->interval_ns;
 }
 
+/* Records which part of the time the deltas of a series cover. */
+static void note_partial_coverage(struct range *range)
+{
+    const struct spread *spread = &range->spread;
+    double sum = 0;
+    if (range->aggregation != STORE_SUM || range->is_second_pass || !spread->sum_count)
+        return;
+    for (uint32_t i = 0; i < spread->sum_count; i++)
+        sum += (double)spread->sums[i].sum;
+    partial_coverage_add(&range->partial, &spread->covered, sum);
+}
+
 static enum err_code read_neighbours(struct range *range, struct scan_task *tasks, uint32_t begin,
                                      uint32_t end, bool is_before)
 {
@@ -150,6 +162,7 @@ static void end_series(struct range *range, const struct scan_task *task)
         neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
     counter_increase_fini(&range->increase);
     note_series_interval(range);
+    note_partial_coverage(range);
 }
 
 static enum err_code read_tasks(struct range *range, struct scan_task *tasks, uint32_t begin,

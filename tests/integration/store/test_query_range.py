@@ -5,6 +5,7 @@ store/query/spread.h describes how values are spread over time."""
 
 import gzip
 import random
+import re
 import sys
 
 import pytest
@@ -968,6 +969,40 @@ def test_an_empty_snapshot_sets_all_groups_of_its_series_to_0(shared_server):
     check()
     compact(server)
     check()
+
+
+def test_rates_of_series_that_are_profiled_in_turn_have_a_note(shared_server):
+    """Each pod uses one core all the time, and is profiled for a part of it."""
+
+    def send(service, covered):
+        """covered: per pod the duration, the interval and the offset, in seconds."""
+        client = Tenant(shared_server()).api("ingest", "read")
+        for pod, (duration, interval, offset) in enumerate(covered):
+            begins = range(offset, HOUR // SECOND - duration + 1, interval)
+            profiles = [
+                steady(BEGIN + at * SECOND, BEGIN + (at + duration) * SECOND, duration * SECOND, 1)
+                for at in begins
+            ]
+            push(client, [one for some in profiles for one in some], service, pod=f"p{pod}")
+        response = query_range(client, BEGIN, BEGIN + HOUR, step="1h")
+        by_pod = query_range(client, BEGIN, BEGIN + HOUR, step="1h", group_by="pod")
+        assert all(near(one["average"], 1) for one in by_pod["series"])
+        assert not by_pod.get("notes"), by_pod
+        return one_series(response)["average"], response.get("notes", [""])[0]
+
+    average, note = send("turns", [(10, 60, 6 * pod) for pod in range(9)])
+    assert average < 3 and "too low" in note and "label that differs" in note
+    percent = int(re.search(r"about (\d+) % too low", note)[1])
+    assert near(average / (1 - percent / 100), 9, 0.05)
+    average, note = send("almost", [(14, 15, 4 * pod) for pod in range(4)])
+    assert "too low" in note and near(average, 3.73, 0.02)
+    for covered in (
+        [(10, 60, 20)] * 9,  # all at once
+        [(10, 10, 0)] * 3,
+        [(10, 60, 20)],
+    ):
+        average, note = send("right", covered)
+        assert near(average, len(covered)) and not note
 
 
 def test_mixed_durations_in_a_series_give_equal_values_in_all_windows(

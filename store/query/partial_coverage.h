@@ -1,0 +1,41 @@
+/*
+ * partial_coverage: by how much a sum of rates is too low because its series are profiled only part
+ * of the time, at different times.
+ *
+ * A rate is divided by the time that any series covers. Ten pods that use one core each and are
+ * profiled for 10 s of each minute, each at another second, cover the whole minute together: the
+ * sum of their rates is 1.67 cores. If all were profiled in the same 10 s, it would be 10. The
+ * gaps between regular profiles are no time without load, and the profiles do not say what happened
+ * in them. So the number stays, and a note states how much is missing (partial_coverage_lack): the
+ * estimate takes the rate of each series for its gaps, too. A gap is what is shorter than 1.5 times
+ * the distance of the profiles there (store/query/cadence.h); a longer pause is a series that did
+ * not exist.
+ *
+ * Threads: an object belongs to one thread. Private to store/.
+ */
+#ifndef STORE_QUERY_PARTIAL_COVERAGE_H
+#define STORE_QUERY_PARTIAL_COVERAGE_H
+
+#include "store/query/coverage.h"
+
+/* All zeros: no series. */
+struct partial_coverage {
+    struct coverage covered;  /* by any series */
+    struct coverage existing; /* the same with the gaps of regular profiles */
+    double sum;
+    double estimate; /* of the sum without gaps */
+    uint32_t series_count;
+};
+
+void partial_coverage_fini(struct partial_coverage *partial);
+
+/* Adds a series: the closed spans that it covers in the window, and the sum of its values there. */
+void partial_coverage_add(struct partial_coverage *partial, const struct coverage *covered,
+                          double sum);
+
+/* The part of the rate that is missing, from 0 to below 1. */
+double partial_coverage_lack(const struct partial_coverage *partial);
+
+size_t partial_coverage_memory(const struct partial_coverage *partial);
+
+#endif
