@@ -163,7 +163,7 @@ struct store_query {
     int64_t reach_ns;
     /* Above 0: also includes the neighbours of the window's snapshots and of its deltas without a
      * duration: a few before start_ns, by at most reach_ns, and a few after end_ns, by at most
-     * ahead_ns (store/query/cadence.h defines how many are needed). */
+     * ahead_ns (store/values/cadence.h defines how many are needed). */
     int64_t ahead_ns;
     int64_t cpu_deadline_ns;           /* in parallel_cpu_ns(); 0: none */
     struct wait_limit wait_limit;      /* wall-clock deadline, and whether the client still waits */
@@ -229,7 +229,7 @@ struct store_statistics {
     /* Series of counters that restart in more than a quarter of their snapshots. */
     uint32_t restarting_count;
     /* Series of gauges whose snapshots come from several processes in turn
-     * (store/query/interleaving.h). */
+     * (store/values/interleaving.h). */
     uint32_t interleaved_count;
     /* A label that label_filter compares, and that nothing has which the selectors match, as a text
      * for messages. NULL: there is none. */
@@ -289,8 +289,8 @@ struct store_range_query {
 
 /*
  * One step of one group. A delta is spread over its duration, a counter's increase over the time
- * between its snapshots, and a gauge holds until its next snapshot (store/query/spread.h). value is
- * the part of deltas and counters in the step, rounded so that the values of all steps add up to
+ * between its snapshots, and a gauge holds until its next snapshot (store/values/spread.h). value
+ * is the part of deltas and counters in the step, rounded so that the values of all steps add up to
  * the series' total; of gauges it is 0. average is the exact value, or the integral of the gauges,
  * divided by covered_ns: the part of the step that profiles of any series of the group cover. Where
  * nothing is covered but a sample's timestamp lies, it is divided by the length of the step. Steps

@@ -7,7 +7,7 @@
  * `rate=true` values are per second of the time that has data, those in nanoseconds as seconds per
  * second: for CPU time that is cores; `rate=auto` does so only for types that are not gauges.
  * Values are spread over the time that they cover
- * (store/query/values-over-time.md), each series has its average and total, and `notes` explains a
+ * (store/values/values-over-time.md), each series has its average and total, and `notes` explains a
  * step that is longer than the requested one. If there are more than `limit` series, the largest
  * are returned, and the sum of all others as one more series without labels unless `other` is
  * false.

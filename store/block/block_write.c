@@ -411,8 +411,8 @@ static void find_details(const struct block_rows *rows, struct block_granule *gr
         granule->flags |= BLOCK_ARE_TOTALS;
 }
 
-/* Values over time spread a profile's value over its duration (store/query/spread.h); for a granule
- * within one step they need only these fields. */
+/* Values over time spread a profile's value over its duration (store/values/spread.h); for a
+ * granule within one step they need only these fields. */
 static void note_durations(const struct block_rows *rows, struct block_granule *granule)
 {
     bool is_gapless = true, has_open_ends = false;

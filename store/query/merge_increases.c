@@ -3,9 +3,9 @@
 
 #include "lib/base/err.h"
 #include "lib/base/vec.h"
-#include "store/query/cadence.h"
-#include "store/query/counter_increase.h"
 #include "store/query/neighbours.h"
+#include "store/values/cadence.h"
+#include "store/values/counter_increase.h"
 
 /* Sets keys[i] to the number of row i in the union. Rows of one stack without labels are looked up
  * once. */

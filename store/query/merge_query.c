@@ -6,12 +6,12 @@
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 #include "store/block/selector.h"
-#include "store/query/cadence.h"
 #include "store/query/frame_resolution.h"
 #include "store/query/merge_internal.h"
 #include "store/query/neighbours.h"
 #include "store/query/result_cache.h"
 #include "store/query/tree_rounding.h"
+#include "store/values/cadence.h"
 
 static const char *text_of(struct scan *scan, struct span text)
 {

@@ -20,8 +20,8 @@
 #define STORE_QUERY_NEIGHBOURS_H
 
 #include "lib/base/clock.h"
-#include "store/query/cadence.h"
 #include "store/query/scan.h"
+#include "store/values/cadence.h"
 
 /* The reach for deltas at first, and the longest reach, which is that for gauges and counters. */
 #define NEIGHBOURS_REACH_NS (3600 * CLOCK_NS_PER_S)

@@ -19,7 +19,7 @@
 #ifndef STORE_QUERY_RANGE_GROUPS_H
 #define STORE_QUERY_RANGE_GROUPS_H
 
-#include "store/query/coverage.h"
+#include "store/values/coverage.h"
 
 #include <stdbool.h>
 #include <stddef.h>

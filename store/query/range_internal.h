@@ -9,17 +9,17 @@
 #define STORE_QUERY_RANGE_INTERNAL_H
 
 #include "lib/base/map.h"
-#include "store/query/counter_increase.h"
 #include "store/query/frame_resolution.h"
-#include "store/query/interleaving.h"
 #include "store/query/neighbours.h"
-#include "store/query/partial_coverage.h"
 #include "store/query/range_groups.h"
 #include "store/query/range_query.h"
 #include "store/query/row_labels.h"
 #include "store/query/scan.h"
-#include "store/query/spread.h"
 #include "store/query/stack_filter.h"
+#include "store/values/counter_increase.h"
+#include "store/values/interleaving.h"
+#include "store/values/partial_coverage.h"
+#include "store/values/spread.h"
 
 /* A series has no group yet (RANGE_NO_GROUP), one group (its number) or RANGE_SEVERAL_GROUPS. */
 #define RANGE_NO_GROUP UINT32_MAX

@@ -3,7 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/vec.h"
-#include "store/query/cadence.h"
+#include "store/values/cadence.h"
 
 #include <assert.h>
 #include <string.h>

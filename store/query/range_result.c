@@ -1,7 +1,7 @@
 #include "store/query/range_result.h"
 
 #include "lib/base/arena.h"
-#include "store/query/apportion.h"
+#include "store/values/apportion.h"
 
 #include <stdlib.h>
 

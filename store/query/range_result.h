@@ -1,7 +1,7 @@
 /*
  * range_result: converts the sums of a query of values over time to its result: a series of points
  * per chosen group, one series of all other groups, averages over the covered time, and whole
- * numbers that add up (store/query/apportion.h).
+ * numbers that add up (store/values/apportion.h).
  *
  * Threads: an object belongs to the thread of its query. Private to store/.
  */
@@ -11,7 +11,7 @@
 #include "store/query/range_groups.h"
 #include "store/query/row_labels.h"
 #include "store/query/scan.h"
-#include "store/query/spread.h"
+#include "store/values/spread.h"
 
 /* The sums of range_query; all pointers are borrowed. */
 struct range_sums {

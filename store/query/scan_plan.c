@@ -10,8 +10,8 @@
 #include "lib/base/vec.h"
 #include "store/block/aggregation.h"
 #include "store/catalogue/catalogue.h"
-#include "store/query/cadence.h"
 #include "store/query/series_hash.h"
+#include "store/values/cadence.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 
 #include "lib/base/arena.h"
 #include "lib/base/mem.h"
-#include "store/query/coverage.h"
-#include "store/query/interleaving.h"
 #include "store/query/neighbours.h"
-#include "store/query/spread.h"
+#include "store/values/coverage.h"
+#include "store/values/interleaving.h"
+#include "store/values/spread.h"
 
 #include <stdlib.h>
 

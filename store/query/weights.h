@@ -2,8 +2,8 @@
  * weights: the part of a window for which each snapshot of a gauge holds.
  *
  * The average of several series of gauges is the integral of their sum divided by the time that any
- * of them covers, as for values over time (store/query/spread.h): a snapshot counts with the time
- * for which it holds (store/query/cadence.h) inside the window. The snapshots of most granules are
+ * of them covers, as for values over time (store/values/spread.h): a snapshot counts with the time
+ * for which it holds (store/values/cadence.h) inside the window. The snapshots of most granules are
  * equally far apart; for these the totals of the granule are enough.
  *
  * Example: a window of 60 s with snapshots 4 at 0 s and 8 at 40 s, and a series with 6 from 20 s

@@ -11,7 +11,7 @@
 #include "lib/profile/batch/batch.h"
 #include "store/block/block_read.h"
 #include "store/block/block_write.h"
-#include "store/query/counter_increase.h"
+#include "store/values/counter_increase.h"
 
 #include <malloc.h>
 #include <stdio.h>

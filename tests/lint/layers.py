@@ -51,7 +51,9 @@ FOLDERS = {
     "lib/profile/picture": "lib/base lib/profile lib/profile/report",
     "store/block": "lib/base lib/regex lib/profile lib/profile/batch lib/profile/report",
     "store/catalogue": "lib/base lib/io store/block",
-    "store/query": "lib/base lib/io lib/profile lib/profile/report store/block store/catalogue",
+    "store/values": "lib/base store/block",
+    "store/query": "lib/base lib/io lib/profile lib/profile/report store/block store/catalogue "
+    "store/values",
     "store/maintain": "lib/base lib/io store/block store/catalogue store/query",
     "store": "lib/base lib/profile lib/profile/batch store/block store/catalogue store/query "
     "store/maintain",

@@ -69,7 +69,7 @@ def value_of(labels, own, name):
     return labels.get(name) or ",".join(value for key, value in own if key == name)
 
 
-UNIT = 1 << 20  # sums of steps are in 1 / UNIT of the values, as in store/query/spread.h
+UNIT = 1 << 20  # sums of steps are in 1 / UNIT of the values, as in store/values/spread.h
 
 
 def truncated(numerator, denominator):
@@ -77,13 +77,13 @@ def truncated(numerator, denominator):
 
 
 # Snapshots beside a window that count, and their largest distance (store/query/neighbours.h); the
-# time for which a snapshot without any other is valid (store/query/spread.h).
+# time for which a snapshot without any other is valid (store/values/spread.h).
 NEIGHBOURS, REACH, LONE = 3, 24 * HOUR, 60 * 10**9
 
 
 def interval_at(times, i):
     """The interval around times[i]: the median of five distances, the one after times[i] in their
-    middle, or 0 if there is none (store/query/cadence.h)."""
+    middle, or 0 if there is none (store/values/cadence.h)."""
     found = sorted(
         b - a for a, b in zip(times[max(0, i - 2) : i + 4], times[max(0, i - 2) + 1 : i + 4])
     )
@@ -176,7 +176,7 @@ class Steps:
 
     def points(self):
         """{group: {step: value}} of the steps with data; integers that add up to the total
-        (store/query/apportion.h)."""
+        (store/values/apportion.h)."""
         found = {}
         for group, sums in self.sums.items():
             steps = set(sums)

@@ -1,7 +1,7 @@
 """Values of /api/v1/query_range do not depend on the window and the step.
 
 A steady load is a flat line, gaps stay gaps, and totals equal the sums of the profiles.
-store/query/spread.h describes how values are spread over time."""
+store/values/spread.h describes how values are spread over time."""
 
 import gzip
 import random

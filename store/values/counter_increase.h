@@ -20,8 +20,8 @@
  *
  * Memory: the rows of one series. Private to store/.
  */
-#ifndef STORE_QUERY_COUNTER_INCREASE_H
-#define STORE_QUERY_COUNTER_INCREASE_H
+#ifndef STORE_VALUES_COUNTER_INCREASE_H
+#define STORE_VALUES_COUNTER_INCREASE_H
 
 #include "store/block/stack_hashes.h"
 
@@ -81,7 +81,7 @@ struct counter_delta {
 /*
  * Called once, after all profiles are added. Calls covered (NULL: not needed) for each snapshot
  * that has an increase, with the time since the one that it continues. After a restart that time
- * is at most the interval of the snapshots there (store/query/cadence.h), since the process began
+ * is at most the interval of the snapshots there (store/values/cadence.h), since the process began
  * at an unknown time in between. Then calls add with the increase of each key for each snapshot
  * but the first that the key is in. Increases of one key and snapshot are adjacent.
  */

@@ -1,7 +1,7 @@
-#include "store/query/snapshot_chains.h"
+#include "store/values/snapshot_chains.h"
 
 #include "lib/base/mem.h"
-#include "store/query/counter_rows.h"
+#include "store/values/counter_rows.h"
 
 enum { GROWTH_PART = 4 }; /* steady growth is at most this part of the total */
 

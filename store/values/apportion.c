@@ -1,7 +1,7 @@
-#include "store/query/apportion.h"
+#include "store/values/apportion.h"
 
 #include "lib/base/arena.h"
-#include "store/query/spread.h"
+#include "store/values/spread.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

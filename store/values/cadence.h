@@ -17,8 +17,8 @@
  *
  * Times are ascending and distinct. Private to store/.
  */
-#ifndef STORE_QUERY_CADENCE_H
-#define STORE_QUERY_CADENCE_H
+#ifndef STORE_VALUES_CADENCE_H
+#define STORE_VALUES_CADENCE_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "store/query/interleaving.h"
+#include "store/values/interleaving.h"
 
 /* Two senders have a factor of 2. The bounds are lower, and few snapshots prove nothing, because
  * the first profile of a sender is often shorter or longer than the others. */

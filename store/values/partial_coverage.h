@@ -8,15 +8,15 @@
  * gaps between regular profiles are no time without load, and the profiles do not say what happened
  * in them. So the number stays, and a note states how much is missing (partial_coverage_lack): the
  * estimate takes the rate of each series for its gaps, too. A gap is what is shorter than 1.5 times
- * the distance of the profiles there (store/query/cadence.h); a longer pause is a series that did
+ * the distance of the profiles there (store/values/cadence.h); a longer pause is a series that did
  * not exist.
  *
  * Threads: an object belongs to one thread. Private to store/.
  */
-#ifndef STORE_QUERY_PARTIAL_COVERAGE_H
-#define STORE_QUERY_PARTIAL_COVERAGE_H
+#ifndef STORE_VALUES_PARTIAL_COVERAGE_H
+#define STORE_VALUES_PARTIAL_COVERAGE_H
 
-#include "store/query/coverage.h"
+#include "store/values/coverage.h"
 
 /* All zeros: no series. */
 struct partial_coverage {

@@ -8,8 +8,8 @@
  * Series without durations are not recognized. Threads: an object belongs to one thread. Private to
  * store/.
  */
-#ifndef STORE_QUERY_INTERLEAVING_H
-#define STORE_QUERY_INTERLEAVING_H
+#ifndef STORE_VALUES_INTERLEAVING_H
+#define STORE_VALUES_INTERLEAVING_H
 
 #include <stdbool.h>
 #include <stdint.h>

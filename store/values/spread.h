@@ -10,7 +10,7 @@
  * Example, without the unit: v = 10 over 3 s in steps of 1 s. The products at 0, 1, 2 and 3 s are
  * 0, 3, 6 and 10, so the steps have 3, 3 and 4.
  *
- * Unknown durations (0 or less): the profile covers the time that store/query/cadence.h gives it
+ * Unknown durations (0 or less): the profile covers the time that store/values/cadence.h gives it
  * among the profiles of the series that have no duration either. The caller also adds the
  * neighbours outside the window that cadence needs. A profile that is alone covers its step.
  *
@@ -20,11 +20,11 @@
  *
  * Threads: an object belongs to one thread. Private to store/.
  */
-#ifndef STORE_QUERY_SPREAD_H
-#define STORE_QUERY_SPREAD_H
+#ifndef STORE_VALUES_SPREAD_H
+#define STORE_VALUES_SPREAD_H
 
 #include "lib/base/map.h"
-#include "store/query/coverage.h"
+#include "store/values/coverage.h"
 
 /* Gaps of at most this part of the series' shortest duration, and of a step, count as covered: an
  * agent reads the clock twice between two windows. */

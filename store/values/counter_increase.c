@@ -1,11 +1,11 @@
-#include "store/query/counter_increase.h"
+#include "store/values/counter_increase.h"
 
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 #include "store/block/block_read.h"
-#include "store/query/cadence.h"
-#include "store/query/counter_rows.h"
-#include "store/query/snapshot_chains.h"
+#include "store/values/cadence.h"
+#include "store/values/counter_rows.h"
+#include "store/values/snapshot_chains.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

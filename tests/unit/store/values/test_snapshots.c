@@ -3,8 +3,8 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "store/block/block_read.h"
-#include "store/query/counter_increase.h"
 #include "store/query/stack_union.h"
+#include "store/values/counter_increase.h"
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
 

@@ -1,5 +1,5 @@
 /* How much of a sum of rates is missing where series are profiled in turn. */
-#include "store/query/partial_coverage.h"
+#include "store/values/partial_coverage.h"
 #include "tests/unit/test.h"
 
 #include <math.h>

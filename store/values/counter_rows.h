@@ -4,8 +4,8 @@
  * Several rows may be of one stack and snapshot, because profiles with equal times are one
  * snapshot: their sum counts. Private to store/.
  */
-#ifndef STORE_QUERY_COUNTER_ROWS_H
-#define STORE_QUERY_COUNTER_ROWS_H
+#ifndef STORE_VALUES_COUNTER_ROWS_H
+#define STORE_VALUES_COUNTER_ROWS_H
 
 #include <stdint.h>
 

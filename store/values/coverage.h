@@ -5,8 +5,8 @@
  * coverage may be united or read. All zeros are an empty, closed coverage. Threads: an object
  * belongs to one thread. Private to store/.
  */
-#ifndef STORE_QUERY_COVERAGE_H
-#define STORE_QUERY_COVERAGE_H
+#ifndef STORE_VALUES_COVERAGE_H
+#define STORE_VALUES_COVERAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "store/query/counter_rows.h"
+#include "store/values/counter_rows.h"
 
 #include <stdlib.h>
 

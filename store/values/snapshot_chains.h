@@ -23,8 +23,8 @@
  *
  * Private to store/.
  */
-#ifndef STORE_QUERY_SNAPSHOT_CHAINS_H
-#define STORE_QUERY_SNAPSHOT_CHAINS_H
+#ifndef STORE_VALUES_SNAPSHOT_CHAINS_H
+#define STORE_VALUES_SNAPSHOT_CHAINS_H
 
 #include <stdbool.h>
 #include <stdint.h>

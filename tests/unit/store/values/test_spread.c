@@ -5,8 +5,8 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/clock.h"
-#include "store/query/cadence.h"
-#include "store/query/spread.h"
+#include "store/values/cadence.h"
+#include "store/values/spread.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static struct spread_steps random_steps(uint64_t *seed, int64_t start_ns, int64_
 }
 
 /* The reference for [from, to), in 1 / SPREAD_UNIT, profile by profile, as defined in
- * store/query/spread.h. */
+ * store/values/spread.h. */
 static __int128 plain_sum(const struct one_series *series, uint32_t series_count, int64_t from_ns,
                           int64_t to_ns)
 {
@@ -286,7 +286,7 @@ static void a_constant_load_is_flat_in_every_step(void **state)
 }
 
 /* A profile without a duration covers the time until the next one, unless the distance is a gap
- * (store/query/cadence.h). Gaps are five intervals long here. At most two of five successive
+ * (store/values/cadence.h). Gaps are five intervals long here. At most two of five successive
  * distances are gaps, so that the median of the five stays the interval. */
 static void profiles_without_a_duration_cover_their_interval(void **state)
 {

@@ -1,8 +1,8 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/arena.h"
-#include "store/query/apportion.h"
-#include "store/query/spread.h"
+#include "store/values/apportion.h"
+#include "store/values/spread.h"
 
 #include <stdlib.h>
 

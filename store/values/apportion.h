@@ -16,8 +16,8 @@
  * Units that no group can take without a change of sign are given in a later step. Threads: an
  * object belongs to one thread. Private to store/.
  */
-#ifndef STORE_QUERY_APPORTION_H
-#define STORE_QUERY_APPORTION_H
+#ifndef STORE_VALUES_APPORTION_H
+#define STORE_VALUES_APPORTION_H
 
 #include <stdint.h>
 

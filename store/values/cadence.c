@@ -1,4 +1,4 @@
-#include "store/query/cadence.h"
+#include "store/values/cadence.h"
 
 #include <stdlib.h>
 

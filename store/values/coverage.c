@@ -1,4 +1,4 @@
-#include "store/query/coverage.h"
+#include "store/values/coverage.h"
 
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"

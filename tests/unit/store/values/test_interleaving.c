@@ -1,7 +1,7 @@
 /* Gauges of several processes in one series. */
 #include "tests/unit/test.h"
 
-#include "store/query/interleaving.h"
+#include "store/values/interleaving.h"
 
 enum { COUNT = 12 };
 

@@ -1,8 +1,8 @@
 /* Which snapshots of a counter continue each other: set-back clocks, several processes, restarts.
  */
 #include "lib/base/mem.h"
-#include "store/query/counter_rows.h"
-#include "store/query/snapshot_chains.h"
+#include "store/values/counter_rows.h"
+#include "store/values/snapshot_chains.h"
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
 

@@ -1,8 +1,8 @@
-#include "store/query/spread.h"
+#include "store/values/spread.h"
 
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
-#include "store/query/cadence.h"
+#include "store/values/cadence.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-#include "store/query/partial_coverage.h"
+#include "store/values/partial_coverage.h"
 
 #include "lib/base/mem.h"
-#include "store/query/cadence.h"
+#include "store/values/cadence.h"
 
 enum { SPANS_MIN = 4 }; /* fewer do not show a regular distance */
 
