@@ -123,7 +123,8 @@ static enum err_code add_series_increases(struct merge *merge, struct scan_task 
                                           struct neighbours *neighbours)
 {
     struct scan *scan = merge->scan;
-    struct counter_increase increase = {0};
+    struct counter_increase increase = {.start_ns = merge->query->start_ns,
+                                        .end_ns = merge->query->end_ns};
     uint32_t count;
     enum err_code code = ERR_NONE;
     neighbours_begin_series(neighbours);

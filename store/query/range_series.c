@@ -195,6 +195,8 @@ enum err_code range_read_series(struct range *range, struct scan_task *tasks, ui
     enum err_code code = read_tasks(range, tasks, begin, end);
     if (!code && range->aggregation == STORE_COUNTER_DELTA) {
         range->increase.magnitude = range->increase_magnitude;
+        range->increase.start_ns = range->steps.start_ns;
+        range->increase.end_ns = range->steps.end_ns;
         counter_increase_compute(&range->increase, cover_increases, add_increase, range);
         range->increase_magnitude = range->increase.magnitude;
         if (range->increase.overflows)

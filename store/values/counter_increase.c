@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Bytes per profile while increases are computed: order, number, time, since_ns, chains. */
 enum {
@@ -113,6 +114,31 @@ static uint32_t number_snapshots(struct counter_increase *increase)
     mem_free(numbers);
     mem_free(order);
     return snapshot_count;
+}
+
+/* Removes the snapshots that are too far from the window. Returns how many are left. */
+static uint32_t keep_near(struct counter_increase *increase, uint32_t snapshot_count)
+{
+    const uint32_t first_inside =
+        cadence_find(increase->times_ns, snapshot_count, increase->start_ns);
+    const uint32_t end_inside = cadence_find(increase->times_ns, snapshot_count, increase->end_ns);
+    const uint32_t first =
+        first_inside > CADENCE_NEIGHBOURS ? first_inside - CADENCE_NEIGHBOURS : 0;
+    const uint32_t end = end_inside + CADENCE_NEIGHBOURS < snapshot_count
+                             ? end_inside + CADENCE_NEIGHBOURS
+                             : snapshot_count;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < increase->row_count; i++) {
+        struct counter_row row = increase->rows[i];
+        if (row.snapshot < first || row.snapshot >= end)
+            continue;
+        row.snapshot -= first;
+        increase->rows[kept++] = row;
+    }
+    increase->row_count = kept;
+    memmove(increase->times_ns, increase->times_ns + first, (end - first) * sizeof(int64_t));
+    increase->time_count = end - first;
+    return end - first;
 }
 
 /* True for more than three restarts in more than a quarter of the snapshots. Several processes in
@@ -237,7 +263,9 @@ void counter_increase_compute(struct counter_increase *increase,
                               void (*add)(void *context, const struct counter_delta *delta),
                               void *context)
 {
-    const uint32_t snapshot_count = number_snapshots(increase);
+    uint32_t snapshot_count = number_snapshots(increase);
+    if (increase->start_ns != increase->end_ns)
+        snapshot_count = keep_near(increase, snapshot_count);
     const int64_t *times_ns = increase->times_ns;
     struct snapshot_link *links = mem_new(struct snapshot_link, snapshot_count + (size_t)1);
     snapshot_chains_find(increase->rows, increase->row_count, snapshot_count, links);

@@ -48,6 +48,10 @@ struct counter_increase {
     uint32_t time_count;
     uint32_t time_capacity;
     struct stack_hash_set stacks;
+    /* The window of the query; both 0: all times. Snapshots that are more than CADENCE_NEIGHBOURS
+     * away from it do not count, since only some of them may have been added. */
+    int64_t start_ns;
+    int64_t end_ns;
     /* The sum of the absolute values of all increases. The caller sets it to that of the series
      * before. */
     uint64_t magnitude;

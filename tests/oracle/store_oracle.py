@@ -564,17 +564,67 @@ def rounded_in_tree(values):
     return found
 
 
+def chains_of(snapshots):
+    """For one series, snapshots as {stack: value} in order of time: the index of the snapshot that
+    each one continues (None: it begins a chain), and the set of those that restarted. See
+    store/values/snapshot_chains.h."""
+    reach = 3
+    totals = [sum(stacks.values()) for stacks in snapshots]
+
+    def at_least(later, earlier):
+        return all(
+            snapshots[later].get(stack, 0) >= value for stack, value in snapshots[earlier].items()
+        )
+
+    def grows(first, then):
+        least, most = totals[first], totals[first] + totals[first] // 4
+        return least > 0 and least < totals[then] <= most and at_least(then, first)
+
+    def is_chain(first, then):
+        earlier = range(max(0, first - reach), first)
+        later = range(then + 1, min(len(snapshots), then + 1 + reach))
+        return grows(first, then) and (
+            any(grows(one, first) for one in earlier) or any(grows(then, one) for one in later)
+        )
+
+    before, after, restarted = [None] * len(snapshots), {}, set()
+    for i in range(1, len(snapshots)):
+        decreases = not at_least(i, i - 1)
+        found = [] if decreases else [i - 1]
+        for last in range(max(0, i - reach), i):
+            if last in after:
+                continue
+            possible = [last] if last != i - 1 else []
+            if decreases and before[last] is not None and before[last] >= i - reach:
+                possible.append(before[last])
+            found += [one for one in possible if is_chain(one, i)]
+        if not found:
+            restarted.add(i)
+            continue
+        best = max(found, key=lambda one: totals[one])
+        if best in after:
+            before[after[best]] = None
+        before[i], after[best] = best, i
+        restarted -= set(range(best + 1, i))
+    return before, restarted
+
+
 def since_of(profiles):
-    """For one series: {time of each snapshot but the first: start of its increase's interval}."""
+    """For one series: {time of each snapshot with an increase: start of its interval}."""
     times = [time_ns for time_ns, _ in profiles]
+    snapshots = []
+    for _, rows in profiles:
+        stacks = collections.Counter()
+        for stack, _, value in rows:
+            stacks[stack] += value
+        snapshots.append(stacks)
+    before, restarted = chains_of(snapshots)
     since = {}
-    for i, ((before_ns, rows_before), (time_ns, rows)) in enumerate(zip(profiles, profiles[1:])):
-        stacks_before, stacks = collections.Counter(), collections.Counter()
-        for counter, some in ((stacks_before, rows_before), (stacks, rows)):
-            for stack, _, value in some:
-                counter[stack] += value
-        began = any(stacks[stack] < value for stack, value in stacks_before.items())
-        since[time_ns] = max(before_ns, time_ns - interval_at(times, i)) if began else before_ns
+    for i in range(1, len(times)):
+        if i in restarted:
+            since[times[i]] = max(times[i - 1], times[i] - interval_at(times, i - 1))
+        elif before[i] is not None:
+            since[times[i]] = times[before[i]]
     return since
 
 
@@ -592,9 +642,12 @@ def row_values(rule, profiles, key_of):
         return [
             (time_ns, key, value) for time_ns, by_key, _ in keyed for key, value in by_key.items()
         ]
+    before, restarted = chains_of([stacks for _, _, stacks in keyed])
     increases = []
-    for (_, before, stacks_before), (time_ns, after, stacks) in zip(keyed, keyed[1:]):
-        began = any(stacks.get(stack, 0) < value for stack, value in stacks_before.items())
-        for key in after.keys() | (set() if began else before.keys()):
-            increases.append((time_ns, key, after[key] - (0 if began else before[key])))
+    for i, (time_ns, after, _) in enumerate(keyed):
+        if i not in restarted and before[i] is None:
+            continue
+        earlier = {} if i in restarted else keyed[before[i]][1]
+        for key in after.keys() | earlier.keys():
+            increases.append((time_ns, key, after[key] - earlier.get(key, 0)))
     return increases
