@@ -3,7 +3,10 @@
 #include "lib/base/mem.h"
 #include "store/values/cadence.h"
 
-enum { SPANS_MIN = 4 }; /* fewer do not show a regular distance */
+/* Fewer spans show no regular distance: their gaps count only if the series is covered for less
+ * than half of the time. Otherwise a host that was down for a while would count as profiled in
+ * turn. */
+enum { SPANS_MIN = 4 };
 
 void partial_coverage_fini(struct partial_coverage *partial)
 {
@@ -20,10 +23,9 @@ static double duration_of(const struct coverage *coverage)
     return sum_ns;
 }
 
-/* Adds the spans to existing, each with the gap until the next one; returns their duration. */
-static double add_with_gaps(const struct coverage *covered, struct coverage *existing)
+/* Sets *filled to the spans, each with the gap until the next one; returns their duration. */
+static double fill_gaps(const struct coverage *covered, struct coverage *filled)
 {
-    struct coverage filled = {0};
     int64_t *begins_ns = mem_new(int64_t, covered->count);
     for (uint32_t i = 0; i < covered->count; i++)
         begins_ns[i] = covered->spans[i].begin_ns;
@@ -31,26 +33,25 @@ static double add_with_gaps(const struct coverage *covered, struct coverage *exi
         const struct coverage_span *span = &covered->spans[i];
         const bool is_last = i + 1 == covered->count;
         const int64_t end_ns = is_last ? span->end_ns : cadence_end(begins_ns, covered->count, i);
-        coverage_add(&filled, span->begin_ns, end_ns > span->end_ns ? end_ns : span->end_ns);
+        coverage_add(filled, span->begin_ns, end_ns > span->end_ns ? end_ns : span->end_ns);
     }
     mem_free(begins_ns);
-    coverage_unite(existing, &filled);
-    const double duration_ns = duration_of(&filled);
-    coverage_fini(&filled);
-    return duration_ns;
+    return duration_of(filled);
 }
 
 void partial_coverage_add(struct partial_coverage *partial, const struct coverage *covered,
                           double sum)
 {
+    struct coverage filled = {0};
     const double covered_ns = duration_of(covered);
-    double existing_ns = covered_ns;
+    double existing_ns = fill_gaps(covered, &filled);
+    const bool is_regular = covered->count >= SPANS_MIN || 2 * covered_ns < existing_ns;
+    if (!is_regular)
+        existing_ns = covered_ns;
     partial->series_count++;
     coverage_unite(&partial->covered, covered);
-    if (covered->count >= SPANS_MIN)
-        existing_ns = add_with_gaps(covered, &partial->existing);
-    else
-        coverage_unite(&partial->existing, covered);
+    coverage_unite(&partial->existing, is_regular ? &filled : covered);
+    coverage_fini(&filled);
     partial->sum += sum;
     partial->estimate += covered_ns > 0 ? sum * (existing_ns / covered_ns) : sum;
 }

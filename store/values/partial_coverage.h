@@ -9,7 +9,7 @@
  * in them. So the number stays, and a note states how much is missing (partial_coverage_lack): the
  * estimate takes the rate of each series for its gaps, too. A gap is what is shorter than 1.5 times
  * the distance of the profiles there (store/values/cadence.h); a longer pause is a series that did
- * not exist.
+ * not exist. A series with a single profile in the window has no known gap.
  *
  * Threads: an object belongs to one thread. Private to store/.
  */

@@ -55,6 +55,23 @@ static void series_at_the_same_time_lack_nothing(void **state)
     check(&partial, 0);
 }
 
+/* Two profiles of each series suffice if they are far apart; one is not enough to know. */
+static void infrequent_series_lack_a_part(void **state)
+{
+    (void)state;
+    struct partial_coverage partial = {0};
+    for (int64_t i = 0; i < 10; i++)
+        add(&partial, 30, 1200, i * 30, 2400);
+    check(&partial, 1 - 600 / (600.0 * 10) * (1200 + 300) / 1230);
+    for (int64_t i = 0; i < 10; i++)
+        add(&partial, 30, 3600, i * 30, 3600);
+    check(&partial, 0);
+    for (int64_t i = 0; i < 3; i++)
+        add(&partial, 40 * 60, 60 * 60, i * 600,
+            2 * 3600); /* a host that was down for 20 minutes */
+    check(&partial, 0);
+}
+
 /* One series replaces another; both are profiled for a sixth of the time. */
 static void successive_series_lack_nothing(void **state)
 {
@@ -70,6 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(series_in_turn_lack_a_part),
         cmocka_unit_test(series_at_the_same_time_lack_nothing),
+        cmocka_unit_test(infrequent_series_lack_a_part),
         cmocka_unit_test(successive_series_lack_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
