@@ -304,7 +304,7 @@ enum err_code invitation_look(struct request *request, struct response *response
     json_response_open(&json, NULL, '{');
     json_response_text(&json, "email", found.email);
     json_response_text(&json, "role", auth_role_name(found.role));
-    json_response_bool(&json, "asks_public_debuginfod", is_public_debuginfod);
+    json_response_bool(&json, "queries_public_debuginfod", is_public_debuginfod);
     json_response_close(&json, '}');
     return json_response_send(&json, request, response, 200, err);
 }

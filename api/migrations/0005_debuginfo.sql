@@ -129,7 +129,7 @@ CREATE TABLE symbol_need (
     -- Why the last attempt failed.
     reason      text NOT NULL DEFAULT '' CHECK (length(reason) <= 600),
     try_count   integer NOT NULL DEFAULT 0,
-    next_try_at timestamptz, -- NULL: no server can be asked
+    next_try_at timestamptz, -- NULL: no server can be queried
     PRIMARY KEY (tenant_id, build_id)
 );
 CREATE INDEX symbol_need_due ON symbol_need (next_try_at) WHERE next_try_at IS NOT NULL;
@@ -159,7 +159,7 @@ SELECT protect_tenant_rows('symbol_job');
 
 -- ---- debuginfod servers ----
 
--- Which servers are asked for a team's debug files. A team without a row has 'public'.
+-- Which servers are queried for a team's debug files. A team without a row has 'public'.
 CREATE TABLE debuginfo_policy (
     tenant_id  bigint PRIMARY KEY REFERENCES tenant (id) ON DELETE CASCADE,
     mode       text NOT NULL CHECK (mode IN ('public', 'custom', 'off')),
@@ -167,7 +167,7 @@ CREATE TABLE debuginfo_policy (
 );
 SELECT protect_tenant_rows('debuginfo_policy');
 
--- The servers of mode 'custom', asked in order of position. auth is a header line with credentials:
+-- The servers of mode 'custom', queried in order of position. auth is a header line with credentials:
 -- perfolio_server can write it but not read it; perfolio_jobs, which sends the requests, can.
 CREATE TABLE debuginfo_upstream (
     tenant_id bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,

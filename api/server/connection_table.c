@@ -193,8 +193,7 @@ static struct connection_entry *choose_unauthenticated(const struct connection_t
     return TAILQ_FIRST(&table->waiting[false]);
 }
 
-static struct connection_decision decide_admission(struct connection_table *table,
-                                                   uint64_t subscriber)
+static struct connection_decision decide_accept(struct connection_table *table, uint64_t subscriber)
 {
     const struct connection_limits *limits = &table->limits;
     const struct connection_group *address = *find_group(table, CONNECTION_BY_ADDRESS, subscriber);
@@ -221,7 +220,7 @@ struct connection_decision connection_table_add(struct connection_table *table, 
                                                 int owner, struct connection_entry *entry)
 {
     pthread_mutex_lock(&table->mutex);
-    struct connection_decision decision = decide_admission(table, subscriber);
+    struct connection_decision decision = decide_accept(table, subscriber);
     if (decision.verdict == CONNECTION_ADMITTED ||
         decision.verdict == CONNECTION_ADMITTED_RESERVED) {
         *entry = (struct connection_entry){.owner = owner};

@@ -91,7 +91,7 @@ static void name_client(const struct request *request, char ret_name[NAME_BYTES]
     }
 }
 
-/* The name of a client that may be slow. The slow readers of a team are told apart by their
+/* The name of a client that may be slow. The slow readers of a team are distinguished by their
  * addresses. */
 static void name_slow(const struct request *request, char ret_name[SLOW_NAME_BYTES])
 {

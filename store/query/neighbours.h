@@ -5,8 +5,8 @@
  * snapshot before the window and the increase of a counter across the window's edges. A query that
  * needs these neighbours scans again with a reach in both directions (reach_ns and ahead_ns of
  * store_query). For gauges and counters the reach is a day, because the interval of one series does
- * not tell that of another. For deltas without a duration it is an hour, and the query scans again
- * with a longer one if some of the neighbours may lie beyond it.
+ * not determine that of another. For deltas without a duration it is an hour, and the query scans
+ * again with a longer one if some of the neighbours may lie beyond it.
  *
  * Granules are read from the window's edge outwards until there are enough times. Those of a series
  * that has no part in the window are not read at all.

@@ -185,7 +185,7 @@ def test_an_invitation_reports_whether_public_upstreams_get_build_ids(server):
         invitation = server.anonymous().post(
             "/api/v1/invitations/look", json={"token": url.partition("#")[2]}
         )
-        assert invitation.json()["asks_public_debuginfod"] is is_public, invitation
+        assert invitation.json()["queries_public_debuginfod"] is is_public, invitation
 
 
 def test_a_team_cannot_suspend_a_host_for_other_teams(start_server, stub, tmp_path):

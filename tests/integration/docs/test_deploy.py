@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 import yaml
@@ -158,13 +159,14 @@ def test_alert_rules_are_valid_and_each_fires_on_its_condition(promtool, tmp_pat
 
 
 def test_alert_rules_use_metrics_that_the_server_exports(admin):
-    """Each metric also has the labels that the rules name."""
-    metrics = admin.get("/metrics").text
+    """Each metric also has the labels that the rules name. A busy server may refuse a request."""
     rules = yaml.safe_load((DEPLOY / "prometheus-rules.yaml").read_text())
     for rule in (rule for group in rules["groups"] for rule in group["rules"]):
         (name,) = re.findall(r"perfolio_[a-z_]+", rule["expr"])
-        lines = re.findall(rf"^{name}(?:{{.*}})? ", metrics, re.M)
-        assert lines, name
+        deadline = time.monotonic() + 60
+        while not (lines := re.findall(rf"^{name}(?:{{.*}})? ", admin.get("/metrics").text, re.M)):
+            assert time.monotonic() < deadline, name
+            time.sleep(1)
         for label in set(re.findall(r"\w+", "".join(re.findall(r"by \((.*?)\)", rule["expr"])))) - {
             "job",
             "instance",

@@ -457,7 +457,7 @@ def test_an_invitation_can_be_accepted_once(server, tenant, owner):
         assert looked.status == 200 and looked.json() == {
             "email": email,
             "role": "member",
-            "asks_public_debuginfod": False,
+            "queries_public_debuginfod": False,
         }
     body = {"token": token, "password": "a fine password", "name": "Ada"}
     problem(

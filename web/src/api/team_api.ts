@@ -79,7 +79,7 @@ export interface Invited {
   email: string;
   role: string;
   /** The server sends build ids of the team's binaries to public debuginfod servers. */
-  asks_public_debuginfod: boolean;
+  queries_public_debuginfod: boolean;
 }
 
 export interface Invitation {

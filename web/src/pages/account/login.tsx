@@ -207,7 +207,7 @@ function JoinForm({
           />
         )}
       </Field>
-      {invitation.asks_public_debuginfod && (
+      {invitation.queries_public_debuginfod && (
         <p class="hint">
           When a profile has addresses without names, this server looks them up on public debuginfod
           servers. These receive the build ids of your team’s binaries, nothing else. Owners can
