@@ -74,11 +74,12 @@ static enum err_code check_stored(const struct server *server, const struct tena
     const uint64_t most = most_stored(server, limits, limit);
     if ((uint64_t)limits->stored_profile_bytes < most)
         return check_replaced(server, limits, most, err);
-    err_set(err, ERR_QUOTA,
-            "the stored profiles of this team take %" PRId64
-            " bytes: %s; keep them for a shorter time (perfolio admin retention set), delete some, or "
-            "ask the operator for more",
-            limits->stored_profile_bytes, limit);
+    err_set(
+        err, ERR_QUOTA,
+        "the stored profiles of this team take %" PRId64
+        " bytes: %s; keep them for a shorter time (perfolio admin retention set), delete some, or "
+        "ask the operator for more",
+        limits->stored_profile_bytes, limit);
     err->retry_after_s = RETRY_S;
     return ERR_QUOTA;
 }
