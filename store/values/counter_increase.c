@@ -268,7 +268,7 @@ void counter_increase_compute(struct counter_increase *increase,
         snapshot_count = keep_near(increase, snapshot_count);
     const int64_t *times_ns = increase->times_ns;
     struct snapshot_link *links = mem_new(struct snapshot_link, snapshot_count + (size_t)1);
-    snapshot_chains_find(increase->rows, increase->row_count, snapshot_count, links);
+    snapshot_chains_find(increase->rows, increase->row_count, times_ns, snapshot_count, links);
     increase->restarts_often = restart_often(links, snapshot_count);
     sort_by_key(increase);
     int64_t *since_ns = find_since(times_ns, snapshot_count, links);

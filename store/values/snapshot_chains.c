@@ -7,7 +7,8 @@ enum { GROWTH_PART = 4 }; /* steady growth is at most this part of the total */
 
 struct chains {
     const struct counter_row *rows; /* by snapshot, then by stack */
-    uint64_t *starts;               /* of the rows of each snapshot, and their end */
+    const int64_t *times_ns;
+    uint64_t *starts; /* of the rows of each snapshot, and their end */
     int64_t *totals;
     uint32_t count;
     struct snapshot_link *links;
@@ -82,16 +83,49 @@ static uint32_t reach_begin(uint32_t i)
     return i > SNAPSHOT_CHAINS_REACH ? i - SNAPSHOT_CHAINS_REACH : 0;
 }
 
-/* Whether the counter grows steadily in three snapshots, of which `from` and `to` are two. */
+static double distance(const struct chains *chains, uint32_t from, uint32_t to)
+{
+    return (double)chains->times_ns[to] - (double)chains->times_ns[from];
+}
+
+/* Whether there are more snapshots between the two than one sender has that sends one per interval.
+ */
+static bool are_close(const struct chains *chains, uint32_t from, uint32_t to, double interval_ns)
+{
+    return (double)(to - from) > distance(chains, from, to) / interval_ns + 0.5;
+}
+
+/* Whether some distance between neighbours is at least a quarter longer than another. */
+static bool are_distances_different(const struct chains *chains, uint32_t from, uint32_t to)
+{
+    double least = distance(chains, from, from + 1), most = least;
+    for (uint32_t i = from + 1; i < to; i++) {
+        const double next = distance(chains, i, i + 1);
+        least = next < least ? next : least;
+        most = next > most ? next : most;
+    }
+    return most > 1.25 * least;
+}
+
+/* Whether the snapshot continues another one than that before it. */
+static bool is_in_turn(const struct chains *chains, uint32_t i)
+{
+    return i && chains->links[i].before != SNAPSHOT_CHAINS_NONE && chains->links[i].before != i - 1;
+}
+
+/* The two conditions of the header. */
 static bool are_of_a_chain(const struct chains *chains, uint32_t from, uint32_t to)
 {
     if (!grows_steadily(chains, from, to))
         return false;
-    for (uint32_t i = from; i-- > reach_begin(from);)
-        if (grows_steadily(chains, i, from))
-            return true;
+    const uint32_t before = chains->links[from].before;
+    if (before != SNAPSHOT_CHAINS_NONE && grows_steadily(chains, before, from) &&
+        are_close(chains, from, to, distance(chains, before, from)))
+        return true;
     for (uint32_t i = to + 1; i < chains->count && i <= to + SNAPSHOT_CHAINS_REACH; i++)
-        if (grows_steadily(chains, to, i))
+        if (are_close(chains, from, to, distance(chains, to, i)) &&
+            (is_in_turn(chains, to - 1) || are_distances_different(chains, from, i)) &&
+            grows_steadily(chains, to, i))
             return true;
     return false;
 }
@@ -139,10 +173,11 @@ static void link_snapshot(const struct chains *chains, uint32_t i)
     links[i].restarted = false;
 }
 
-static void find_chains(struct counter_row *rows, uint64_t row_count, uint32_t snapshot_count,
-                        struct snapshot_link *links)
+static void find_chains(struct counter_row *rows, uint64_t row_count, const int64_t *times_ns,
+                        uint32_t snapshot_count, struct snapshot_link *links)
 {
-    struct chains chains = {.rows = rows, .count = snapshot_count, .links = links};
+    struct chains chains = {
+        .rows = rows, .times_ns = times_ns, .count = snapshot_count, .links = links};
     counter_rows_sort_by_snapshot(rows, row_count);
     chains.starts = mem_new(uint64_t, snapshot_count + (size_t)1);
     chains.totals = mem_new(int64_t, snapshot_count + (size_t)1);
@@ -153,14 +188,14 @@ static void find_chains(struct counter_row *rows, uint64_t row_count, uint32_t s
     mem_free(chains.starts);
 }
 
-void snapshot_chains_find(struct counter_row *rows, uint64_t row_count, uint32_t snapshot_count,
-                          struct snapshot_link *links)
+void snapshot_chains_find(struct counter_row *rows, uint64_t row_count, const int64_t *times_ns,
+                          uint32_t snapshot_count, struct snapshot_link *links)
 {
     for (uint32_t i = 0; i < snapshot_count; i++)
         links[i] = (struct snapshot_link){SNAPSHOT_CHAINS_NONE, SNAPSHOT_CHAINS_NONE, false};
     counter_rows_sort_by_stack(rows, row_count);
     if (find_decreases(rows, row_count, snapshot_count, links)) {
-        find_chains(rows, row_count, snapshot_count, links);
+        find_chains(rows, row_count, times_ns, snapshot_count, links);
         return;
     }
     for (uint32_t i = 1; i < snapshot_count; i++) {

@@ -564,9 +564,9 @@ def rounded_in_tree(values):
     return found
 
 
-def chains_of(snapshots):
-    """For one series, snapshots as {stack: value} in order of time: the index of the snapshot that
-    each one continues (None: it begins a chain), and the set of those that restarted. See
+def chains_of(times, snapshots):
+    """For one series, snapshots as {stack: value} at ascending times: the index of the snapshot
+    that each one continues (None: it begins a chain), and the set of those that restarted. See
     store/values/snapshot_chains.h."""
     reach = 3
     totals = [sum(stacks.values()) for stacks in snapshots]
@@ -580,11 +580,26 @@ def chains_of(snapshots):
         least, most = totals[first], totals[first] + totals[first] // 4
         return least > 0 and least < totals[then] <= most and at_least(then, first)
 
+    def are_close(first, then, interval):
+        return then - first > (times[then] - times[first]) / interval + 0.5
+
+    def are_different(first, then):
+        distances = [times[one + 1] - times[one] for one in range(first, then)]
+        return max(distances) > 1.25 * min(distances)
+
     def is_chain(first, then):
-        earlier = range(max(0, first - reach), first)
-        later = range(then + 1, min(len(snapshots), then + 1 + reach))
-        return grows(first, then) and (
-            any(grows(one, first) for one in earlier) or any(grows(then, one) for one in later)
+        if not grows(first, then):
+            return False
+        own = before[first]
+        if own is not None and grows(own, first):
+            if are_close(first, then, times[first] - times[own]):
+                return True
+        in_turn = then >= 2 and before[then - 1] is not None and before[then - 1] != then - 2
+        return any(
+            grows(then, one)
+            and are_close(first, then, times[one] - times[then])
+            and (in_turn or are_different(first, one))
+            for one in range(then + 1, min(len(snapshots), then + 1 + reach))
         )
 
     before, after, restarted = [None] * len(snapshots), {}, set()
@@ -618,7 +633,7 @@ def since_of(profiles):
         for stack, _, value in rows:
             stacks[stack] += value
         snapshots.append(stacks)
-    before, restarted = chains_of(snapshots)
+    before, restarted = chains_of(times, snapshots)
     since = {}
     for i in range(1, len(times)):
         if i in restarted:
@@ -642,7 +657,9 @@ def row_values(rule, profiles, key_of):
         return [
             (time_ns, key, value) for time_ns, by_key, _ in keyed for key, value in by_key.items()
         ]
-    before, restarted = chains_of([stacks for _, _, stacks in keyed])
+    before, restarted = chains_of(
+        [time_ns for time_ns, _, _ in keyed], [stacks for _, _, stacks in keyed]
+    )
     increases = []
     for i, (time_ns, after, _) in enumerate(keyed):
         if i not in restarted and before[i] is None:

@@ -49,7 +49,7 @@ static int64_t find(struct series *series, struct snapshot_link *links)
             if (series->values[i][j])
                 rows[row_count++] = (struct counter_row){
                     .stack = j, .key = j, .snapshot = i, .value = series->values[i][j]};
-    snapshot_chains_find(rows, row_count, series->count, links);
+    snapshot_chains_find(rows, row_count, series->times_s, series->count, links);
     for (uint32_t i = 0; i < series->count; i++)
         for (uint32_t j = 0; j < STACKS; j++) {
             const uint32_t before = links[i].before;
@@ -144,19 +144,21 @@ static void two_processes_make_two_chains(void **state)
     }
 }
 
-/* Runs of four snapshots or more: every increase of every run counts. */
+/* Every increase of every run counts, also if each run begins with about the same large number. */
 static void crash_loops_restart(void **state)
 {
     (void)state;
     struct snapshot_link links[SNAPSHOTS_MAX];
-    for (uint64_t round = 1; round <= 300; round++) {
+    for (uint64_t round = 1; round <= 1000; round++) {
         uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
         struct series series = {0};
-        const uint32_t life = 4 + random_below(&seed, 20);
+        const uint32_t life = 2 + random_below(&seed, 20);
+        const int64_t load = random_below(&seed, 2) ? 100000 : 0;
+        const uint32_t noise = 1 + random_below(&seed, 99);
         int64_t wanted = 0, time_s = 0;
         uint32_t restarts = 0;
         while (series.count + life < SNAPSHOTS_MAX) {
-            const int64_t phase = 1 + random_below(&seed, 99);
+            const int64_t phase = load + 1 + random_below(&seed, noise);
             for (uint32_t i = 0; i < life; i++)
                 add(&series, time_s += 10, (phase + i * 100) * 6);
             wanted += (phase + (life - 1) * 100) * 6 - (restarts++ ? 0 : phase * 6);
