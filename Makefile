@@ -379,7 +379,7 @@ Test (CONTRIBUTING.md lists which test runs where)
   make test                 all tests of a change; make test-long runs the slow ones
   make one-test T=...       one test: tests/integration/FOLDER/test_x.py::test_y,
                             tests/unit/.../test_x.c[::function],
-                            web/test/x.test.ts[::WORDS],
+                            web/test/.../x.test.ts[::WORDS],
                             or a part of the name of a browser test
   make check | unit | integration | browser      one part of make test
   make fuzz-seeds           the seeds of all fuzzers, with sanitizers

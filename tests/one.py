@@ -3,7 +3,7 @@
 
   T=tests/integration/FOLDER/test_x.py[::test_y]
   T=tests/unit/FOLDER/test_x[.c][::function]     function may contain the wildcards * and ?
-  T=web/test/x.test.ts[::WORDS]                  tests of a module of the pages
+  T=web/test/FOLDER/x.test.ts[::WORDS]           tests of a module of the pages
   T=WORDS                                        browser tests whose names contain these words
 
 A T that selects no test is an error: the message lists the names that are most like it.
@@ -85,13 +85,15 @@ def unit_command(wanted, root=ROOT):
 def web_command(wanted, root=ROOT):
     """The command, which starts in the folder of the tests that web/build.mjs has built."""
     path, _, words = wanted.partition("::")
-    if not (root / path).is_file():
-        no_test("test file of the pages", path, files_below("web/test", "*.test.ts", root))
+    files = files_below("web/test", "**/*.test.ts", root)
+    if path not in files:
+        no_test("test file of the pages", path, files)
     names = [name for _, name in WEB_TEST.findall((root / path).read_text())]
     if words and not any(words in name for name in names):
         no_test(f"test in {path}", words, names)
     pattern = [f"--test-name-pattern={re.escape(words)}"] if words else []
-    return ["node", *pattern, "--test", f"{pathlib.Path(path).stem}.mjs"]
+    program = pathlib.Path(path).relative_to("web/test").with_suffix(".mjs")
+    return ["node", *pattern, "--test", str(program)]
 
 
 def run_web(wanted):

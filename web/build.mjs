@@ -79,14 +79,14 @@ const common = {
   plugins: [cssAsText, uploadFormats],
 };
 
-/** Bundles test/*<suffix> for Node into build/<folder>. */
+/** Bundles all test/…/x<suffix> for Node; they keep their subfolders below build/<folder>. */
 async function buildForNode(folder, suffix) {
   const outdir = join(root, "../build", folder);
   rmSync(outdir, { recursive: true, force: true });
-  const tests = readdirSync(join(root, "test")).filter((name) => name.endsWith(suffix));
   await build({
     ...common,
-    entryPoints: tests.map((name) => join("test", name)),
+    entryPoints: [`test/**/*${suffix}`],
+    outbase: "test",
     outdir,
     platform: "node",
     target: "node18",

@@ -2,7 +2,8 @@
  * rule_preset: the functions that are not a reader's own code, by language, as links name them
  * ("only:go").
  *
- * Equal to web/src/model/rules/presets.ts; web/test/presets.test.ts compares them. Threads: any.
+ * Equal to web/src/model/rules/presets.ts; web/test/model/rules/presets.test.ts compares them.
+ * Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_RULE_PRESET_H
 #define LIB_PROFILE_REPORT_RULE_PRESET_H

@@ -1,8 +1,8 @@
 """Upload formats: each list contains all formats of lib/profile/formats/format_list.h.
 
 The lists are the description of the API, the manual, the README, the help text, fuzzers and
-samples. The pages are built from that file (web/test/upload_formats.test.ts). The tests need no
-server. CONTRIBUTING.md describes how to add a format.
+samples. The pages are built from that file (web/test/model/text/upload_formats.test.ts). The tests
+need no server. CONTRIBUTING.md describes how to add a format.
 """
 
 import collections

@@ -1,7 +1,7 @@
 """Regular expressions match the same names on the server and in the page.
 
-web/test/regex.test.ts reads the same file of cases. Its expected results come from PCRE2 alone,
-called with the options that lib/regex/regex.c uses.
+web/test/model/search/regex.test.ts reads the same file of cases. Its expected results come from
+PCRE2 alone, called with the options that lib/regex/regex.c uses.
 """
 
 import json

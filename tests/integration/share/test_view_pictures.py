@@ -79,7 +79,7 @@ def svg(api, share_id, **query):
 
 
 def test_the_path_hash_equals_that_of_the_page():
-    """web/test/flame.test.ts checks the same value, because existing links contain such hashes."""
+    """Links contain such hashes; web/test/model/tree/flame.test.ts checks the same value."""
     assert path_hash("a", "b", "a") == "58cdc962eccc1057"
 
 

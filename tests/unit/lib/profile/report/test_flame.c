@@ -286,7 +286,7 @@ static struct frame at_address(const char *name, uint64_t address, const char *m
         .name = span_text(name), .address = address, .mapping = span_text(mapping)};
 }
 
-/* The numbers are those of web/test/flame.test.ts. */
+/* The numbers are those of web/test/model/tree/flame.test.ts. */
 static void an_address_is_the_name_of_a_frame_without_symbols(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void an_address_is_the_name_of_a_frame_without_symbols(void **state)
                          old);
 }
 
-/* Like web/test/flame.test.ts. */
+/* Like web/test/model/tree/flame.test.ts. */
 static void a_path_from_before_symbolization_is_found(void **state)
 {
     (void)state;
