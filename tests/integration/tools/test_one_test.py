@@ -27,8 +27,8 @@ def test_an_integration_test_is_selected_by_its_file_and_name():
 
 
 def test_a_test_of_the_pages_is_selected_by_its_file_and_a_part_of_its_name():
-    path = "web/test/explore.test.ts"
-    assert one.web_command(path) == ["node", "--test", "explore.test.mjs"]
+    path = "web/test/model/continuous/plot_data.test.ts"
+    assert one.web_command(path) == ["node", "--test", "model/continuous/plot_data.test.mjs"]
     assert r"--test-name-pattern=readable\ units" in one.web_command(f"{path}::readable units")
 
 
@@ -43,8 +43,14 @@ def test_a_test_of_the_pages_is_selected_by_its_file_and_a_part_of_its_name():
             "tests/integration/tools/test_one_test.py::test_a_unit_test",
             KNOWN,
         ),
-        (one.web_command, "web/test/explre.test.ts", "explore.test.ts"),
-        (one.web_command, "web/test/explore.test.ts::readble units", "readable units"),
+        (one.web_command, "web/test/tree/flme.test.ts", "model/tree/flame.test.ts"),
+        (one.web_command, "web/test/tree/flame.test.ts", "model/tree/flame.test.ts"),
+        (one.web_command, "web/src/model/tree/flame.ts", "model/tree/flame.test.ts"),
+        (
+            one.web_command,
+            "web/test/model/continuous/plot_data.test.ts::readble units",
+            "readable units",
+        ),
     ],
 )
 def test_a_name_that_matches_nothing_fails_and_shows_similar_ones(select, wanted, similar):

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makePalette } from "../src/model/colours/colour.ts";
-import { decodeFlame } from "../src/model/tree/flame.ts";
-import { FrameColours } from "../src/model/colours/frame_colours.ts";
-import { wholeOf } from "../src/model/tree/window.ts";
-import { IciclePainter } from "../src/views/icicle/icicle_draw.ts";
-import { Rows } from "../src/views/icicle/rows.ts";
-import { bigFlame } from "./big_flame.mjs";
-import { blankContext } from "./blank_canvas.ts";
+import { makePalette } from "../../../src/model/colours/colour.ts";
+import { decodeFlame } from "../../../src/model/tree/flame.ts";
+import { FrameColours } from "../../../src/model/colours/frame_colours.ts";
+import { wholeOf } from "../../../src/model/tree/window.ts";
+import { IciclePainter } from "../../../src/views/icicle/icicle_draw.ts";
+import { Rows } from "../../../src/views/icicle/rows.ts";
+import { bigFlame } from "../../big_flame.mjs";
+import { blankContext } from "../../blank_canvas.ts";
 
 test("labels of new names are measured a few hundred per paint until all are drawn", () => {
   const bytes: Buffer = bigFlame(30_000, { maxDepth: 12, functionCount: 20_000 });

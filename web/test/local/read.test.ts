@@ -1,169 +1,10 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { toPprof } from "../src/export/pprof_form.ts";
-import { visibleTree } from "../src/export/visible_tree.ts";
-import { toFolded } from "../src/export/text_forms.ts";
-import { decodeFolded, splitPair } from "../src/local/folded.ts";
-import { FrameGrouper } from "../src/local/grouping.ts";
-import { countLabels } from "../src/local/labels.ts";
-import { PairError, RefusedError } from "../src/local/profile.ts";
-import { MessageWriter } from "../src/local/protobuf_writer.ts";
-import { readProfile } from "../src/local/read.ts";
-import { findSides } from "../src/local/sides.ts";
-import { decodeFlame, FrameFlag } from "../src/model/tree/flame.ts";
-import { writeFlame } from "../src/model/tree/flame_bytes.ts";
-import { formatValue } from "../src/model/text/units.ts";
-
-test("reads folded stacks of many lines with all notations of numbers", () => {
-  assert.equal(decodeFolded("a;b 1\n".repeat(300_000)).start.length, 300_001);
-  const profile = decodeFolded("a 1e3\nb +5\nc .5\nd 5.\ne 2.5e-1\nno value\n");
-  assert.deepEqual([...profile.values], [100_000, 500, 50, 500, 25]);
-  assert.equal(profile.sampleTypes[0].unit, "count/100");
-  assert.deepEqual(profile.notes, ["1 line is not a stack with a value."]);
-  assert.equal(decodeFolded("a 1e3\nb 1\n").sampleTypes[0].unit, "count");
-  assert.equal(
-    decodeFolded("a 99999999999999999999\nb -9223372036854775808\nc 1e19\nd 1\ne 1\n").notes[0],
-    "2 lines are not stacks with a value.",
-  );
-});
-
-test("stacks with a common beginning share nodes, as on the server", async () => {
-  const { encodeFlame } = await import("../src/local/encode_flame.ts");
-  const profile = decodeFolded("main;run;a 10\nmain;run;b 20\nmain;rest 5\nmain;run;a 1\n");
-  const flame = decodeFlame(
-    encodeFlame([{ profile, type: 0, factor: 1 }], { group: "", labels: [], isNormalised: false }),
-  );
-  assert.deepEqual(
-    [...flame.frame].map((frame) => flame.frames.name(frame)),
-    ["root", "main", "run", "b", "a", "rest"],
-  );
-  assert.deepEqual([...flame.cum], [36, 36, 31, 20, 11, 5]);
-});
-
-test("counts the labels of stacks selected by function, file or binary", () => {
-  const profile = decodeFolded("main;read 5\nmain;write 3\n");
-  Object.assign(
-    profile.frames.find(({ name }) => name === "read")!,
-    { file: "io.c", mapping: "/usr/lib/libc.so.6" },
-  );
-  const kept = (rules: { focus?: string[]; ignore?: string[] }) =>
-    countLabels(profile, 0, { rules: [], focus: [], ignore: [], key: "", limit: 0, ...rules })
-      .response.kept;
-  assert.deepEqual(
-    ["^write$", "io", "libc", "nowhere"].map((text) => kept({ focus: [text] })),
-    [3, 5, 5, 0],
-  );
-  assert.equal(kept({ ignore: ["libc"] }), 3);
-});
-
-test("counts frames without a name, and keeps white space outside ASCII in names", () => {
-  const stacksOf = (text: string) => {
-    const { frames, start, stack, values } = decodeFolded(text);
-    return [...values].map((value, i) => [
-      [...stack.slice(start[i], start[i + 1])].map((frame) => frames[frame].name).join("|"),
-      value,
-    ]);
-  };
-  assert.deepEqual(stacksOf("a;;b 5\n;a 3\na; 2\n; 1\n"), [
-    ["a|<unknown>|b", 5],
-    ["<unknown>|a", 3],
-    ["a|<unknown>", 2],
-    ["<unknown>|<unknown>", 1],
-  ]);
-  assert.deepEqual(
-    stacksOf("a;b\u00a0 5\n\u2003c\t3\r\n\ufeffd 2\nf\u2028g 4\nh\u00a01\n\v i 1\f\n"),
-    [
-      ["a|b\u00a0", 5],
-      ["\u2003c", 3],
-      ["\ufeffd", 2],
-      ["f\u2028g", 4],
-      ["i", 1],
-    ],
-  );
-  assert.deepEqual(stacksOf("a -2.5e-6\nb -2.5e-7\nc 9\n"), [
-    ["a", -3],
-    ["b", 0],
-    ["c", 9e6],
-  ]);
-  assert.equal(
-    decodeFolded(`a 1\na 2\nb 1.${"0".repeat(40)}\nc +9223372036854775807\nd ${"0".repeat(60)}7\n`)
-      .notes[0],
-    "2 lines are not stacks with a value.",
-  );
-});
-
-test("a binary whose path consists of slashes has no name", () => {
-  const grouper = new FrameGrouper("function");
-  const place = { func: null, line: 0, isInlined: false, offset: 0x100n };
-  const named = (mapping: string, address: bigint) =>
-    grouper.frames[grouper.frame({ ...place, mapping, address })].name;
-  assert.deepEqual(
-    [named("/", 0x1000n), named("//", 0n), named("/a//", 0n), named("/a//", 1n), named("", 0n)],
-    ["0x1000", "<unknown>", "[a]", "a+0x100", "<unknown>"],
-  );
-});
-
-test("frames may start like comments", () => {
-  const profile = decodeFolded(
-    "//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of " +
-      "9\n//\n#\n//nothing;more\n",
-  );
-  assert.deepEqual([...profile.values], [10, 7, 3, 5]);
-  assert.deepEqual(profile.notes, []);
-});
-
-test("decimals are written in the notation in which they were read", () => {
-  const tree = {
-    metadata: { unit: "count/100" },
-    frames: [{ name: "all" }, { name: "a" }, { name: "b" }],
-    frame: Uint32Array.of(0, 1, 2),
-    parent: Uint32Array.of(0, 0, 1),
-    self: Float64Array.of(0, 500, 25),
-    baseSelf: null,
-  } as unknown as Parameters<typeof toFolded>[0];
-  const text = (seen: typeof tree) =>
-    toFolded(seen)
-      .map((bytes) => new TextDecoder().decode(bytes))
-      .join("");
-  assert.equal(text(tree), "a 5\na;b 0.25\n");
-  assert.equal(text({ ...tree, baseSelf: Float64Array.of(0, 0, 10) }), "a 0 5\na;b 0.1 0.25\n");
-});
-
-test("control characters of names become spaces in folded stacks", () => {
-  const tree = {
-    metadata: {},
-    frames: [{ name: "all" }, { name: "a\u009b2J;b\x7f\n\x80\x9f\xa0" }],
-    frame: Uint32Array.of(0, 1),
-    parent: Uint32Array.of(0, 0),
-    self: Float64Array.of(0, 5),
-    baseSelf: null,
-  } as unknown as Parameters<typeof toFolded>[0];
-  assert.equal(new TextDecoder().decode(toFolded(tree)[0]), "a 2J:b    \xa0 5\n");
-});
-
-test("fewer decimals are kept if large values would not fit", () => {
-  const profile = decodeFolded("a 9000000000000000\nb 1.123456\n");
-  assert.equal(profile.sampleTypes[0].unit, "count/1000");
-  assert.deepEqual([...profile.values], [9_000_000_000_000_000_000, 1123]);
-});
-
-test("files with different numbers of decimals are compared in the finer unit", async () => {
-  const { encodeFlame, unitOf } = await import("../src/local/encode_flame.ts");
-  const compare = (before: string, after: string) => {
-    const sides = findSides([decodeFolded(before), decodeFolded(after)], "");
-    const flame = decodeFlame(encodeFlame(sides, { group: "", labels: [], isNormalised: false }));
-    return [
-      flame.baseTotal,
-      flame.total,
-      unitOf(sides),
-      formatValue(flame.baseTotal, unitOf(sides)),
-    ];
-  };
-  assert.deepEqual(compare("a;b 2.5\n", "a;b 1.125\na 12\n"), [2500, 13_125, "count/1000", "2.5"]);
-  assert.deepEqual(compare("a;b 1.125\n", "a;b 12\n"), [1125, 12_000, "count/1000", "1.13"]);
-  assert.deepEqual(compare("a;b 12\n", "a;b 0.000001\n"), [12_000_000, 1, "count/1000000", "12"]);
-});
+import { splitPair } from "../../src/local/folded.ts";
+import { PairError, RefusedError } from "../../src/local/profile.ts";
+import { MessageWriter } from "../../src/local/protobuf_writer.ts";
+import { readProfile } from "../../src/local/read.ts";
 
 test("text of mostly stacks is read as folded stacks, whatever its first line is", async () => {
   const profile = await readProfile(new Blob(["stacks of my program\nmain;run 3\nmain;rest 4\n"]));
@@ -248,7 +89,7 @@ test("files that the server would refuse are refused", async () => {
 });
 
 test("the refusal of another tool's file names the tool, as on the server", async () => {
-  const folder = new URL("../../tests/data/foreign/", import.meta.url);
+  const folder = new URL("../../../tests/data/foreign/", import.meta.url);
   const names: Record<string, RegExp> = {
     "xdebug.cachegrind": /Xdebug.*Excimer/,
     "callgrind.out": /callgrind.*perfolio record/,
@@ -366,38 +207,4 @@ test("a note reports a sum that the server will not compute", async () => {
   assert.equal(await notesOf("a;b 9223372036854775807\na;c 9223372036854775807\n"), 1);
   assert.equal(await notesOf("a;b 4611686018427387904\na;c -4611686018427387904\n"), 1);
   assert.equal(await notesOf("a;b 4611686018427387904\na;c 4\n"), 0);
-});
-
-test("a kernel address, which exceeds the range of a number, is kept and exported", () => {
-  const address = 0xffffffff81012345n;
-  const frame = {
-    name: "0xffffffff81012345 leaf",
-    file: "",
-    line: 0,
-    mapping: "[kernel.kallsyms]",
-    address,
-    flags: FrameFlag.Kernel,
-  };
-  const bytes = writeFlame({
-    tree: {
-      frame: Uint32Array.of(0, 1),
-      parentDelta: Uint32Array.of(0, 1),
-      self: Float64Array.of(0, 1),
-      baseSelf: null,
-    },
-    frames: [{ ...frame, name: "root", address: 0n, flags: 0 }, frame],
-    total: 1,
-    baseTotal: 0,
-    isCut: false,
-    metadata: { group_by: "address" },
-  });
-  const flame = decodeFlame(bytes);
-  assert.deepEqual([flame.frames.address(0), flame.frames.address(1)], [0n, address]);
-  const varint = [];
-  for (let rest = address; rest; rest >>= 7n)
-    varint.push(Number(rest & 127n) | (rest > 127n ? 128 : 0));
-  assert.ok(
-    Buffer.from(toPprof(visibleTree(flame, 0), "")).includes(Buffer.from([3 * 8, ...varint])),
-    "field 3 of its location",
-  );
 });
