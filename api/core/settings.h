@@ -82,7 +82,7 @@ struct settings {
     uint64_t debuginfod_cache_bytes;            /* limit of all public symbol tables together */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
-    int max_request_days;          /* api/ingest/ingest_limits.h */
+    int max_request_days;          /* api/ingest/ingest_request.h */
     int max_expansion_ratio;       /* of continuous profiles; lib/base/compress.h */
     int max_share_expansion_ratio; /* of shares */
     char *debuginfod_urls;         /* comma-separated; "off": no server is ever contacted */

@@ -6,7 +6,7 @@
 #include "api/http/request.h"
 #include "api/ingest/age_warning.h"
 #include "api/ingest/batch_id.h"
-#include "api/ingest/ingest_limits.h"
+#include "api/ingest/ingest_request.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
@@ -107,7 +107,7 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
     return read(request, context, buf_span(&expanded), &attempt->limits, err);
 }
 
-enum err_code ingest_body_read(struct request *request, struct ingest_limits *ingest_limits,
+enum err_code ingest_body_read(struct request *request, struct ingest_request *ingest_request,
                                ingest_body_reader read, void *context, struct err *err)
 {
     struct memory_gate *gate = request->server->memory_gate;
@@ -119,18 +119,18 @@ enum err_code ingest_body_read(struct request *request, struct ingest_limits *in
          memory_bytes *= MEMORY_GATE_MEMORY_FACTOR) {
         struct attempt attempt = plan_attempt(gate, memory_bytes);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
-        ingest_limits_limit_profile(ingest_limits, &attempt.limits);
+        ingest_request_set_limits(ingest_request, &attempt.limits);
         const uint64_t taken =
             attempt.memory_bytes <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.memory_bytes;
         enum err_code code =
             memory_gate_enter(gate, request->principal.tenant_id, taken, "this body", err);
         if (code)
             return code;
-        ingest_limits_restart(ingest_limits);
+        ingest_request_restart(ingest_request);
         code = expand_and_read(request, method, &attempt, read, context, err);
         memory_gate_leave(gate, request->principal.tenant_id, taken);
         if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
-            return ingest_limits_explain(ingest_limits, &attempt.limits, code, err);
+            return ingest_request_explain(ingest_request, &attempt.limits, code, err);
     }
 }
 
@@ -195,24 +195,24 @@ static int64_t begin_of(const struct batch_source *source)
 }
 
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
-                              struct ingest_limits *ingest_limits, struct err *err)
+                              struct ingest_request *ingest_request, struct err *err)
 {
     struct batch_source *source = profile->source;
     struct batch *batch;
     uint8_t id[STORE_BATCH_ID_BYTES];
     bool has_id;
     struct span names[SAMPLE_LABELS_MAX];
-    const struct batch_limits label_limits = ingest_limits_of_labels(ingest_limits);
+    const struct batch_limits label_limits = ingest_request_label_limits(ingest_request);
     const struct batch_options options = {
         .session_limits = &label_limits,
         .series_labels = names,
-        .series_label_count = ingest_limits_series_labels(ingest_limits, names),
+        .series_label_count = ingest_request_series_labels(ingest_request, names),
     };
     if (source->time_ns == 0 && batch_own_time_ns(source->profile) == 0)
         source->time_ns = begin_of(source);
     add_dropped(request, profile_string(source->profile, source->profile->warning));
     enum err_code code =
-        ingest_limits_check_labels(ingest_limits, source->labels, source->label_count, err);
+        ingest_request_check_labels(ingest_request, source->labels, source->label_count, err);
     if (!code)
         code = find_id(request, profile, id, &has_id, err);
     if (!code)
@@ -226,7 +226,7 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
     if (batch->notice)
         add_dropped(request, span_text(batch->notice));
     if (batch->profile_count)
-        code = ingest_limits_put(ingest_limits, batch, has_id ? id : NULL, err);
+        code = ingest_request_put(ingest_request, batch, has_id ? id : NULL, err);
     batch_destroy(batch);
     return code;
 }

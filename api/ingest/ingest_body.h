@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ingest_limits;
+struct ingest_request;
 struct batch_source;
 struct profile_limits;
 struct request;
@@ -33,8 +33,8 @@ bool ingest_body_knows_encoding(const struct request *request);
 enum err_code ingest_body_check_encoding(const struct request *request, struct err *err) MUST_USE;
 
 /* A callback that decodes the whole body, which is decompressed and borrowed for the call, and puts
- * the profiles into ingest_limits. After ERR_TOO_LARGE it may be called again with larger limits;
- * the profiles that it had put are dropped before. */
+ * the profiles into an ingest_request. After ERR_TOO_LARGE it may be called again with larger
+ * limits; the profiles that it had put are dropped before. */
 typedef enum err_code (*ingest_body_reader)(struct request *request, void *context,
                                             struct span body, const struct profile_limits *limits,
                                             struct err *err);
@@ -43,7 +43,7 @@ typedef enum err_code (*ingest_body_reader)(struct request *request, void *conte
  * context is passed to read. Errors: those of read, ERR_UNSUPPORTED (the encoding),
  * ERR_INVALID (the body does not have that encoding), ERR_TOO_LARGE, ERR_BUSY (too many requests
  * decode large bodies). */
-enum err_code ingest_body_read(struct request *request, struct ingest_limits *ingest_limits,
+enum err_code ingest_body_read(struct request *request, struct ingest_request *ingest_request,
                                ingest_body_reader read, void *context, struct err *err) MUST_USE;
 
 /* A decoded profile, and what was sent with it. */
@@ -57,11 +57,11 @@ struct ingest_body_profile {
     uint32_t number;       /* in its request */
 };
 
-/* Puts a profile into ingest_limits. Takes ownership of profile->source->profile, even on an error.
- * A profile without a time gets the time of source, or else the present time. Errors: ERR_INVALID,
- * ERR_TOO_LARGE. */
+/* Puts a profile into ingest_request. Takes ownership of profile->source->profile, even on an
+ * error. A profile without a time gets the time of source, or else the present time. Errors:
+ * ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
-                              struct ingest_limits *ingest_limits, struct err *err) MUST_USE;
+                              struct ingest_request *ingest_request, struct err *err) MUST_USE;
 
 /* Adds the field Perfolio-Warning to a response of 200 if the profiles are old (age_warning.h).
  */

@@ -2,7 +2,7 @@
 
 #include "api/ingest/batch_id.h"
 #include "api/ingest/ingest_body.h"
-#include "api/ingest/ingest_limits.h"
+#include "api/ingest/ingest_request.h"
 #include "api/ingest/sources.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -15,7 +15,7 @@ enum { JSON_RESPONSE_MAX_BYTES = 16384 };
 struct export
 {
     enum otlp_encoding encoding;
-    struct ingest_limits *ingest_limits;
+    struct ingest_request *ingest_request;
     struct otlp_result result;
 };
 
@@ -41,8 +41,8 @@ static enum err_code put_batch(const struct request *request, struct export *exp
     bool has_id;
     enum err_code code = batch_id_find(request, &source, id, &has_id, err);
     return code ? code
-                : ingest_limits_put_allowed(export->ingest_limits, batch, has_id ? id : NULL,
-                                            &export->result, err);
+                : ingest_request_put_allowed(export->ingest_request, batch, has_id ? id : NULL,
+                                             &export->result, err);
 }
 
 static enum err_code read_export(struct request *request, void *context, struct span body,
@@ -52,7 +52,7 @@ static enum err_code read_export(struct request *request, void *context, struct 
     struct span names[SAMPLE_LABELS_MAX];
     const struct otlp_options options = {
         .series_attributes = names,
-        .series_attribute_count = ingest_limits_series_labels(export->ingest_limits, names),
+        .series_attribute_count = ingest_request_series_labels(export->ingest_request, names),
         .limits = limits,
         .now_ns = clock_wall_ns(),
         .is_raw_kept = true, /* the batch is destroyed before the body */
@@ -89,12 +89,12 @@ static enum err_code post_export(struct request *request, struct response *respo
     struct store_receipt receipt;
     enum err_code code = find_encoding(request, &export.encoding, err);
     if (!code)
-        code = ingest_limits_open(request, &export.ingest_limits, err);
+        code = ingest_request_open(request, &export.ingest_request, err);
     if (!code)
-        code = ingest_body_read(request, export.ingest_limits, read_export, &export, err);
+        code = ingest_body_read(request, export.ingest_request, read_export, &export, err);
     if (!code)
-        code = ingest_limits_commit(export.ingest_limits, &receipt, err);
-    ingest_limits_close(export.ingest_limits);
+        code = ingest_request_commit(export.ingest_request, &receipt, err);
+    ingest_request_close(export.ingest_request);
     if (code)
         return code;
     if (export.result.message[0])

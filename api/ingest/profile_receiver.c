@@ -5,7 +5,7 @@
 #include "api/core/settings.h"
 #include "api/http/form_body.h"
 #include "api/ingest/ingest_body.h"
-#include "api/ingest/ingest_limits.h"
+#include "api/ingest/ingest_request.h"
 #include "api/ingest/sources.h"
 #include "lib/base/arena.h"
 #include "lib/base/clock.h"
@@ -22,7 +22,7 @@ struct incoming {
     struct batch_text_label labels[LABELS_MAX];
     struct batch_source source;
     struct memory_gate_slot gate_slot;
-    struct ingest_limits *ingest_limits;
+    struct ingest_request *ingest_request;
 };
 
 static enum err_code read_labels(const struct request *request, struct incoming *incoming,
@@ -71,10 +71,10 @@ static enum err_code append_profile(struct request *request, struct incoming *in
         .source = source,
         .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
         .content = request->body};
-    enum err_code code = ingest_body_put(request, &profile, incoming->ingest_limits, err);
+    enum err_code code = ingest_body_put(request, &profile, incoming->ingest_request, err);
     memory_gate_leave(request->server->memory_gate, request->principal.tenant_id,
                       incoming->gate_slot.held_bytes);
-    return code ? code : ingest_limits_commit(incoming->ingest_limits, ret_receipt, err);
+    return code ? code : ingest_request_commit(incoming->ingest_request, ret_receipt, err);
 }
 
 void profile_receiver_write_receipt(const struct store_receipt *receipt, struct buf *json)
@@ -89,11 +89,11 @@ static enum err_code decode_profile(const struct request *request, struct incomi
     struct memory_gate *gate = request->server->memory_gate;
     struct profile_limits limits = memory_gate_profile_limits(gate, request->server->settings);
     enum format format;
-    ingest_limits_limit_profile(incoming->ingest_limits, &limits);
+    ingest_request_set_limits(incoming->ingest_request, &limits);
     enum err_code code =
         memory_gate_decode(gate, request->principal.tenant_id, request->body, &limits, &format,
                            &incoming->source.profile, &incoming->gate_slot, err);
-    return ingest_limits_explain(incoming->ingest_limits, &limits, code, err);
+    return ingest_request_explain(incoming->ingest_request, &limits, code, err);
 }
 
 /* The parameters, and whether the body can be decoded. */
@@ -111,11 +111,11 @@ static enum err_code read_request(struct request *request, struct incoming *inco
     return form_body_check(request, false, err);
 }
 
-/* The caller closes incoming->ingest_limits. */
+/* The caller closes incoming->ingest_request. */
 static enum err_code receive_profile(struct request *request, struct incoming *incoming,
                                      struct store_receipt *ret_receipt, struct err *err)
 {
-    enum err_code code = ingest_limits_open(request, &incoming->ingest_limits, err);
+    enum err_code code = ingest_request_open(request, &incoming->ingest_request, err);
     if (code)
         return code;
     code = form_body_explain(request, decode_profile(request, incoming, err), err);
@@ -131,7 +131,7 @@ static enum err_code post_profile(struct request *request, struct response *resp
     if (code)
         return code;
     code = receive_profile(request, incoming, &receipt, err);
-    ingest_limits_close(incoming->ingest_limits);
+    ingest_request_close(incoming->ingest_request);
     if (code)
         return code;
     ingest_body_add_warning(request, response);

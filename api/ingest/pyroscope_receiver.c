@@ -2,7 +2,7 @@
 
 #include "api/http/form_body.h"
 #include "api/ingest/ingest_body.h"
-#include "api/ingest/ingest_limits.h"
+#include "api/ingest/ingest_request.h"
 #include "api/ingest/profile_receiver.h"
 #include "api/ingest/sources.h"
 #include "lib/base/clock.h"
@@ -19,7 +19,7 @@ enum { PUSH_PROFILES_MAX = 1000, RECEIPT_MAX_BYTES = 1024 };
 
 struct push {
     enum connect_encoding encoding;
-    struct ingest_limits *ingest_limits;
+    struct ingest_request *ingest_request;
 };
 
 /* The SDKs for Python, Ruby and Rust align their windows to ten seconds of the clock, so that all
@@ -32,7 +32,7 @@ static bool is_ambiguous(struct span session, struct span id, int64_t time_ns)
 
 static enum err_code put_pushed(struct request *request, const struct pyroscope_push *pushed,
                                 uint32_t number, const struct profile_limits *limits,
-                                struct ingest_limits *ingest_limits, struct err *err)
+                                struct ingest_request *ingest_request, struct err *err)
 {
     const struct pyroscope_push_profile *sent = &pushed->profiles[number];
     const struct pyroscope_push_series *series = &pushed->series[sent->series];
@@ -53,7 +53,7 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
         .content = sent->bytes,
         .sender_id = sent->id,
         .number = number};
-    return ingest_body_put(request, &profile, ingest_limits, err);
+    return ingest_body_put(request, &profile, ingest_request, err);
 }
 
 static enum err_code read_push(struct request *request, void *context, struct span body,
@@ -68,7 +68,7 @@ static enum err_code read_push(struct request *request, void *context, struct sp
     if (code)
         return code;
     for (uint32_t i = 0; i < pushed->profile_count && !code; i++) {
-        code = put_pushed(request, pushed, i, limits, push->ingest_limits, err);
+        code = put_pushed(request, pushed, i, limits, push->ingest_request, err);
         if (code)
             return err_add(err, "profile %u of %u", i + 1, pushed->profile_count);
     }
@@ -82,12 +82,12 @@ static enum err_code post_push(struct request *request, struct response *respons
     if (!connect_find_encoding(request_field(request, "content-type"), &push.encoding))
         return err_set(err, ERR_UNSUPPORTED,
                        "Content-Type must be application/proto or application/json");
-    enum err_code code = ingest_limits_open(request, &push.ingest_limits, err);
+    enum err_code code = ingest_request_open(request, &push.ingest_request, err);
     if (!code)
-        code = ingest_body_read(request, push.ingest_limits, read_push, &push, err);
+        code = ingest_body_read(request, push.ingest_request, read_push, &push, err);
     if (!code)
-        code = ingest_limits_commit(push.ingest_limits, &receipt, err);
-    ingest_limits_close(push.ingest_limits);
+        code = ingest_request_commit(push.ingest_request, &receipt, err);
+    ingest_request_close(push.ingest_request);
     if (code)
         return code;
     ingest_body_add_warning(request, response);
@@ -102,7 +102,7 @@ static enum err_code post_push(struct request *request, struct response *respons
 struct ingest {
     struct pyroscope_ingest_query query;
     bool has_time; /* in the address */
-    struct ingest_limits *ingest_limits;
+    struct ingest_request *ingest_request;
 };
 
 static enum err_code read_ingest(struct request *request, void *context, struct span body,
@@ -124,7 +124,7 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
         .is_ambiguous = is_ambiguous(source.session, SPAN_LITERAL(""), time_ns),
         .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
         .content = body};
-    return ingest_body_put(request, &profile, ingest->ingest_limits, err);
+    return ingest_body_put(request, &profile, ingest->ingest_request, err);
 }
 
 static enum err_code post_ingest(struct request *request, struct response *response,
@@ -143,12 +143,12 @@ static enum err_code post_ingest(struct request *request, struct response *respo
     ingest.has_time = ingest.query.from_ns != now_ns;
     sources_name_service(request, ingest.query.labels, ingest.query.label_count,
                          pyroscope_ingest_service(&ingest.query));
-    code = ingest_limits_open(request, &ingest.ingest_limits, err);
+    code = ingest_request_open(request, &ingest.ingest_request, err);
     if (!code)
-        code = ingest_body_read(request, ingest.ingest_limits, read_ingest, &ingest, err);
+        code = ingest_body_read(request, ingest.ingest_request, read_ingest, &ingest, err);
     if (!code)
-        code = ingest_limits_commit(ingest.ingest_limits, &receipt, err);
-    ingest_limits_close(ingest.ingest_limits);
+        code = ingest_request_commit(ingest.ingest_request, &receipt, err);
+    ingest_request_close(ingest.ingest_request);
     if (code)
         return code;
     ingest_body_add_warning(request, response);

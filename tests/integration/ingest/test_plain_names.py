@@ -8,7 +8,7 @@ import subprocess
 
 from conftest import ROOT
 from people import Tenant
-from test_ingest_limits import make_pprof
+from test_ingest_request import make_pprof
 from test_limits import END
 from test_store import BEGIN
 
