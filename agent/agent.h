@@ -48,7 +48,7 @@ struct agent_options {
      * stack are recorded. Values are scaled up to all switches. */
     double off_cpu_fraction;
     int64_t off_cpu_min_ns; /* shorter off-CPU intervals are left out */
-    bool is_wall; /* WINDOW_FOR_PEOPLE: processor time and off-CPU time are one sample type */
+    bool is_wall;           /* WINDOW_FOR_PEOPLE: CPU time and off-CPU time are one sample type */
     bool has_live_window;   /* agent_take_live is called */
     bool has_targets;       /* only agent_add_target's processes and their children */
     bool has_no_tables;     /* unwind by frame pointers only */

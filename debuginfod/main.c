@@ -42,7 +42,7 @@ static const struct argp_option options[] = {
     {"symbols-only", 's', NULL, 0, "read only functions, not DWARF; takes milliseconds", 0},
     {"packed", 'p', NULL, 0, "write the packed form, about half the size", 0},
     {"max-memory", 'm', "MIB", 0, "limit of memory (default 4096)", 0},
-    {"max-cpu", 'c', "SECONDS", 0, "limit of processor time (default 60)", 0},
+    {"max-cpu", 'c', "SECONDS", 0, "limit of CPU time (default 60)", 0},
     {"quiet", 'q', NULL, 0, "do not print a summary", 0},
     {0},
 };
@@ -157,7 +157,7 @@ static void print_report(const struct settings *settings,
     if (report->problem[0])
         fprintf(stderr, "perfolio-symbolize: %s: %s\n", settings->file, report->problem);
     if (!settings->is_quiet)
-        printf("%s: %u functions, %u ranges, %llu bytes; %.2f s of processor time, %llu MiB\n",
+        printf("%s: %u functions, %u ranges, %llu bytes; %.2f s of CPU time, %llu MiB\n",
                settings->table, report->functions, report->ranges,
                (unsigned long long)report->table_bytes, (double)report->cpu_us / 1e6,
                (unsigned long long)(report->memory_bytes >> 20));

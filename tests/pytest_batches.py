@@ -5,7 +5,7 @@ the files that it runs.
   tests/pytest_batches.py --processes=4 --junitxml=REPORT [OPTION OF PYTEST …] FOLDER
 
 pytest-xdist imports and collects every file in every process, which for the integration tests costs
-as much processor time as a hundred starts of the server. Here a process runs a batch of files and
+as much CPU time as a hundred starts of the server. Here a process runs a batch of files and
 ends; the next batch begins where a process has ended. The first batches are large and the last ones
 small, so that all processes end at about the same time. The files that took longest in the last run
 come first (REPORT.seconds; without it, the longest files).

@@ -1,7 +1,7 @@
 /*
  * event_kind: the events that can be sampled: time, or counts of the processor or the kernel.
  *
- * Processor time is always sampled by a timer of the kernel, which ticks at fixed intervals of the
+ * CPU time is always sampled by a timer of the kernel, which ticks at fixed intervals of the
  * time that a processor is not idle, so that each sample stands for the same time. The timer cannot
  * tick while interrupts are off: that time is attributed to the code that enables them again. A
  * counter of cycles ticks then too, but at the requested rate per second of elapsed time: on a
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum event_kind {
-    EVENT_CPU,       /* processor time */
+    EVENT_CPU,       /* CPU time */
     EVENT_CPU_CLOCK, /* the same event, by the name that perf(1) has for it */
     EVENT_CYCLES,
     EVENT_INSTRUCTIONS,

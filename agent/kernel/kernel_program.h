@@ -2,7 +2,7 @@
  * kernel_program: loads and attaches the BPF programs (bpf/); the wrapper of libbpf.
  *
  * One program takes a sample at every tick of a perf event on each CPU and writes it to a ring
- * buffer, which kernel_program_read empties. Processor time is sampled by a timer of the kernel
+ * buffer, which kernel_program_read empties. CPU time is sampled by a timer of the kernel
  * (the reason is in event_kind.h), other events by their counters.
  *
  * Threads: one. The ring buffer contains what our own program wrote, so only sizes are checked;

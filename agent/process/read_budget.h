@@ -1,7 +1,7 @@
 /*
  * read_budget: limits the time that reading one untrusted file may take.
  *
- * The file may be hostile, its disk may be slow (which costs no processor time), and samples,
+ * The file may be hostile, its disk may be slow (which costs no CPU time), and samples,
  * events and a stop of the agent wait meanwhile. The reader reports its work in bytes, including
  * the bytes that it reads from the file (file_window.h), so the clocks are read only once in 64
  * KiB. A single system call that blocks is not interrupted. Threads: the one that reads.
@@ -16,7 +16,7 @@
 enum { READ_BUDGET_STEP_BYTES = 64 << 10 };
 
 struct read_budget {
-    int64_t end_cpu_ns;             /* of the thread's processor time */
+    int64_t end_cpu_ns;             /* of the thread's CPU time */
     int64_t end_wall_ns;            /* by the monotonic clock */
     bool (*is_over)(void *context); /* true: stop reading; NULL: never */
     void *context;

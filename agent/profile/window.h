@@ -10,7 +10,7 @@
  *
  * Sample types: `samples` and, for people, the event: cpu in nanoseconds, or the counted events
  * since the last sample. Off-CPU intervals have the type off_cpu, in nanoseconds, and for people
- * also the type waits, their number. With WINDOW_OFF_CPU_AS_WALL they are added to processor time
+ * also the type waits, their number. With WINDOW_OFF_CPU_AS_WALL they are added to CPU time
  * instead, and the sum has the type wall.
  *
  * Labels of a sample: thread, process (names) and pid for people; thread.name and the number of the
@@ -54,7 +54,7 @@ struct window;
 
 enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
 
-/* How off-CPU time is shown: not at all, as a type of its own, or in one type with processor time.
+/* How off-CPU time is shown: not at all, as a type of its own, or in one type with CPU time.
  */
 enum window_off_cpu { WINDOW_OFF_CPU_NONE, WINDOW_OFF_CPU_SEPARATE, WINDOW_OFF_CPU_AS_WALL };
 

@@ -66,7 +66,7 @@ enum {
     REFUSED_DOUBLINGS_MAX = 9,
     FAILURES_MAX = 10, /* then processes are no longer published again for the table */
 };
-/* Processor time: libLLVM's table takes 27 ms, that of the largest browser about 150. */
+/* CPU time: libLLVM's table takes 27 ms, that of the largest browser about 150. */
 #define BUILD_MAX_NS CLOCK_NS_PER_S
 #define BUILD_MAX_WALL_NS (3 * CLOCK_NS_PER_S) /* includes waiting for the disk */
 #define LARGE_TABLE_BYTES (UINT64_C(1) << 20)

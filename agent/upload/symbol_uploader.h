@@ -3,7 +3,7 @@
  * with a child process of low priority.
  *
  * The server is queried for each build id. If it has no names, perfolio-symbolize builds a table in
- * its sandbox, with bounded memory and processor time, one at a time and small files first. Then
+ * its sandbox, with bounded memory and CPU time, one at a time and small files first. Then
  * the server is queried again, because other hosts run the same binary, and the table is sent. Only
  * symbols leave the host, never code: if a table cannot be built within its bounds, the separate
  * debug file is sent if the settings allow it and it contains no code; otherwise the server can use

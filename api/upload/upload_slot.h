@@ -1,7 +1,7 @@
 /*
  * upload_slot: limits the uploads that are decoded at a time.
  *
- * A small compressed body may take seconds of processor time and much memory to decode, so a limit
+ * A small compressed body may take seconds of CPU time and much memory to decode, so a limit
  * on the rate of uploads does not suffice. A request therefore takes a concurrency slot
  * (api/http/concurrency_limit.h) before it decodes a profile or a symbol table. All clients without
  * credentials together have slots for a quarter of the workers, and each address among them has

@@ -70,7 +70,6 @@ enum err_code empty_recording_explain(const struct empty_recording *recording, s
         return err_set(err, ERR_NOT_FOUND,
                        "no sample was taken: no such events occurred, or too few for %u Hz",
                        recording->frequency_hz);
-    return err_set(err, ERR_NOT_FOUND,
-                   "no sample was taken: %s processor time, or too little for %u Hz",
+    return err_set(err, ERR_NOT_FOUND, "no sample was taken: %s CPU time, or too little for %u Hz",
                    who_used(recording), recording->frequency_hz);
 }

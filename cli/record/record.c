@@ -237,11 +237,10 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
         const struct err why = *err;
         end_preparing(record, false);
-        return err_set(
-            err, code,
-            "%s; without these rights only the processor time of your own programs can be "
-            "recorded: -p PID or -- COMMAND",
-            why.message);
+        return err_set(err, code,
+                       "%s; without these rights only the CPU time of your own programs can be "
+                       "recorded: -p PID or -- COMMAND",
+                       why.message);
     }
     if (!code)
         code = run_agent(record, agent, ret_result, err);

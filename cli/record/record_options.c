@@ -225,7 +225,7 @@ const struct option_table record_options_table = {
     .take_words = take_command,
     .check = check_arguments,
     .arguments = "[-- COMMAND [ARGUMENT...]]",
-    .text = "Sample where programs spend processor time, and write or share the profile.\v"
+    .text = "Sample where programs spend CPU time, and write or share the profile.\v"
             "The programs need no change. Run it as root, or with CAP_BPF, CAP_PERFMON, "
             "CAP_SYS_PTRACE and CAP_SYSLOG; without these it samples only your own programs. "
             "Function names come from files on this host; the server looks up the others. "

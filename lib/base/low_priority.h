@@ -1,7 +1,7 @@
 /*
  * low_priority: runs a function on a thread that yields the processors to all other threads.
  *
- * Hashing of passwords and rendering for anonymous clients take processor time that an attacker can
+ * Hashing of passwords and rendering for anonymous clients take CPU time that an attacker can
  * request at will. At nice LOW_PRIORITY_NICE such work takes the processors that are idle, and
  * about a tenth of one that ordinary requests compete for. A thread cannot raise its priority again
  * without CAP_SYS_NICE, so each call has a thread of its own; creating one takes about 30 us, so

@@ -234,7 +234,7 @@ static int write_pages(struct folder_store *store, int fd, struct span bytes, si
 /*
  * Writes an object that the caller has in memory as a whole. It is synced at once, and its writer
  * reads it from memory afterwards, so filling the page cache would be wasted work: it took a ninth
- * of the processor time of ingestion. O_DIRECT avoids that. Small objects, the end that does not
+ * of the CPU time of ingestion. O_DIRECT avoids that. Small objects, the end that does not
  * fill a page, and file systems without O_DIRECT are written through the page cache.
  */
 static enum err_code write_whole(struct folder_store *store, const struct folder_writer *writer,

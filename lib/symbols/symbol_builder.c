@@ -269,8 +269,8 @@ static enum err_code explain_death(const struct build *build, int status, uint64
     if (number == SIGXCPU ||
         (number == SIGKILL && cpu_us + CPU_SLACK_US >= build->cpu_s * UINT64_C(1000000)))
         return err_set(err, ERR_TOO_LARGE,
-                       "building its symbol table took more than %u s of processor time%s",
-                       build->cpu_s, phase);
+                       "building its symbol table took more than %u s of CPU time%s", build->cpu_s,
+                       phase);
     if (number == SIGKILL)
         return err_set(err, ERR_INTERNAL,
                        "the builder of symbol tables was killed by another process%s: the "

@@ -5,7 +5,7 @@
 
 enum { SETTLE_MS = 100 };
 
-/* Reading the processor time costs a system call, so it is read twice for each series, and once in
+/* Reading the CPU time costs a system call, so it is read twice for each series, and once in
  * SETTLE_MS while one is matched. */
 static void settle(struct match_budget *budget)
 {

@@ -21,12 +21,12 @@
 #define MATCH_BUDGET_PAIR_NS INT64_C(2000)
 
 struct match_budget {
-    int64_t left_ns; /* processor time; the owner sets it to MATCH_BUDGET_NS at first */
+    int64_t left_ns; /* CPU time; the owner sets it to MATCH_BUDGET_NS at first */
     /* Called several times a second while series are matched, to renew a lease; the matching ends
      * with its code unless that is ERR_NONE. NULL: none. */
     enum err_code (*renew)(void *context, struct err *err);
     void *context;
-    int64_t begun_ns;   /* for match_budget.c: processor time of the thread */
+    int64_t begun_ns;   /* for match_budget.c: CPU time of the thread */
     int64_t settled_ns; /* monotonic: when left_ns was last reduced */
 };
 

@@ -48,7 +48,7 @@ export function launch() {
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    // No processes for the GPU and the network, which saves a tenth of the processor time of a
+    // No processes for the GPU and the network, which saves a tenth of the CPU time of a
     // page. The list of features replaces Playwright's, so it repeats CDPScreenshotNewSurface.
     "--in-process-gpu",
     "--enable-features=CDPScreenshotNewSurface,NetworkServiceInProcess2",
@@ -170,7 +170,7 @@ export const looks = {
 
 /**
  * Pages that earlier tests have left, by the context or the browser that they belong to, then by
- * what they were opened with. A page that is used again needs half of the processor time of a new
+ * what they were opened with. A page that is used again needs half of the CPU time of a new
  * one, which starts a process and compiles all scripts.
  */
 const pagesLeft = new WeakMap();

@@ -555,7 +555,7 @@ def make_template(data_dir):
     # copy of the template gets another prefix.
     server = Server(data_dir, objects=stored.Folder(data_dir / "objects"))
     server.start()
-    # Each copy costs as much processor time as its files; no server uses these two databases.
+    # Each copy costs as much CPU time as its files; no server uses these two databases.
     for statement in (
         "UPDATE pg_database SET datistemplate = false WHERE datname = 'template0'",
         "DROP DATABASE template0",

@@ -707,7 +707,7 @@ static double used(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* For each line it is given it takes 0.3 s of processor time; between lines it sleeps. */
+/* For each line it is given it takes 0.3 s of CPU time; between lines it sleeps. */
 int main(void)
 {
     while (getchar() == '\n') {

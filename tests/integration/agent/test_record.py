@@ -321,7 +321,7 @@ def test_python_is_unwound_to_its_root(record, tmp_path):
 
 
 NEW_CODE = """
-// In ms of processor time: other processes do not change how often this is sampled.
+// In ms of CPU time: other processes do not change how often this is sampled.
 const spent = () => process.cpuUsage().user / 1000;
 for (let k = 1; spent() < 3000; k++) {
     const body = "for (let i = 0; i < n; i++) s += Math.sqrt(i * " + k + " % 7); return s";

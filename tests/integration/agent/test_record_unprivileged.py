@@ -266,7 +266,7 @@ def test_another_users_process_is_refused(folder):
     [
         (0o4755, "setuid or setgid"),
         (0o711, "executed but not read"),
-        (0o755, "used no processor time"),
+        (0o755, "used no CPU time"),
     ],
 )
 def test_the_reason_for_a_program_without_samples_is_reported(folder, mode, words):

@@ -81,7 +81,7 @@ def test_passwords_of_shares_do_not_delay_signing_in(start_server):
 
 
 def test_a_right_password_is_hashed_once(start_server):
-    """Twenty requests with the same right password take less processor time than three hashes."""
+    """Twenty requests with the same right password take less CPU time than three hashes."""
     server = start_server("--passwords-per-minute", "1000000", environment=REAL_SCRYPT)
     client = client_from(server, "127.0.0.3")
     headers = {"X-Perfolio-Password": SHARE_PASSWORD}

@@ -85,7 +85,7 @@ LONG_NAMES = "|".join(f"{i:060}" for i in range(115))
     ids=["counts", "stars", "optional", "groups", "many begins", "any begin"],
 )
 def test_an_expression_with_too_many_repetitions_is_refused(shared_server, expression):
-    """A match of "(?:.*.*…)*[yz]" with one label value of 2 KB took 20 s of processor time of the
+    """A match of "(?:.*.*…)*[yz]" with one label value of 2 KB took 20 s of CPU time of the
     only thread that merges."""
     api = Tenant(shared_server()).api("ingest", "read", "admin")
     query = f'{{pod=~"{expression}"}}'

@@ -1,6 +1,6 @@
 // bench-addr2line FILE ADDRESSES: resolves the addresses in a file (hexadecimal, one a line) with
 // gimli's addr2line, all of them once to warm it up and then five times: in the order of the file,
-// and sorted. Prints "random,sorted" in millions a second of processor time: the middle one.
+// and sorted. Prints "random,sorted" in millions a second of CPU time: the middle one.
 use std::time::Duration;
 
 fn cpu() -> Duration {

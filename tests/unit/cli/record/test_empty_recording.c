@@ -23,14 +23,14 @@ static void explains_why_a_recording_is_empty(void **state)
     static char name[] = "name";
     char *command[] = {name, NULL};
     struct empty_recording recording = {.frequency_hz = 99, .event = EVENT_CPU};
-    assert_explained(&recording, "no process used processor time");
+    assert_explained(&recording, "no process used CPU time");
     recording.target_count = 1;
-    assert_explained(&recording, "the process used no processor time");
+    assert_explained(&recording, "the process used no CPU time");
     recording.target_count = 2;
-    assert_explained(&recording, "the processes used no processor time");
+    assert_explained(&recording, "the processes used no CPU time");
     recording =
         (struct empty_recording){.command = command, .frequency_hz = 99, .event = EVENT_CPU};
-    assert_explained(&recording, "the program used no processor time, or too little for 99 Hz");
+    assert_explained(&recording, "the program used no CPU time, or too little for 99 Hz");
 }
 
 /* Writes a setgid program with a unique name. */
@@ -61,14 +61,14 @@ static void a_program_is_searched_like_exec_does(void **state)
         assert_explained(&recording, "setuid or setgid");
     }
     setenv("PATH", "/nowhere", 1);
-    assert_explained(&recording, "used no processor time");
+    assert_explained(&recording, "used no CPU time");
 
     /* Without PATH, the default folders are searched and the current folder is not. */
     unsetenv("PATH");
-    assert_explained(&recording, "used no processor time");
+    assert_explained(&recording, "used no CPU time");
     command[0] = shell;
     make_program(shell);
-    assert_explained(&recording, "used no processor time");
+    assert_explained(&recording, "used no CPU time");
     if (before)
         setenv("PATH", before, 1);
     unlink(name);

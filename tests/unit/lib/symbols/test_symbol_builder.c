@@ -81,7 +81,7 @@ static void every_end_of_the_builder_has_a_reason(void **state)
         {"echo '*** stack smashing detected ***' >&2; kill -ABRT $$", ERR_INVALID,
          "its own memory damaged"},
         {"kill -ABRT $$", ERR_INVALID, "without a reason"},
-        {"kill -XCPU $$", ERR_TOO_LARGE, "of processor time"},
+        {"kill -XCPU $$", ERR_TOO_LARGE, "of CPU time"},
         {"kill -KILL $$", ERR_INTERNAL,
          "killed by another process: the machine may be short of memory"},
         {"exit 7", ERR_INTERNAL, "status 7"},
