@@ -67,7 +67,7 @@ uint64_t memory_info_total_bytes(void)
     return limit < physical ? limit : physical;
 }
 
-uint64_t memory_info_share_bytes(uint64_t divisor, uint64_t low, uint64_t high)
+uint64_t memory_info_part_bytes(uint64_t divisor, uint64_t low, uint64_t high)
 {
     uint64_t bytes = memory_info_total_bytes() / divisor;
     return bytes < low ? low : bytes > high ? high : bytes;

@@ -16,7 +16,7 @@
 uint64_t memory_info_total_bytes(void);
 
 /* memory_info_total_bytes() / divisor, but at least low and at most high. */
-uint64_t memory_info_share_bytes(uint64_t divisor, uint64_t low, uint64_t high);
+uint64_t memory_info_part_bytes(uint64_t divisor, uint64_t low, uint64_t high);
 
 enum memory_limit {
     MEMORY_HEAVY,         /* --max-heavy-memory */

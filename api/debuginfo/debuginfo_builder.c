@@ -38,7 +38,7 @@ static uint64_t builder_memory(const struct server *server)
     enum { PART = 8 };
     const uint64_t gib = UINT64_C(1) << 30;
     const uint64_t own = server->settings->max_builder_memory;
-    return own ? own : memory_info_share_bytes(PART, gib, 4 * gib);
+    return own ? own : memory_info_part_bytes(PART, gib, 4 * gib);
 }
 
 /* ---- builders at once ---- */

@@ -3,9 +3,9 @@
  *
  * Profile a is side A of the view, the base; b is side B. A delta is always b - a. In a normalised
  * diff, b's sums are scaled to a's total of this sample type and rounded to whole numbers, so
- * deltas show how the shares changed; totals are those after scaling. `go tool pprof -diff_base a
- * -normalize b` scales and rounds each sample instead. If one of the totals is not above zero,
- * there are no shares: b's sums and its total are then 0.
+ * deltas show how the percentages changed; totals are those after scaling. `go tool pprof
+ * -diff_base a -normalize b` scales and rounds each sample instead. If one of the totals is not
+ * above zero, there are no percentages: b's sums and its total are then 0.
  *
  * The compared sample types have the same name, and units that are equal or convert into each other
  * (unit.h), such as "ns" and "milliseconds" or "count" and "count/100"; values are in the finer

@@ -104,7 +104,7 @@ static void the_defaults_fit_the_memory_together(void **state)
     assert_int_equal(memory_gate_max_bytes(gate), memory_info_limit_bytes(MEMORY_HEAVY));
     memory_gate_destroy(gate);
     assert_true(memory_info_total_bytes() > 0);
-    assert_int_equal(memory_info_share_bytes(1 << 30, 7 * MIB, 8 * MIB), 7 * MIB);
+    assert_int_equal(memory_info_part_bytes(1 << 30, 7 * MIB, 8 * MIB), 7 * MIB);
     for (uint64_t total_mib = 1024; total_mib <= 64 * 1024; total_mib += 256)
         assert_in_range(sum_of_limits(total_mib), total_mib / 8, total_mib - 384);
     assert_int_equal(limit_mib(MEMORY_HEAVY, 1024), 256);
