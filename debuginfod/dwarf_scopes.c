@@ -213,9 +213,9 @@ static void add_scope(struct dwarf_scopes *scopes, uint64_t begin, uint64_t end,
 }
 
 /*
- * Computes the topmost scope of each address. The painted scopes are sorted by begin. `at` moves
+ * Computes the topmost scope of each address. The painted scopes are sorted by start. `at` moves
  * upwards from boundary to boundary; a heap holds the scopes that cover it, the last painted on
- * top. Each step emits the top scope up to its end or the next begin, whichever comes first.
+ * top. Each step emits the top scope up to its end or the next start, whichever comes first.
  *
  * Example: f covers 0..100, and g, inlined into f, covers 20..40. The result is f 0..20, g 20..40,
  * f 40..100.

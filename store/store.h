@@ -95,14 +95,14 @@ enum err_code store_addition_commit(struct store_addition *addition, int64_t dea
                                     struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 
 /*
- * Deletes a tenant's stored profiles that match the selector with start_ns <= begin < end_ns. It
- * runs in the caller's transaction, which was begun for that tenant as perfolio_server and may
- * contain other statements; row-level security keeps other tenants' profiles out of reach. From the
- * commit on no query reads these profiles; within minutes no object contains them. Profiles that
- * arrive later are not deleted, but the ids of deleted batches stay known. *ret_id is the
- * deletion's id. Errors: ERR_INVALID (the selector; the message points at the position),
- * ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (100 deletions of the last hour are not done
- * yet, or there were 1,000 in 24 hours).
+ * Deletes a tenant's stored profiles that match the selector and begin at start_ns or later
+ * and before end_ns. It runs in the caller's transaction, which was begun for that tenant as
+ * perfolio_server and may contain other statements; row-level security keeps other tenants'
+ * profiles out of reach. From the commit on no query reads these profiles; within minutes no object
+ * contains them. Profiles that arrive later are not deleted, but the ids of deleted batches stay
+ * known. *ret_id is the deletion's id. Errors: ERR_INVALID (the selector; the message points at the
+ * position), ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (100 deletions of the last hour are
+ * not done yet, or there were 1,000 in 24 hours).
  */
 enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,
                            struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,

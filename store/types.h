@@ -156,8 +156,8 @@ struct store_query {
     size_t (*result_use_bytes)(const void *context, const struct profile *profile);
     const void *result_use_context;
     const struct frame_resolver *resolver; /* for this query; NULL: the store's own */
-    int64_t start_ns;                      /* profiles with start_ns <= begin … */
-    int64_t end_ns;                        /* … and begin < end_ns */
+    int64_t start_ns;                      /* profiles that begin at start_ns or later … */
+    int64_t end_ns;                        /* … and before end_ns */
     /* Also includes deltas that begin at most reach_ns before start_ns and end after it. Values
      * over time and merges set both this and ahead_ns themselves. */
     int64_t reach_ns;
@@ -426,7 +426,7 @@ struct store_measure {
     uint64_t block_count;
     uint64_t bytes;
     uint64_t row_count;
-    int64_t begin_ns; /* begin of the oldest and of the newest profile */
+    int64_t begin_ns; /* start of the oldest and of the newest profile */
     int64_t end_ns;
     uint64_t broken_count;   /* marked: they cannot be merged */
     uint64_t merging_count;  /* leased for a merge */

@@ -417,7 +417,7 @@ def idle_seconds():
 def show_lanes(start, idle):
     """Prints the time of each lane, and how long processors were idle since start.
 
-    start: monotonic time of the run's begin; idle: idle_seconds at that time."""
+    start: monotonic time of the run's start; idle: idle_seconds at that time."""
     end = time.monotonic()
     for seconds, ended, names in LANE_TIMES:
         print(f"lane {names}: {seconds:.0f} s, ended {end - ended:.0f} s before the last one")

@@ -197,7 +197,7 @@ static const struct cie *find_cie(struct reader *reader, uint64_t offset)
     return cie;
 }
 
-/* Reads begin and size of a function; moves the record's body past them. */
+/* Reads the start and the size of a function; moves the record's body past them. */
 static bool read_addresses(struct reader *reader, const struct cie *cie, struct record *record,
                            uint64_t *ret_start, uint64_t *ret_bytes)
 {

@@ -180,7 +180,7 @@ const struct setting settings_table[] = {
         "end in a hash"),
     SETTING("tenant-future", SETTING_DURATION, tenant_limits[TENANT_LIMIT_FUTURE_S], 0,
             100000 * DAY, "1d",
-            "maximum time by which the begin of a continuous profile may be ahead of this server's "
+            "maximum time by which the start of a continuous profile may be ahead of this server's "
             "clock"),
     SETTING(
         "tenant-sample-labels", SETTING_TEXT, tenant_sample_labels, 0, 0, "",

@@ -78,7 +78,7 @@ struct request {
     const char *partial_error;
     /* A batch of the request is so old that it may have been sent before its id was forgotten. */
     bool may_repeat;
-    /* The begin of the oldest profile that an agent sent; 0: none. */
+    /* The start of the oldest profile that an agent sent; 0: none. */
     int64_t oldest_ns;
     /* Before slow work, a handler takes the slot with request_take_slot. If it gets none, it
      * returns ERR_BUSY at once; a GET is then put aside, and handled again from the start when a

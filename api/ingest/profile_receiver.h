@@ -4,7 +4,7 @@
  *
  * Responds with 200 when the profile is durable and visible to every later query. Each `label`
  * parameter is one name=value of its series. `name` is the first part of the profile types; without
- * it, that part is derived from the sample types (batch_type.h). `time` is the begin of the
+ * it, that part is derived from the sample types (batch_type.h). `time` is the start of the
  * profile; the default is the time in the profile, or else the present time. A profile that is sent
  * twice counts once, unless neither the request nor the profile states a time
  * (api/ingest/batch_id.h).

@@ -76,7 +76,7 @@ CREATE TABLE tenant (
     max_bytes_stored    bigint CHECK (max_bytes_stored >= 0),
     uploads_per_minute  bigint CHECK (uploads_per_minute >= 0),
     max_upload_bytes    bigint CHECK (max_upload_bytes >= 0),
-    -- How long continuous profiles are kept after their begin. NULL: the server's setting; 0: for
+    -- How long continuous profiles are kept after their start. NULL: the server's setting; 0: for
     -- ever.
     profile_retention_s bigint CHECK (profile_retention_s >= 0),
     -- Limits of ingest and queries, by the names of api/identity/tenant_limits.h. A limit that is

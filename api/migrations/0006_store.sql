@@ -41,9 +41,9 @@ CREATE TABLE segment_tenant (
     first_byte   bigint NOT NULL CHECK (first_byte >= 0),
     lengths      bigint[] NOT NULL CHECK (cardinality(lengths) > 0),
     footer_crcs  bigint[] NOT NULL, -- of the blocks, see block.footer_crc
-    begin_ns     bigint NOT NULL, -- begin of the first profile
-    end_ns       bigint NOT NULL, -- begin of the last profile
-    reach_ns     bigint NOT NULL, -- the latest end of a profile: its begin and its duration
+    begin_ns     bigint NOT NULL, -- start of the first profile
+    end_ns       bigint NOT NULL, -- start of the last profile
+    reach_ns     bigint NOT NULL, -- the latest end of a profile: its start and its duration
     row_count    bigint NOT NULL,
     is_swapped   boolean NOT NULL DEFAULT false, -- a block has replaced it
     deletions    bigint[] NOT NULL DEFAULT '{}', -- see block.deletions
@@ -75,9 +75,9 @@ CREATE TABLE block (
     -- The checksum of its footer, which contains a random id: another block of the same team in its
     -- place is damage.
     footer_crc       bigint NOT NULL,
-    begin_ns         bigint NOT NULL, -- begin of the first profile
-    end_ns           bigint NOT NULL, -- begin of the last profile
-    reach_ns         bigint NOT NULL, -- the latest end of a profile: its begin and its duration
+    begin_ns         bigint NOT NULL, -- start of the first profile
+    end_ns           bigint NOT NULL, -- start of the last profile
+    reach_ns         bigint NOT NULL, -- the latest end of a profile: its start and its duration
     row_count        bigint NOT NULL,
     profile_count    bigint NOT NULL,
     series_count     integer NOT NULL,
@@ -114,7 +114,7 @@ CREATE INDEX block_deleting ON block (id) WHERE deletions <> '{}';
 CREATE INDEX block_retry ON block (retry_at) WHERE is_broken AND swapped_at IS NULL;
 SELECT protect_tenant_rows('block');
 
--- A query finds profiles of up to an hour by their begin (block_time). These indexes contain the
+-- A query finds profiles of up to an hour by their start (block_time). These indexes contain the
 -- few parts with longer ones. The halves avoid an overflow of the difference.
 CREATE INDEX block_reach ON block (tenant_id, reach_ns)
     WHERE swapped_at IS NULL AND reach_ns / 2 - end_ns / 2 >= 1800000000000;
@@ -172,7 +172,7 @@ CREATE TABLE retention_rule (
     tenant_id  bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     position   integer NOT NULL,
     selector   text NOT NULL CHECK (length(selector) <= 8192),
-    keep_s     bigint NOT NULL CHECK (keep_s >= 0), -- after their begin; 0: for ever
+    keep_s     bigint NOT NULL CHECK (keep_s >= 0), -- after their start; 0: for ever
     -- After keep_s only the sums of each series and hour remain, until totals_s. NULL: nothing
     -- remains.
     totals_s   bigint,

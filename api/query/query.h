@@ -1,8 +1,8 @@
 /*
  * query: reads a query of the store (store/store.h) from the parameters of a request, and runs it.
  *
- * The window contains the profiles with start <= begin < end. start and end have the forms of
- * lib/input/time_parse.h; the default is the last hour.
+ * The window contains the profiles that begin at start or later and before end. start and end have
+ * the forms of lib/input/time_parse.h; the default is the last hour.
  */
 #ifndef API_QUERY_QUERY_H
 #define API_QUERY_QUERY_H

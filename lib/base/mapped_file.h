@@ -24,7 +24,7 @@ struct mapped_file {
     struct mapped_region *region; /* NULL: closed */
 };
 
-/* Maps size > 0 bytes from the begin of the file; the caller may close fd afterwards. Errors:
+/* Maps size > 0 bytes from the start of the file; the caller may close fd afterwards. Errors:
  * ERR_IO. */
 enum err_code mapped_file_open(int fd, size_t size, struct mapped_file *ret_file,
                                struct err *err) MUST_USE;

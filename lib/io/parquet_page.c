@@ -56,7 +56,7 @@ static void append_run(uint32_t value, uint32_t count, uint32_t bits, struct buf
 
 static void append_hybrid(const uint32_t *values, uint32_t count, uint32_t bits, struct buf *output)
 {
-    uint32_t from = 0; /* begin of the values to be packed */
+    uint32_t from = 0; /* start of the values to be packed */
     for (uint32_t i = 0; i < count;) {
         uint32_t end = i + 1;
         while (end < count && values[end] == values[i])

@@ -71,7 +71,7 @@ void regex_use_dfa_fallback(struct regex *regex);
 /* Returns an upper bound of the items of the pattern (characters, classes, groups) that the DFA
  * matcher tracks at once, on average over the positions of a subject of REGEX_MEAN_BYTES: 5 for
  * ".*foo.*", because each item may be next at any position, 1 for "foo.*", and 0 for "foo|bar",
- * where each item has one position near the begin. For longer subjects it returns the maximum over
+ * where each item has one position near the start. For longer subjects it returns the maximum over
  * all positions. The bound depends on the subject's size only. */
 uint32_t regex_states(const struct regex *regex, size_t subject_bytes);
 

@@ -40,7 +40,7 @@ struct symbol_sweep {
     uint32_t heap_capacity;
 };
 
-/* ranges is borrowed: at most SYMBOL_RANGE_MAX_COUNT ranges whose begins are within 2^32 of each
+/* ranges is borrowed: at most SYMBOL_RANGE_MAX_COUNT ranges whose starts are within 2^32 of each
  * other. */
 void symbol_sweep_init(struct symbol_sweep *sweep, const struct symbol_range *ranges,
                        uint32_t count);

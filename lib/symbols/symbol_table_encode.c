@@ -241,7 +241,7 @@ static void append_piece(struct symbol_encoder *encoder, uint64_t begin, uint64_
 
 struct sweep_source {
     struct symbol_sweep sweep;
-    struct symbol_piece piece; /* the current one; its begin is UINT64_MAX after the last one */
+    struct symbol_piece piece; /* the current one; starts at UINT64_MAX after the last one */
 };
 
 static void source_advance(struct sweep_source *sweep_source)

@@ -28,7 +28,7 @@
  * a stack with its rows. The columns of the extents:
  *
  *   PROFILES  per profile, 64 bits:
- *               begin          first difference; the first is relative to begin_ns
+ *               start          first difference; the first is relative to begin_ns
  *               duration       xor the one before
  *               period         xor the one before
  *               total          sum of its values, zigzag
@@ -43,7 +43,7 @@
  *   DETAILS   per row:
  *               label set      32 bits
  *               timestamps     their number, 32 bits
- *             per timestamp:   ns since the one before or the profile's begin, zigzag
+ *             per timestamp:   ns since the one before or the profile's start, zigzag
  *
  * Each column begins with a u32 of its bytes and a u32 of its bytes before zstd (0: not
  * compressed); its numbers are packed as in bitpack.h.
@@ -157,15 +157,15 @@ struct block_granule {
     uint32_t row_count;
     uint32_t flags;
     uint64_t timestamp_count;
-    int64_t begin_ns;   /* begin of its first profile */
-    int64_t end_ns;     /* begin of its last profile */
+    int64_t begin_ns;   /* start of its first profile */
+    int64_t end_ns;     /* start of its last profile */
     int64_t total;      /* of all values */
     uint64_t magnitude; /* sum of the absolute values, below 2^63 */
     uint64_t divisor;   /* at least 1 */
     uint64_t offset;    /* of the first extent; the others follow, each at a multiple of 64 */
     uint32_t extent_bytes[BLOCK_EXTENT_COUNT]; /* 0: there is none */
     uint32_t extent_crc[BLOCK_EXTENT_COUNT];
-    int64_t reach_ns;   /* the latest end of a profile: begin plus duration */
+    int64_t reach_ns;   /* the latest end of a profile: start plus duration */
     int64_t longest_ns; /* the longest duration */
 };
 static_assert(sizeof(struct block_granule) == 128, "two parts");

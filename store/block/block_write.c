@@ -424,7 +424,7 @@ static void note_durations(const struct block_rows *rows, struct block_granule *
         if (__builtin_add_overflow(profile->time_ns, duration_ns, &end_ns))
             end_ns = INT64_MAX;
         has_open_ends |= !duration_ns;
-        /* reach_ns is at or after the granule's begin, so the difference fits. */
+        /* reach_ns is at or after the granule's start, so the difference fits. */
         is_gapless = is_gapless && duration_ns &&
                      profile->time_ns - granule->reach_ns <= duration_ns / BLOCK_SLACK_PART;
         granule->reach_ns = end_ns > granule->reach_ns ? end_ns : granule->reach_ns;

@@ -72,8 +72,8 @@ struct block_summary {
     uint32_t granule_count;
     uint32_t series_count;
     int64_t begin_ns; /* of the first profile */
-    int64_t end_ns;   /* begin of the last profile */
-    int64_t reach_ns; /* the latest end of a profile: its begin and its duration */
+    int64_t end_ns;   /* start of the last profile */
+    int64_t reach_ns; /* the latest end of a profile: its start and its duration */
     /* The checksum of the footer, which contains a random id, so it identifies the block. The
      * catalogue stores it and thereby detects another block at this place. */
     uint32_t footer_crc;

@@ -301,9 +301,9 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
 
 /* ---- reading ---- */
 
-/* True for a block or part with a profile that ends an hour or more after the last begin
+/* True for a block or part with a profile that ends an hour or more after the last start
  * (1800000000000 ns twice), and that may extend into the window. Such rows have an index of their
- * own; all others are found by their begins. Both numbers are halved because their difference may
+ * own; all others are found by their starts. Both numbers are halved because their difference may
  * overflow. */
 #define FAR_OF(table)                                                                              \
     table ".reach_ns > $3 AND " table ".reach_ns / 2 - " table                                     \

@@ -7,7 +7,7 @@
  * new batches and locks them, the caller puts the segment, and catalogue_commit_flush makes it
  * exist. A failure before the commit leaves at most an object that no row names.
  *
- * Threads: any; a connection belongs to one thread from the begin of a flush to its commit.
+ * Threads: any; a connection belongs to one thread from the start of a flush to its commit.
  */
 #ifndef STORE_CATALOGUE_CATALOGUE_H
 #define STORE_CATALOGUE_CATALOGUE_H
@@ -95,7 +95,7 @@ struct catalogue_deletion {
     int64_t end_ns;
 };
 
-/* A retention rule. Profiles that match the selector are kept for keep_s from their begin; 0: for
+/* A retention rule. Profiles that match the selector are kept for keep_s from their start; 0: for
  * ever. From then until totals_s only the totals of each hour are kept; 0: totals are not kept. */
 struct catalogue_rule {
     const char *selector;
@@ -353,7 +353,7 @@ struct catalogue_search {
     bool is_locked;            /* false: another server searches now, and nothing is due here */
     const int64_t *writer_ids; /* ended writers whose search is due, not all if there are many */
     uint32_t count;
-    const char *begun_at; /* the database's time at the begin, recorded as that of each search */
+    const char *begun_at; /* the database's time at the start, recorded as that of each search */
 };
 
 /*

@@ -29,7 +29,7 @@ struct deletion_set_ids {
     uint32_t count;
 };
 
-/* Profiles with start_ns <= begin < end_ns are left out. */
+/* Profiles that begin at start_ns or later and before end_ns are left out. */
 struct deletion_set_window {
     int64_t start_ns;
     int64_t end_ns;

@@ -31,7 +31,7 @@ static int64_t cutoff_of(int64_t now_ns, int64_t keep_s)
     return cutoff_ns;
 }
 
-/* Returns the begin of the hour that contains time_ns: the end of the last hour that is over. */
+/* Returns the start of the hour that contains time_ns: the end of the last hour that is over. */
 static int64_t begin_of_hour(int64_t time_ns)
 {
     const int64_t rest = time_ns % HOUR_NS;

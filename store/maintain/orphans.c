@@ -56,7 +56,7 @@ static bool should_stop(struct orphans *orphans)
  *   The connection breaks, and with it the      another server may search the same writer: both
  *   lock                                        discard the same keys.
  *   A put stores its object after the search    a later search finds it. A search is recorded with
- *                                               the begin of its slice, so the last search began at
+ *                                               the start of its slice, so the last search began at
  *                                               least a day after the end of the writer.
  */
 struct found_keys {

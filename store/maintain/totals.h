@@ -3,7 +3,7 @@
  * single profiles. Labels of samples and timestamps are removed, and rows are added up.
  *
  * Deltas: one row per stack, with the sum over all profiles and ordinal 0. The profiles stay, with
- * begin and duration, but have no rows of their own.
+ * start and duration, but have no rows of their own.
  *
  * Gauges and counters: one row per stack and snapshot. Snapshots cannot be added up, because the
  * weight of a gauge's snapshot and the increase of a counter depend on the next snapshot, which may

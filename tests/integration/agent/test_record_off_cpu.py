@@ -197,7 +197,7 @@ def test_off_cpu_intervals_are_recorded_with_their_function_and_duration(work, t
     # A sleep that ends before the thread has left its CPU is no off-CPU interval.
     assert 100 <= counts["sleep_often"]["cum"] < 400
     _, used = top(tmp_path, "--sample-type", "cpu")
-    # At most one sampling tick may hit the begin or end of a sleep.
+    # At most one sampling tick may hit the start or end of a sleep.
     asleep = used.get("sleep_long", {"cum": 0})["cum"]
     assert used["burn"]["cum"] > 0.4 * 100e6 and asleep < 0.01 * slept
 

@@ -82,7 +82,7 @@ LONG_NAMES = "|".join(f"{i:060}" for i in range(115))
         "a?" * 64 + f"({LONG_NAMES})",
         f".*-({NAMES})",
     ],
-    ids=["counts", "stars", "optional", "groups", "many begins", "any begin"],
+    ids=["counts", "stars", "optional", "groups", "many starts", "any start"],
 )
 def test_an_expression_with_too_many_repetitions_is_refused(shared_server, expression):
     """A match of "(?:.*.*…)*[yz]" with one label value of 2 KB took 20 s of CPU time of the

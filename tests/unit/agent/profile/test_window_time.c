@@ -6,7 +6,7 @@
 #define S CLOCK_NS_PER_S
 #define MS CLOCK_NS_PER_MS
 
-/* The begin of a window that began at 1000 s of the wall clock, given how far both clocks went. */
+/* The start of a window that began at 1000 s of the wall clock, given how far both clocks went. */
 static int64_t start(int64_t wall_ns, int64_t monotonic_ns)
 {
     const struct window_time begin = {.wall_ns = 1000 * S, .monotonic_ns = 50 * S};

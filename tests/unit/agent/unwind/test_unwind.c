@@ -208,7 +208,7 @@ static void looks_up_a_caller_at_its_call_instruction(void **state)
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
     struct test_unwinder *unwinder = create_unwinder_with(rules, 2);
-    /* The return address is the begin of function 1: the call is the last instruction of function
+    /* The return address is the start of function 1: the call is the last instruction of function
      * 0. */
     uint64_t stack[] = {0, code(1) - 16, 0, code(1), 0};
     set_stack(unwinder, stack, 5);
@@ -219,8 +219,8 @@ static void looks_up_a_caller_at_its_call_instruction(void **state)
     destroy_unwinder(unwinder);
 }
 
-/* At the end of _Unwind_RaiseException, rcx contains the address of the handler: the begin of
- * function 1, like the begin of a cold part of a function. */
+/* At the end of _Unwind_RaiseException, rcx contains the address of the handler: the start of
+ * function 1, like the start of a cold part of a function. */
 static void the_rule_of_an_exception_handler_is_that_of_its_first_byte(void **state)
 {
     (void)state;

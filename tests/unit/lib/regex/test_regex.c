@@ -211,7 +211,7 @@ static void states_that_can_be_active_together_are_counted(void **state)
     assert_int_equal(states(".*[xy]\\d\\x41"), 1 + 3);
     assert_int_equal(states(".*\xc3\xa9"), 1 + 1);
     assert_int_equal(states("https?://(foo|bar)"), 0);
-    /* After ".*" each position of the subject may be the begin of "foo". */
+    /* After ".*" each position of the subject may be the start of "foo". */
     assert_int_equal(states(".*(foo|bar|foz)"), 1 + 1 + 9);
     assert_int_equal(states("(.*(foo|bar|foz))+"), 1 + 1 + 1 + 9);
     assert_int_equal(states("(?i)x?(ab)*"), 1 + 2);

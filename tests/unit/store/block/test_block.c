@@ -458,7 +458,7 @@ static void claim_timestamps_without_details(struct block_granule *granule)
     granule->timestamp_count = UINT64_C(1) << 40;
 }
 
-/* The end of the section wraps around to the begin of the block. */
+/* The end of the section wraps around to the start of the block. */
 static void lie_beyond_everything(struct block_granule *granule)
 {
     granule->offset = UINT64_MAX - (BLOCK_ALIGNMENT - 1);

@@ -306,7 +306,7 @@ static void a_profile_without_a_time_gets_one(void **state)
 #define SECOND INT64_C(1000000000)
 #define AT (INT64_C(1700000000) * SECOND) /* the time of a maker's profile */
 
-/* Checks the begin that a delta and a snapshot of the profile get in a window of the request. */
+/* Checks the start that a delta and a snapshot of the profile get in a window of the request. */
 static void assert_begins(int64_t from_ns, int64_t window_ns, int64_t own_ns, const char *delta,
                           const char *snapshot)
 {
