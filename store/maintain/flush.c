@@ -43,7 +43,7 @@ struct pending_batch {
 struct flusher {
     struct flush_options options;
     pthread_t thread;
-    pthread_mutex_t mutex;  /* guards all below */
+    pthread_mutex_t mutex;  /* guards the members below, except seen */
     pthread_cond_t arrived; /* signalled when a flush is due, not for each request */
     struct pending_batch *first;
     struct pending_batch **last;
@@ -144,7 +144,7 @@ static void lay_out_segment(struct flush *flush)
     }
 }
 
-static int32_t clock_day(int64_t wall_ns)
+static int32_t utc_day(int64_t wall_ns)
 {
     return (int32_t)(wall_ns / (24 * 3600 * CLOCK_NS_PER_S));
 }
@@ -212,7 +212,7 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
         code = err_set(err, ERR_TOO_LARGE, "a segment of more than %d bytes", SEGMENT_MAX_BYTES);
     else if (segment.size)
         code = put_segment(flush, connection, segment, err);
-    const int32_t day = clock_day(clock_wall_ns());
+    const int32_t day = utc_day(clock_wall_ns());
     if (!code) {
         skip_seen_series(flush, day);
         code = catalogue_queue_usage(connection, flush->arena, flush->writer_id, day, flush->parts,
@@ -240,8 +240,8 @@ static void set_outcomes(struct flush *flush, enum err_code code, const struct e
         } else if (batch->part.state == CATALOGUE_TOO_OLD) {
             err_set(
                 &batch->err, ERR_INVALID,
-                "all of it is older than this team keeps any profiles (its rules of retention, the "
-                "quota profile_retention_s, or the setting tenant-profile-retention)");
+                "the profiles are older than the team's retention (its retention rules, the quota "
+                "profile_retention_s, or the setting tenant-profile-retention)");
         } else if (batch->part.state == CATALOGUE_NO_TENANT) {
             err_set(&batch->err, ERR_BUSY, "this team is being deleted");
             batch->err.retry_after_s = 10;
@@ -358,8 +358,8 @@ static bool is_due(const struct flusher *flusher, int64_t now_ns, int64_t *ret_d
             flusher->waiting_requests >= flusher->options.max_waiting_requests);
 }
 
-/* Called locked. The thread sleeps until a flush is due by the clock and is woken only when one is
- * due earlier: a needless wake-up costs as much as decoding a small request. */
+/* Called with the mutex held. The thread sleeps until a flush is due by the clock and is woken only
+ * when one is due earlier: a needless wake-up costs as much as decoding a small request. */
 static void wake_if_due(struct flusher *flusher)
 {
     int64_t due_ns;
@@ -375,39 +375,42 @@ static void wait_until(struct flusher *flusher, int64_t due_ns)
 }
 
 /* The batches of one request: first to last in the list. Only the last one has `done` set. */
-struct run {
+struct request_batches {
     struct pending_batch *first;
     struct pending_batch *last;
     uint32_t count;
     size_t bytes;
 };
 
-static struct run next_run(struct pending_batch *first)
+static struct request_batches next_request(struct pending_batch *first)
 {
-    struct run run = {.first = first};
-    for (run.last = first;; run.last = run.last->next) {
-        run.count++;
-        run.bytes += run.last->block->size;
-        if (run.last->done || !run.last->next)
-            return run;
+    struct request_batches batches = {.first = first};
+    for (batches.last = first;; batches.last = batches.last->next) {
+        batches.count++;
+        batches.bytes += batches.last->block->size;
+        if (batches.last->done || !batches.last->next)
+            return batches;
     }
 }
 
-/* Whether the flush takes the run, which is then added to the batches of its team (counts; teams
- * maps a team to its index there). A limit per team keeps one that sends many small batches from
- * delaying the others. */
-static bool has_place(struct map_u64 *teams, uint32_t *counts, const struct run *run)
+/* Adds the request's batches to those of its team (counts; teams maps a team to its index there).
+ * False: the team's limit for one flush does not allow them. A limit per team keeps one that
+ * sends many small batches from delaying the others. */
+static bool take_place(struct map_u64 *teams, uint32_t *counts,
+                       const struct request_batches *batches)
 {
-    const uint32_t team = map_u64_add(teams, (uint64_t)run->first->part.tenant_id, teams->count);
-    if (counts[team] && counts[team] + run->count > TEAM_PARTS_MAX)
+    const uint32_t team =
+        map_u64_add(teams, (uint64_t)batches->first->part.tenant_id, teams->count);
+    if (counts[team] && counts[team] + batches->count > TEAM_PARTS_MAX)
         return false;
-    counts[team] += run->count;
+    counts[team] += batches->count;
     return true;
 }
 
-/* Called locked. Takes the requests of a flush from the list; the others stay for the next one. */
-static struct pending_batch *take_runs(struct flusher *flusher, uint32_t *ret_count,
-                                       size_t *ret_bytes)
+/* Called with the mutex held. Takes the requests of a flush from the list; the others stay for the
+ * next one. */
+static struct pending_batch *take_requests(struct flusher *flusher, uint32_t *ret_count,
+                                           size_t *ret_bytes)
 {
     struct pending_batch *taken = NULL, **taken_last = &taken, *next;
     struct map_u64 teams = {0};
@@ -420,14 +423,14 @@ static struct pending_batch *take_runs(struct flusher *flusher, uint32_t *ret_co
     next = flusher->first;
     flusher->last = &flusher->first;
     while (next) {
-        struct run run = next_run(next);
-        const bool is_taken = has_place(&teams, counts, &run);
+        struct request_batches batches = next_request(next);
+        const bool is_taken = take_place(&teams, counts, &batches);
         struct pending_batch ***last = is_taken ? &taken_last : &flusher->last;
-        next = run.last->next;
-        **last = run.first;
-        *last = &run.last->next;
-        *ret_bytes += is_taken ? run.bytes : 0;
-        flusher->waiting_count += is_taken ? 0 : run.count;
+        next = batches.last->next;
+        **last = batches.first;
+        *last = &batches.last->next;
+        *ret_bytes += is_taken ? batches.bytes : 0;
+        flusher->waiting_count += is_taken ? 0 : batches.count;
         flusher->waiting_requests += !is_taken;
     }
     *taken_last = *flusher->last = NULL;
@@ -452,7 +455,8 @@ static struct pending_batch *take_batches(struct flusher *flusher, uint32_t *ret
         else
             pthread_cond_wait(&flusher->arrived, &flusher->mutex);
     }
-    struct pending_batch *first = flusher->first ? take_runs(flusher, ret_count, ret_bytes) : NULL;
+    struct pending_batch *first =
+        flusher->first ? take_requests(flusher, ret_count, ret_bytes) : NULL;
     flusher->flushing_since_ns = clock_monotonic_ns();
     pthread_mutex_unlock(&flusher->mutex);
     return first;
@@ -515,8 +519,8 @@ void flusher_expect(struct flusher *flusher)
     pthread_mutex_unlock(&flusher->mutex);
 }
 
-/* Called locked. A flush that waits only for expected requests becomes due with the last of them.
- */
+/* Called with the mutex held. A flush that waits only for expected requests becomes due with the
+ * last of them. */
 static void end_expectation(struct flusher *flusher)
 {
     if (--flusher->expected_requests == 0)

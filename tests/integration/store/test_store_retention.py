@@ -961,7 +961,7 @@ def test_a_profile_that_no_rule_can_keep_is_refused(server):
     client = tenant.api("ingest", "admin")
     old = {"query": [("label", "env=dev"), ("time", str(time.time_ns() - 2 * DAY))]}
     response = client.post("/api/v1/profiles", body=b"main 1\n", **old)
-    assert response.status == 400 and "rules of retention" in response.json()["detail"], response
+    assert response.status == 400 and "retention rules" in response.json()["detail"], response
     keep(client, '{env="none"}', "3d")
     assert client.post("/api/v1/profiles", body=b"main 1\n", **old).status == 200
     keep(client, '{env="none"}', "1h")
