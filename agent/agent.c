@@ -281,7 +281,8 @@ static enum err_code open_kernel(struct agent *agent, struct err *err)
     if (!open_unprivileged(agent, &why))
         return ERR_NONE;
     const struct err first = *err;
-    return err_set(err, code, "%s; without: %s", first.message, why.message);
+    return err_set(err, code, "%s; sampling without privileges failed, too: %s", first.message,
+                   why.message);
 }
 
 enum err_code agent_open(const struct agent_options *options, struct agent **ret_agent,

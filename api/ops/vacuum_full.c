@@ -112,8 +112,8 @@ enum err_code vacuum_full_if_useful(struct pg_connection *connection, const char
         return code;
     if (!vacuum_full_has_space(sizes.live_bytes, sizes.free_bytes)) {
         log_sizes(LOG_WARN,
-                  "the disk is too full to return the space of deleted shares: VACUUM FULL would"
-                  " write the others anew",
+                  "the disk is too full to return the space of deleted shares: VACUUM FULL needs "
+                  "space to rewrite the remaining rows",
                   &sizes);
         return ERR_NONE;
     }

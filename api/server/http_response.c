@@ -269,7 +269,7 @@ static void describe_error(const h2o_req_t *req, struct err *err)
             err, ERR_INVALID,
             "the request's length or its chunked body is malformed: send a correct Content-Length");
     else
-        err_set(err, ERR_INTERNAL, "h2o responded with %d", req->res.status);
+        err_set(err, ERR_INTERNAL, "the HTTP library responded with status %d", req->res.status);
 }
 
 /* In the form of the route's protocol, if there is a route; the status is h2o's. */

@@ -46,9 +46,9 @@ enum err_code child_process_prepare(char **arguments, struct child_process *ret_
 {
     int start[2], failure[2];
     if (pipe2(start, O_CLOEXEC))
-        return err_set_errno(err, ERR_IO, "a pipe");
+        return err_set_errno(err, ERR_IO, "creating a pipe");
     if (pipe2(failure, O_CLOEXEC)) {
-        err_set_errno(err, ERR_IO, "a pipe");
+        err_set_errno(err, ERR_IO, "creating a pipe");
         os_close(start[0]);
         os_close(start[1]);
         return err->code;

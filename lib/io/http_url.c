@@ -53,7 +53,7 @@ static enum err_code take_parts(struct arena *arena, CURLU *parts, struct http_u
     if (!host || !url.text || !url.scheme || !url.port || !url.path)
         return err_set(err, ERR_INVALID, "not a whole URL");
     if (strcmp(url.scheme, "https") != 0 && strcmp(url.scheme, "http") != 0)
-        return err_set(err, ERR_INVALID, "a URL of the scheme %.20s; https is meant", url.scheme);
+        return err_set(err, ERR_INVALID, "the URL has the scheme %.20s: use https", url.scheme);
     if (take_part(arena, parts, CURLUPART_USER, 0) ||
         take_part(arena, parts, CURLUPART_PASSWORD, 0))
         return err_set(err, ERR_INVALID, "a URL with a user's name or password in it");

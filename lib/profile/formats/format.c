@@ -141,7 +141,8 @@ enum err_code format_decode(struct span bytes, const struct profile_limits *limi
         if (bytes.size == 0)
             return err_set(err, ERR_INVALID, "the profile is empty");
         if (bytes.size > limit)
-            return err_set(err, ERR_TOO_LARGE, "%zu bytes; the limit is %zu", bytes.size, limit);
+            return err_set(err, ERR_TOO_LARGE, "the profile has %zu bytes; the limit is %zu",
+                           bytes.size, limit);
         return decode_expanded(bytes, limits, ret_format, ret_profile, err);
     }
     buf_auto expanded;

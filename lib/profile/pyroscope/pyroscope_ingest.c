@@ -121,8 +121,8 @@ static enum err_code decode_lines(struct span bytes, const struct profile_limits
     enum compress_method method = compress_sniff(bytes);
     if (method == COMPRESS_NONE) {
         if (bytes.size > text.max_size)
-            return err_set(err, ERR_TOO_LARGE, "%zu bytes; the limit is %zu", bytes.size,
-                           text.max_size);
+            return err_set(err, ERR_TOO_LARGE, "the profile has %zu bytes; the limit is %zu",
+                           bytes.size, text.max_size);
         return stack_lines_decode(bytes, limits, ret_profile, err);
     }
     enum err_code code = compress_expand_ratio(method, bytes, most.expansion_ratio,
