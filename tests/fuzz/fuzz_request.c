@@ -77,8 +77,7 @@ static void read_settings(struct request *request)
     for (int64_t tenant_id = TENANT_ANONYMOUS; tenant_id <= TENANT_DEFAULT; tenant_id++) {
         request->principal.tenant_id = tenant_id;
         enum err_code code = share_settings_read(request, &settings, &err);
-        /* A team's share without an account is the only refusal that does not depend on the input.
-         * */
+        /* A team's share without an account is the only refusal that depends on no input. */
         fuzz_check(code == ERR_NONE || code == ERR_INVALID ||
                    (code == ERR_UNAUTHENTICATED && tenant_id == TENANT_ANONYMOUS));
         if (code)

@@ -1,5 +1,4 @@
-/* Uploads to a server in a thread that accepts one connection at a time and responds from a script.
- * */
+/* Uploads to a server in a thread that accepts one connection at a time and follows a script. */
 #include "tests/unit/test.h"
 
 #include "agent/upload/symbol_uploader.h"

@@ -1,5 +1,4 @@
-/* The check of free space of the data folder's disk, which fills up and fails through lib/base/os.
- * */
+/* The check of the data folder's free space; its disk fills up and fails through lib/base/os. */
 #include "tests/unit/test.h"
 
 #include "api/core/disk.h"

@@ -54,8 +54,7 @@ static void a_released_series_frees_its_slot(void **state)
     series_set_fini(&set);
 }
 
-/* Two requests add a series at the same time; it counts once one of them is stored, in any order.
- * */
+/* Two requests add a series at the same time; in any order, it counts once one is stored. */
 static void a_series_that_another_request_stored_stays_counted(void **state)
 {
     (void)state;

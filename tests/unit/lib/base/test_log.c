@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Reads through a pipe what log_event writes to standard error, with a number of this many digits.
- * */
+/* Logs a message, with a field whose value is a number of `digits` digits, and reads through a pipe
+ * what log_event writes to standard error. */
 static size_t capture(char *text, size_t text_bytes, enum log_level level, const char *message,
                       int digits)
 {
@@ -160,17 +160,6 @@ static void lines_that_nobody_reads_are_dropped_and_counted(void **state)
     check_unread_lines(terminal, side);
 }
 
-static void formats_time(void **state)
-{
-    (void)state;
-    char text[CLOCK_TEXT_BYTES];
-    assert_string_equal(clock_format(INT64_C(1767323045678000000), text),
-                        "2026-01-02T03:04:05.678Z");
-    int64_t start_ns = clock_monotonic_ns();
-    clock_sleep_ms(2);
-    assert_true(clock_monotonic_ns() - start_ns >= 2 * CLOCK_NS_PER_MS);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,7 +169,6 @@ int main(void)
         cmocka_unit_test(quotes_control_characters),
         cmocka_unit_test(terminal_controls_are_quoted_or_replaced),
         cmocka_unit_test(lines_that_nobody_reads_are_dropped_and_counted),
-        cmocka_unit_test(formats_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

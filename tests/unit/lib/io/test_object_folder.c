@@ -223,8 +223,7 @@ static void a_short_write_loses_no_byte(void **state)
     assert_whole(fixture, "share/x");
 }
 
-/* Whole pages are written past the page cache: in chunks, or directly if the data is page-aligned.
- * */
+/* Whole pages bypass the page cache: in chunks, or directly if the data is page-aligned. */
 static void large_objects_of_any_size_are_complete(void **state)
 {
     enum { PAGE = 4096 };

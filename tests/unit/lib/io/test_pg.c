@@ -448,8 +448,7 @@ static const char *query_text(struct fixture *fixture, struct pg_connection *con
     return pg_get_text(result, 0, 0);
 }
 
-/* The connection is closed, because its late reply would be taken for that of the next statement.
- * */
+/* The connection is closed, because its late reply would be taken for the next statement's. */
 static void a_statement_without_a_reply_in_time_costs_its_connection(void **state)
 {
     struct fixture *fixture = start(state);

@@ -117,8 +117,7 @@ static void reads_what_go_sends(void **state)
                   "  main;work 4096\n");
 }
 
-/* The block profile of the same agent; only its display names distinguish it from a mutex profile.
- * */
+/* The same agent's block profile; only its display names distinguish it from a mutex profile. */
 static void display_names_distinguish_profiles(void **state)
 {
     (void)state;
