@@ -6,6 +6,8 @@
  * All memory is read from the interrupted thread, so it does not change meanwhile. It is untrusted:
  * reads through pointers may fail, offsets are masked, and user space checks the code of the
  * frames.
+ *
+ * bpf/interpreter_format.h explains the terms group, anchor, record and STACKED.
  */
 #ifndef BPF_INTERPRETER_BPF_H
 #define BPF_INTERPRETER_BPF_H
@@ -50,21 +52,21 @@ static __always_inline __u64 interpreter_word(const struct interpreter_reader *r
 }
 
 /* Reads bytes at address into reader->piece; false: they cannot be read. */
-static __always_inline int interpreter_read(struct interpreter_reader *reader, __u64 address,
-                                            __u16 bytes)
+static __always_inline int interpreter_read_piece(struct interpreter_reader *reader, __u64 address,
+                                                  __u16 bytes)
 {
     __u64 size = bytes & (INTERPRETER_PIECE_BYTES - 1);
     return size && bpf_probe_read_user(reader->piece, (__u32)size, (const void *)address) == 0;
 }
 
 /* The checksum of a code object; 0: it cannot be read. */
-static __always_inline __u32 interpreter_check_of(struct interpreter_reader *reader, __u64 code)
+static __always_inline __u32 interpreter_read_check(struct interpreter_reader *reader, __u64 code)
 {
     const struct interpreter_layout *layout = &reader->layout;
     __u64 body = code;
     if (layout->code_body && interpreter_pointer(code + layout->code_body, &body))
         return 0;
-    if (!interpreter_read(reader, body + layout->code_start, layout->code_bytes))
+    if (!interpreter_read_piece(reader, body + layout->code_start, layout->code_bytes))
         return 0;
     return interpreter_check(interpreter_word(reader, layout->code_words[0]),
                              interpreter_word(reader, layout->code_words[1]),
@@ -95,7 +97,7 @@ static __always_inline void interpreter_add(struct interpreter_reader *reader, _
     struct interpreted_frame *found = &reader->frames[count & (INTERPRETED_FRAMES_MAX - 1)];
     found->code = code;
     found->position = position;
-    found->check = interpreter_check_of(reader, code);
+    found->check = interpreter_read_check(reader, code);
     found->native = INTERPRETED_NOWHERE;
     found->flags = 0;
     reader->count = count + 1;
@@ -109,7 +111,7 @@ static __always_inline long interpreter_step_stacked(struct interpreter_reader *
     const __u64 frame = reader->frame;
     __u64 bits;
     if (frame >= reader->limit || reader->count >= INTERPRETED_FRAMES_MAX ||
-        !interpreter_read(reader, frame, layout->frame_bytes))
+        !interpreter_read_piece(reader, frame, layout->frame_bytes))
         return 1;
     const __u64 code = interpreter_word(reader, layout->frame_code);
     const __u64 position = interpreter_word(reader, layout->frame_position);
@@ -135,7 +137,7 @@ static long interpreter_step(__u32 index, void *context)
     if (layout->groups == INTERPRETER_STACKED)
         return interpreter_step_stacked(reader);
     if (!frame || reader->count >= INTERPRETED_FRAMES_MAX ||
-        !interpreter_read(reader, frame, layout->frame_bytes))
+        !interpreter_read_piece(reader, frame, layout->frame_bytes))
         return 1;
     /* The low bits are tags in CPython 3.14. */
     const __u64 code = interpreter_word(reader, layout->frame_code) & ~7ULL;

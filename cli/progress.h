@@ -13,8 +13,8 @@ struct terminal;
 struct progress {
     struct terminal *terminal;
     const char *name;
-    uint64_t before; /* of an upload: bytes sent by earlier requests */
-    uint64_t total;  /* of an upload: bytes of all requests */
+    uint64_t before; /* uploads only: bytes that earlier requests have sent */
+    uint64_t total;  /* uploads only: bytes that all requests send together */
 };
 
 /* Makes the request show the bytes that it has sent (upload) or received (download). progress must

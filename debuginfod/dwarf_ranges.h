@@ -8,7 +8,7 @@
 
 struct code_map;
 
-enum { DWARF_MAX_RANGES = 1 << 16 }; /* of one entry */
+enum { DWARF_MAX_RANGES = 1 << 16 }; /* ranges of one entry */
 
 /* The address attributes of an entry. All zeros: none. */
 struct dwarf_extent {

@@ -21,7 +21,7 @@ struct ruby_text_location {
 /* Finds the bytes of a string by a copy of its object; false: it is no string. */
 bool ruby_text_find(const struct ruby_layout *layout, const uint8_t object[RUBY_OBJECT_BYTES],
                     struct ruby_text_location *ret_location);
-/* If the bytes are not UTF-8, replaces all that are not ASCII by question marks. */
+/* If the bytes are not UTF-8, replaces all that are not ASCII with question marks. */
 void ruby_text_clean(uint8_t *bytes, size_t size);
 /* Append a string or a path of a process, cut after RUBY_TEXT_MAX_BYTES. False: it cannot be read.
  */

@@ -7,7 +7,7 @@
  *   merged:       N0 I0 I1 N2 I2 N4
  *
  * (* is_call: a frame of the C function that runs frames.) The last frame of a group has the number
- * of its native frame, which the kernel found by the group's anchor. A group without number
+ * of its native frame, which the kernel found by the group's anchor. A group without a number
  * (INTERPRETED_NOWHERE) replaces the next native frame that is_call, or is placed before the next
  * group that has a number.
  */
@@ -28,7 +28,7 @@ static uint32_t native_of(const struct stack_merge *merge, uint32_t limit)
 }
 
 /* The end of the groups that replace the native frame: the next group with a number, if that number
- * is not above the frame's, and the groups without number before it. Returns first if there are
+ * is not above the frame's, and the groups without a number before it. Returns first if there are
  * none. */
 static uint32_t anchored_limit(const struct stack_merge *merge, uint32_t first, uint32_t native)
 {
@@ -49,8 +49,8 @@ static bool is_unnumbered(const struct stack_merge *merge, uint32_t first)
 }
 
 /* Whether the innermost call is just beginning or ending and has no interpreted frame. There is
- * then one call more than groups. Without this check, groups without numbers would each replace the
- * call that is one further in than their own. */
+ * then one call more than groups. Without this check, groups without a number would each replace
+ * the call that is one further in than their own. */
 static bool has_bare_call(const struct stack_merge *merge)
 {
     uint32_t calls = 0, groups = 0;

@@ -38,7 +38,7 @@ struct label_source {
     struct arena *arena;
     struct utsname host;
     struct span cpu_model;
-    struct known_program *programs; /* by the number of the binary */
+    struct known_program *programs; /* indexed by the number of the binary */
     uint32_t program_count;
 };
 

@@ -72,7 +72,7 @@ struct window {
 
     uint64_t entry_count;
     uint64_t sample_count;
-    uint64_t unwanted_count; /* of all windows */
+    uint64_t unwanted_count; /* samples of all windows that a rule dropped */
     int64_t begun_ns;        /* monotonic; identifies the window */
     struct window_time begin;
     struct window_time end; /* zeros: the window has not ended yet */

@@ -146,7 +146,8 @@ static enum unwind_stop set_return_address(const struct cfi_common *common,
     return UNWIND_CONTINUE;
 }
 
-static bool is_signal_frame(const struct cfi_common *common, const struct cfi_state *state,
+/* Sets the rule of a signal frame; false: this is none. */
+static bool set_signal_rule(const struct cfi_common *common, const struct cfi_state *state,
                             struct cfi_rule *rule)
 {
     if (!common->is_signal)
@@ -175,7 +176,7 @@ struct cfi_rule cfi_state_unusual_rule(const struct cfi_common *common,
     struct cfi_rule rule = {0};
     if (state->ra.kind == CFI_SAVED_UNDEFINED)
         return cfi_rule_stop(UNWIND_STOP_ROOT);
-    if (is_signal_frame(common, state, &rule))
+    if (set_signal_rule(common, state, &rule))
         return rule;
     enum unwind_stop stop = set_cfa(common, &state->cfa, &rule);
     if (stop)

@@ -5,7 +5,7 @@
  * (--max-heavy-memory) and returns them when the memory is freed. A request that does not fit now
  * waits; one that can never fit is refused. A client is a tenant, or all anonymous clients
  * together. No client holds more than half of the budget, except in one request that needs more by
- * itself, so the other half is free for others at any time. Of the clients that wait, the one that
+ * itself, so the other half is free for others at any time. The waiting client that
  * holds the fewest bytes is next; the requests of one client are admitted in order. The number of
  * requests that one client sends does not change how long another client waits. No caller waits for
  * more bytes while it holds some, so callers that hold bytes always finish. Work below the bounds

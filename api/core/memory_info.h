@@ -1,6 +1,5 @@
 /*
- * memory_info: the memory of the host, and the parts of it that the server's limits have by
- * default.
+ * memory_info: the memory of the host, and the default of each memory limit of the server.
  *
  * Half of the host's memory, but at most 384 MiB, is for what has no limit of its own: PostgreSQL,
  * code, threads, and the small memory of requests that no budget counts. The limits below divide
@@ -24,8 +23,8 @@ enum memory_limit {
     MEMORY_MERGES,        /* --max-merge-memory; a merge takes as much again for its result */
     MEMORY_PROFILE_CACHE, /* --profile-cache-bytes */
     MEMORY_BLOCK_CACHE,   /* --block-cache-bytes */
-    MEMORY_BUFFERS,       /* --max-buffered-bytes, which is used twice */
-    MEMORY_QUEUES,        /* the bodies of requests for each kind of worker threads */
+    MEMORY_BUFFERS, /* --max-buffered-bytes: for request bodies, and as much again for responses */
+    MEMORY_QUEUES,  /* the bodies of requests for each kind of worker threads */
     MEMORY_LIMIT_COUNT
 };
 

@@ -8,7 +8,7 @@
  * step; then it starts again. So no query waits while it holds memory, and queries that hold memory
  * always finish. There is one exception: a request that still needs the result of an earlier query
  * (the other side of a diff) does not wait. Its query takes the bytes that are free, and is refused
- * for good if both sides together need more than the budget.
+ * with ERR_LIMIT (a retry cannot help) if both sides together need more than the budget.
  *
  * The next query to get memory is the one whose tenant holds the fewest bytes. While it waits,
  * queries of tenants that hold more do not grow. Threads: any; a slot belongs to one thread.
@@ -36,7 +36,7 @@ struct query_memory *query_memory_create(uint64_t max_bytes);
 /* NULL is a no-op. No slot may be in use any more. */
 void query_memory_destroy(struct query_memory *memory);
 
-/* The budget, and how much of it is taken. */
+/* The budget, how many of its bytes are taken, and how many queries wait for some. */
 uint64_t query_memory_max_bytes(const struct query_memory *memory);
 uint64_t query_memory_used_bytes(struct query_memory *memory);
 int query_memory_waiting_count(struct query_memory *memory);

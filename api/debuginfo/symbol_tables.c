@@ -31,8 +31,8 @@
 #include <unistd.h>
 
 enum {
-    GENERATION_SLOTS =
-        1024, /* of active teams; two that share a slot query the database more often */
+    /* A team has the slot of its id; active teams that share one query the database more often. */
+    GENERATION_SLOTS = 1024,
     FOUND_MAX_BYTES = 24 << 20,   /* holds the binaries of the largest profile and more */
     OPENED_MIN_BYTES = 256 << 10, /* so that at most 16,384 tables are open */
     KEY_BYTES = BUILD_ID_BYTES + 64,

@@ -15,7 +15,7 @@ enum principal_kind { PRINCIPAL_ANONYMOUS, PRINCIPAL_TOKEN, PRINCIPAL_USER };
 /* Ordered: a higher role may do everything that a lower one may. */
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_MEMBER, ROLE_OWNER };
 
-/* The rights of a token; a user's role also maps to scopes (auth_role_scopes). */
+/* The rights of a token. A user has those of the role (auth_role_scopes). */
 enum scope {
     SCOPE_INGEST = 1 << 0,
     SCOPE_READ = 1 << 1,

@@ -4,12 +4,15 @@
  *
  * The id is a hash of the header field Perfolio-Batch-Id, if the request has one. Otherwise it is a
  * hash of labels, types and period, the agent's session and its id of the profile, times and
- * content. A batch without a time from the client then has no id, because two such profiles may be
- * equal by chance; nor has one
- * from Pyroscope's APIs that has neither session nor id and whose window begins at a multiple of
- * ten seconds, as those of older SDKs for Python, Ruby and Rust: the workers of a service send
- * equal profiles of the same window when each has a sample or two, and these SDKs do not send
- * again. The content is the bytes as sent, for single profiles in their compressed form: a retry
+ * content. Two kinds of batches have no id, because equal ones may be different profiles:
+ *
+ *   - The client sent no time.
+ *   - The batch came through one of Pyroscope's APIs without a session and without an id, and its
+ *     window begins at a multiple of ten seconds. Older SDKs for Python, Ruby and Rust send such
+ *     batches: workers of a service send equal profiles of the same window when each has a sample
+ *     or two. These SDKs do not send again.
+ *
+ * The content is the bytes as sent, for single profiles in their compressed form: a retry
  * sends the same bytes, and hashing them takes less time than hashing the expanded profile. The
  * types are hashed as decoded, because a protocol may state them outside of the content: in /ingest
  * the same stacks may be numbers of allocations in one request and bytes in the next. Threads: any.

@@ -22,9 +22,8 @@ struct request;
 struct response;
 
 enum {
-    INGEST_BODY_BODY_BYTES = 8 << 20,      /* the limit of a body as received */
-    INGEST_BODY_EXPANDED_BYTES = 64 << 20, /* the limit of a decompressed body, as OTLP recommends
-                                            */
+    INGEST_BODY_MAX_BYTES = 8 << 20,       /* a body as received */
+    INGEST_BODY_EXPANDED_BYTES = 64 << 20, /* a decompressed body, as OTLP recommends */
 };
 
 /* False for an unknown Content-Encoding. */

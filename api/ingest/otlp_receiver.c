@@ -110,7 +110,7 @@ static enum err_code post_export(struct request *request, struct response *respo
 
 static const struct route routes[] = {
     {HTTP_POST, "/v1development/profiles", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_OTLP,
-     INGEST_BODY_BODY_BYTES, post_export},
+     INGEST_BODY_MAX_BYTES, post_export},
 };
 
 const struct route_table otlp_receiver_routes = {routes, sizeof(routes) / sizeof(*routes)};

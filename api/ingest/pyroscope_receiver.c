@@ -160,13 +160,13 @@ static enum err_code post_ingest(struct request *request, struct response *respo
 
 static const struct route routes[] = {
     {HTTP_POST, "/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
-     ROUTE_AGENT | ROUTE_CONNECT, INGEST_BODY_BODY_BYTES, post_push},
+     ROUTE_AGENT | ROUTE_CONNECT, INGEST_BODY_MAX_BYTES, post_push},
     {HTTP_POST, "/pyroscope/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
-     ROUTE_AGENT | ROUTE_CONNECT, INGEST_BODY_BODY_BYTES, post_push},
+     ROUTE_AGENT | ROUTE_CONNECT, INGEST_BODY_MAX_BYTES, post_push},
     {HTTP_POST, "/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,
-     INGEST_BODY_BODY_BYTES, post_ingest},
+     INGEST_BODY_MAX_BYTES, post_ingest},
     {HTTP_POST, "/pyroscope/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,
-     INGEST_BODY_BODY_BYTES, post_ingest},
+     INGEST_BODY_MAX_BYTES, post_ingest},
 };
 
 const struct route_table pyroscope_receiver_routes = {routes, sizeof(routes) / sizeof(*routes)};

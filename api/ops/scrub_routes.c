@@ -99,7 +99,7 @@ static enum err_code show_scrub(struct request *request, struct response *respon
     return respond_scrub(request, response, connection, err);
 }
 
-/* Taking the lease away makes its server stop at its next page. */
+/* pause also ends the lease, so the server that holds it stops at its next page. */
 static const struct action {
     const char *name;
     const char *sql;

@@ -128,9 +128,9 @@ static void close_listening_sockets(const struct http_server *http)
         close(http->options.listeners[i].fd);
 }
 
-/* Browsers remember HSTS for a host, with all its ports: never send it for localhost. Nor if
- * clients see a certificate of the local CA: under HSTS a browser does not let its user bypass the
- * warning about an unknown authority. */
+/* Browsers remember HSTS for a host, with all its ports: never send it for localhost. It is
+ * not sent either if clients see a certificate of the local CA: under HSTS a browser does not let
+ * its user bypass the warning about an unknown authority. */
 static bool wants_hsts(const struct settings *settings, const char *public_url)
 {
     if (!public_url || local_ca_is_used(settings))

@@ -115,8 +115,8 @@ static void next_alternative(struct regex_layout *layout)
 }
 
 /* Whether the item that was accepted last, which begins with byte, matches one character: it is no
- * assertion and no parenthesis. Of a character outside ASCII, whose bytes are separate items, only
- * the first byte counts. */
+ * assertion and no parenthesis. The bytes of a character outside ASCII are separate items, and only
+ * the first of them counts. */
 static bool is_character(const struct regex_scan *scanner, uint8_t byte)
 {
     if (byte == '\\')

@@ -102,9 +102,10 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
  *
  * Example: one tenant whose segments are merged every 15 s has 40 blocks of level 1 in ten minutes.
  * 16 are due after 4 minutes and become a block of level 2, so do the next 16, and the remaining 8
- * when the window is over: 3 blocks of level 2 per ten minutes, 18 in an hour. Of these 16 become
- * one block of level 3 and the rest another, 48 in a day: three claims of 16, that is 3 blocks of
- * level 4. Each row is rewritten four times, and a day has 3 blocks instead of 5,760 of level 1.
+ * when the window is over: 3 blocks of level 2 per ten minutes, 18 in an hour. 16 of these
+ * become one block of level 3 and the other 2 a second one, 48 in a day: three claims of 16, that
+ * is 3 blocks of level 4. Each row is rewritten four times, and a day has 3 blocks instead of 5,760
+ * of level 1.
  */
 static enum err_code claim_blocks(struct pg_connection *connection, struct arena *arena,
                                   int64_t writer_id, const char *costly,

@@ -3,10 +3,9 @@
  * deletions and retention rules.
  *
  * One thread merges for all teams, and a match with an expression may take milliseconds. A merge
- * has MATCH_BUDGET_NS, and MATCH_BUDGET_PAIR_NS more for each pair of a series and a selector,
- * which is several times what an ordinary expression takes for a value that was not compared
- * before. A merge that needs more fails; it is deferred like others that fail because of their
- * team's data.
+ * has MATCH_BUDGET_NS, and MATCH_BUDGET_PAIR_NS more for each pair of a series and a selector. An
+ * ordinary expression takes a fraction of the latter to match a value for the first time. A merge
+ * that needs more fails; it is deferred like others that fail because of their team's data.
  *
  * Threads: one, as selectors. Private to store/.
  */
@@ -34,7 +33,7 @@ struct match_budget {
  * and check before each selector. With budget NULL all three do nothing. */
 void match_budget_begin(struct match_budget *budget);
 void match_budget_end(struct match_budget *budget);
-/* Errors: ERR_INVALID (the budget is spent), what renew returns. */
+/* Errors: ERR_INVALID (the budget is spent) and the codes of renew. */
 enum err_code match_budget_check(struct match_budget *budget, struct err *err) MUST_USE;
 
 #endif

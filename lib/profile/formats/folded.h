@@ -2,12 +2,17 @@
  * folded: "root;…;leaf value" lines, as stackcollapse-*.pl, inferno, py-spy, rbspy, async-profiler
  * and bpftrace scripts write them (github.com/brendangregg/FlameGraph).
  *
- * The value follows the last blank. Lines may end in CR LF. Empty lines and comments are ignored. A
- * comment is "#", "# …" or "// …", also with a number at its end, but not if several frames precede
- * the number; and "//…" without a number. Lines without a value are skipped, and the profile's
- * warning counts them. The number of skipped lines may be a tenth of the number of stacks, or up to
- * FOLDED_SKIPPED_FEW if there are more stacks than skipped lines; otherwise the text is refused,
- * unless was_accepted is set in limits.
+ * The value follows the last blank. Lines may end in CR LF. Empty lines and comments are ignored.
+ * These lines are comments:
+ *
+ *   "#"
+ *   "# …", "// …"   "# samples by bash 42", unless several frames precede a number: "# a;b 42" is
+ *                   a stack
+ *   "//…"           "//by hand", unless it ends in a number: "//app:main 42" is a stack
+ *
+ * Lines without a value are skipped, and the profile's warning counts them. The number of skipped
+ * lines may be a tenth of the number of stacks, or up to FOLDED_SKIPPED_FEW if there are more
+ * stacks than skipped lines; otherwise the text is refused, unless was_accepted is set in limits.
  *
  * Values are whole numbers or decimals, "2.5" or "25e-1". With decimals, all values are multiplied
  * by the power of ten that keeps up to six decimal places (fewer if the largest value would not fit

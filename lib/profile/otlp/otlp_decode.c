@@ -12,8 +12,7 @@ static void start(struct otlp_decoder *decoder)
     decoder->tables = arena_new(decoder->arena, struct profile, 1);
     decoder->batch->arena = decoder->tables->arena = decoder->arena;
     decoder->batch->tables = decoder->tables;
-    /* Of the hash tables. They work without a random one, but an attacker could make them slower.
-     */
+    /* The hash tables also work without a random seed, but an attacker could make them slower. */
     if (getrandom(&decoder->seed, sizeof(decoder->seed), 0) != sizeof(decoder->seed))
         decoder->seed = (uint64_t)(uintptr_t)decoder->arena;
     /* joined[i] holds the numbers of one field (otlp_list_add). A number has at least two bytes in

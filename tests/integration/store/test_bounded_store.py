@@ -1,5 +1,5 @@
-"""The budgets of the store bound the data that it reads and merges, even if small requests brought
-that data."""
+"""The budgets of the store bound the data that it reads and merges, even if that data arrived in
+small requests."""
 
 import gzip
 import random
