@@ -56,6 +56,8 @@ static bool has_space(const struct code_cache *cache)
            code_quota_allows(&cache->quota, 2 * used_bytes(cache) + cache->entry_max_bytes);
 }
 
+/* Doubles the entries, as has_space expects. vec_reserve (lib/base/vec.h) does not fit, because the
+ * size of an entry is known only at run time. */
 static uint32_t add_entry(struct code_cache *cache, uint64_t address)
 {
     if (cache->count == cache->capacity) {

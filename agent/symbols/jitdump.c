@@ -173,7 +173,8 @@ static struct text keep_text(struct jitdump *dump, struct span text)
     return buf_failed(&dump->text) ? (struct text){0} : kept;
 }
 
-/* False: there is no space. */
+/* False: the memory limit does not allow it. lib/base/vec.h does not fit, because the size of the
+ * growth must be known before, and three arrays share a capacity. */
 static bool grow_functions(struct jitdump *dump)
 {
     const uint32_t grown = dump->capacity ? 2 * dump->capacity : CAPACITY_MIN;

@@ -63,6 +63,8 @@ static void close_chunk(struct builder *builder, uint32_t end_block)
     table->facts.bytes += unwind_table_chunk_bytes(chunk);
 }
 
+/* The arrays share a capacity. It starts at 2^14 rows, far above the first capacity of
+ * lib/base/vec.h, because all chunks of a table are collected in them. */
 static void grow_rows(struct builder *builder)
 {
     struct unwind_table_chunk *scratch = &builder->scratch;

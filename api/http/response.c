@@ -6,7 +6,6 @@
 #include "lib/base/err.h"
 
 #include <assert.h>
-#include <string.h>
 
 static void assert_is_field_text(const char *text)
 {
@@ -19,14 +18,8 @@ void response_add(struct request *request, struct response *response, const char
 {
     assert_is_field_text(name);
     assert_is_field_text(value);
-    if (response->field_count == response->field_capacity) {
-        size_t capacity = response->field_capacity ? response->field_capacity * 2 : 8;
-        struct http_field *fields = arena_new(request->arena, struct http_field, capacity);
-        if (response->field_count)
-            memcpy(fields, response->fields, response->field_count * sizeof(*fields));
-        response->fields = fields;
-        response->field_capacity = capacity;
-    }
+    arena_reserve(request->arena, response->fields, response->field_capacity,
+                  response->field_count + 1);
     response->fields[response->field_count++] =
         (struct http_field){.name = span_text(arena_strdup(request->arena, name)),
                             .value = span_text(arena_strdup(request->arena, value))};

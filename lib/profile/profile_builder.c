@@ -62,6 +62,8 @@ enum { SAMPLE_OVERHEAD_BYTES = 32 };
 
 /* ---- lists and tables ---- */
 
+/* Grows by half, not twofold as lib/base/vec.h does, because the lists hold most of the memory of a
+ * profile that is decoded. */
 static void *list_grow(struct list *list, size_t count, size_t size)
 {
     size_t needed = list->count + count;

@@ -54,7 +54,8 @@ static unsigned bit_width(uint32_t number)
 /* ---- order of nodes ---- */
 
 /* Makes space for the numbers of all nodes of the writer: symbols add nodes while records are
- * encoded. */
+ * encoded. Both arrays grow by an eighth, not twofold as in lib/base/vec.h, because nearly all
+ * nodes exist at the first call. */
 static void grow_numbers(struct symbol_encoder *encoder)
 {
     const uint32_t count = encoder->writer->node_count;

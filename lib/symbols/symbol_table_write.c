@@ -62,7 +62,8 @@ symbol_table_writer_counts(const struct symbol_table_writer *writer)
 
 /* ---- growing arrays ---- */
 
-/* Makes space for one more element. Grows by half, so that little memory stays unused. */
+/* Makes space for one more element. Grows by half, not twofold as lib/base/vec.h does, so that
+ * little memory stays unused. */
 static void *grow_array(void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)

@@ -148,6 +148,8 @@ static uint32_t end_part(struct block_writer *writer, size_t begin)
 
 enum { WORD_BITS = 64 };
 
+/* Grows by itself instead of with lib/base/vec.h, because the capacity must be a multiple of
+ * WORD_BITS: are_there has one bit for each element of the other two arrays. */
 static void reserve_rows(struct series_sums *series, uint32_t stack)
 {
     if (stack < series->capacity)

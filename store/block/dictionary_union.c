@@ -4,6 +4,7 @@
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdlib.h>
 
@@ -53,11 +54,12 @@ enum { OF_MAPPINGS, OF_FUNCTIONS, OF_LABEL_SETS, OF_SERIES };
 
 static void *append_items(struct table *table, uint32_t count)
 {
-    if (table->count + count >= table->capacity) {
-        table->capacity = (table->count + count) * 2;
-        if (table->capacity < 64)
-            table->capacity = 64;
-        table->items = mem_resize(table->items, table->capacity, table->size);
+    const size_t wanted = (size_t)table->count + count;
+    if (wanted > table->capacity || !table->items) {
+        const size_t capacity =
+            vec_grow_capacity(table->capacity, wanted, table->size, VEC_MAX(table->capacity));
+        table->items = mem_resize(table->items, capacity, table->size);
+        table->capacity = (uint32_t)capacity;
     }
     void *items = (uint8_t *)table->items + table->count * table->size;
     table->count += count;
