@@ -11,7 +11,7 @@
 #include "lib/base/err.h"
 #include "lib/base/span.h"
 #include "lib/symbols/symbol_builder.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 #include <stdint.h>
 

@@ -20,7 +20,7 @@ enum {
 /* The source of the names. In Go, main.cold is a separate function, so its suffix is kept. */
 enum demangle_names { DEMANGLE_ANY, DEMANGLE_GO };
 
-/* A symbol_demangle_function (lib/symbols/symbol_table_write.h): appends the name for display;
+/* A symbol_demangle_function (lib/symbols/symbol_table_writer.h): appends the name for display;
  * nothing if the linkage name needs no change. context is an enum demangle_names. */
 void demangle_name(void *context, struct span linkage_name, struct buf *output);
 

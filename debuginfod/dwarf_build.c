@@ -5,7 +5,7 @@
 #include "debuginfod/dwarf_scopes.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 struct range {
     uint64_t begin;

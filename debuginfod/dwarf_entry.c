@@ -2,7 +2,7 @@
 
 #include "debuginfod/dwarf_line.h"
 #include "debuginfod/dwarf_names.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 static uint32_t line_of(uint64_t number)
 {

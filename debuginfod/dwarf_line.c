@@ -5,7 +5,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/radix_sort.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 #include <elf.h>
 

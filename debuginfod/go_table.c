@@ -7,7 +7,7 @@
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 enum {
     MAX_TREE = 1 << 16,  /* inlined calls of one function */

@@ -54,7 +54,7 @@
 #define LIB_SYMBOLS_SYMBOL_PACK_FORMAT_H
 
 #include "lib/symbols/symbol_table_format.h"
-#include "lib/symbols/symbol_table_writer.h"
+#include "lib/symbols/symbol_table_writer_internal.h"
 
 #define SYMBOL_PACK_MAGIC "PFSYMPK1"
 

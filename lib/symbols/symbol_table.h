@@ -2,7 +2,7 @@
  * symbol_table: finds the functions, files and lines of an address of a binary, including inlined
  * calls.
  *
- * A table is a file about one binary that symbol_table_write made. It is mapped and read in place,
+ * A table is a file about one binary that symbol_table_writer made. It is mapped and read in place,
  * so only the pages that are used become resident. The bytes are untrusted: whatever they contain,
  * no call reads out of bounds, takes long, or returns a number that is out of bounds.
  * symbol_table_open checks the header and the index. symbol_table_verify checks every byte; call it

@@ -10,7 +10,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_format.h"
-#include "lib/symbols/symbol_table_writer.h"
+#include "lib/symbols/symbol_table_writer_internal.h"
 
 enum { FIRST_CAPACITY = 256, SEGMENT_IS_CODE = 1 };
 

@@ -2,7 +2,7 @@
  * symbol_table_facts: the metadata of a symbol table: which binary it describes and how complete it
  * is.
  *
- * Plain values that the writer (symbol_table_write.h) takes and the reader (symbol_table.h)
+ * Plain values that the writer (symbol_table_writer.h) takes and the reader (symbol_table.h)
  * returns.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_FACTS_H

@@ -5,7 +5,7 @@
 #include "lib/base/crc32c.h"
 #include "lib/base/err.h"
 #include "lib/symbols/symbol_table_format.h"
-#include "lib/symbols/symbol_table_writer.h"
+#include "lib/symbols/symbol_table_writer_internal.h"
 
 struct output_section {
     enum symbol_table_section kind;

@@ -1,10 +1,10 @@
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_format.h"
-#include "lib/symbols/symbol_table_writer.h"
+#include "lib/symbols/symbol_table_writer_internal.h"
 
 #include <xxhash.h>
 

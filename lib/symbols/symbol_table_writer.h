@@ -1,127 +1,119 @@
 /*
- * symbol_table_writer: the state of a writer. Private to symbol_table_write.c (collects the items),
- * symbol_table_encode.c (encodes them), symbol_table_finish.c (assembles the table) and
- * symbol_unpack.c (supplies items that are already in order).
+ * symbol_table_writer: builds a symbol table from the contents of a debug file.
+ *
+ *     struct symbol_table_writer *writer = symbol_table_writer_create(&options);
+ *     uint32_t file = symbol_table_writer_file(writer, path);
+ *     uint32_t function = symbol_table_writer_function(writer, &(struct symbol_function){…});
+ *     uint32_t outer = symbol_table_writer_node(writer, SYMBOL_NONE, function, SYMBOL_NONE, 0);
+ *     uint32_t inner = symbol_table_writer_node(writer, outer, inlined, call_file, call_line);
+ *     symbol_table_writer_range(writer, begin, end, inner, file, line);
+ *     symbol_table_writer_symbol(writer, begin, end, linkage_name);     for code without DWARF
+ *     if (symbol_table_writer_finish(writer, &facts, &output, &err)) …
+ *     symbol_table_writer_destroy(writer);
+ *
+ * A node is a function at the position where it was inlined; a node without a parent is the
+ * function itself. A range of addresses has a node, and the file and line of its code. The frames
+ * of an address are, leaf first: the node's function at the range's file and line; its parent's
+ * function at the node's call file and call line; and so on.
+ *
+ * Items may be added in any order; ascending addresses are fastest. Where ranges overlap, the range
+ * that was added first wins and later ones get the rest, so add the best source first. When an item
+ * exceeds a limit of symbol_table_facts.h, the writer stores the error, and
+ * symbol_table_writer_finish returns it; until then all calls do nothing and return SYMBOL_NONE, so
+ * that a builder needs one check at the end.
+ *
+ * Memory: 24 bytes per range, 18 per node, 40 per distinct function; names are compressed as they
+ * arrive and not kept. Threads: a writer belongs to one thread.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
 
-#include "lib/base/err.h"
-#include "lib/symbols/symbol_strings_write.h"
-#include "lib/symbols/symbol_sweep.h"
-#include "lib/symbols/symbol_table_format.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/base/err_code.h"
+#include "lib/base/span.h"
+#include "lib/symbols/symbol_table_facts.h"
 
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-struct symbol_hash {
-    uint64_t low;
-    uint64_t high;
+struct buf;
+
+/*
+ * Appends the full name for display of linkage_name to output, which is empty; appends nothing if
+ * the linkage name needs no change. Called once for each distinct linkage name that was added
+ * without a name. It must drop clone suffixes (.cold, .constprop.0) and versions (@GLIBC_2.2.5),
+ * also of names that are not mangled, so that the stacks of all clones merge.
+ */
+typedef void symbol_demangle_function(void *context, struct span linkage_name, struct buf *output);
+
+struct symbol_table_writer_options {
+    symbol_demangle_function *demangle; /* NULL: linkage names are displayed unchanged */
+    void *context;                      /* passed to demangle */
+    bool is_quick;                      /* compress names faster and less well */
 };
 
-/* A hash table with open addressing that holds the numbers of items; SYMBOL_NONE is a free slot. */
-struct symbol_slots {
-    uint32_t *numbers;
-    uint32_t capacity; /* a power of two, or 0 */
+struct symbol_function {
+    struct span linkage_name; /* as in the file; empty: equal to name */
+    struct span name;         /* for display; empty: the demangled linkage_name */
+    uint32_t file;            /* of its declaration, or SYMBOL_NONE */
+    uint32_t line;            /* of its declaration; 0: unknown */
 };
 
-struct symbol_writer_file {
-    struct symbol_hash hash;
+struct symbol_table_writer_counts {
+    uint32_t files;
+    uint32_t functions;
+    uint32_t nodes;
+    uint32_t ranges;  /* as added */
+    uint32_t symbols; /* as added */
 };
 
-struct symbol_writer_function {
-    struct symbol_hash hash;
-    uint32_t file; /* from 1; 0 unknown, here and below */
-    uint32_t line;
-};
+struct symbol_table_writer;
 
-struct symbol_writer_node {
-    uint32_t parent; /* or SYMBOL_NONE */
-    uint32_t function;
-    uint32_t call_file;
-    uint32_t call_line;
-};
+/* options may be NULL. */
+struct symbol_table_writer *
+symbol_table_writer_create(const struct symbol_table_writer_options *options);
+void symbol_table_writer_destroy(struct symbol_table_writer *writer);
 
-struct symbol_table_writer {
-    struct symbol_table_writer_options options;
-    uint64_t seed;
-    struct symbol_strings_writer paths;
-    struct symbol_strings_writer names;
-    struct symbol_slots file_slots;
-    struct symbol_slots function_slots;
-    uint32_t *recent_nodes; /* the last node of each hash */
-    struct symbol_writer_file *files;
-    struct symbol_writer_function *functions;
-    struct symbol_writer_node *nodes;
-    uint16_t *node_depths; /* 1: an outermost function */
-    struct symbol_range *ranges;
-    struct symbol_range *symbols; /* node is the index of the name */
-    struct span *symbol_names;
-    struct symbol_segment *segments;
-    uint32_t file_count, file_capacity;
-    uint32_t function_count, function_capacity;
-    uint32_t node_count, node_capacity, node_depth_capacity;
-    uint32_t range_count, range_capacity;
-    uint32_t symbol_count, symbol_capacity, symbol_name_capacity;
-    uint32_t segment_count, segment_capacity;
-    struct buf demangled;
-    struct err failure; /* code 0: none */
-};
+/* Return the number of a file, function or node, that of an equal one if it exists (a node is
+ * compared with recent nodes only). The bytes are copied. They return SYMBOL_NONE for an empty
+ * path, for a function without a name, and for a node without a function or deeper than
+ * SYMBOL_DEPTH_MAX. A node whose parent is SYMBOL_NONE is an outermost function. */
+uint32_t symbol_table_writer_file(struct symbol_table_writer *writer, struct span path);
+uint32_t symbol_table_writer_function(struct symbol_table_writer *writer,
+                                      const struct symbol_function *function);
+uint32_t symbol_table_writer_node(struct symbol_table_writer *writer, uint32_t parent,
+                                  uint32_t function, uint32_t call_file, uint32_t call_line);
 
-/* Returns an outermost node of the function with that linkage name. An empty name is an unknown
- * function. */
-uint32_t symbol_table_writer_root(struct symbol_table_writer *writer, struct span linkage_name);
+/*
+ * Assigns the code of [begin, end) to node, file and line (0: unknown). Empty ranges are ignored.
+ * With SYMBOL_NONE as node only the line is known (a file that has only .debug_line); symbols then
+ * supply the function.
+ */
+void symbol_table_writer_range(struct symbol_table_writer *writer, uint64_t begin, uint64_t end,
+                               uint32_t node, uint32_t file, uint32_t line);
 
-/* Encodes records, nodes and declarations. */
-struct symbol_encoder {
-    struct symbol_table_writer *writer;
-    uint64_t first_address;
-    uint64_t end; /* end of the last piece */
-    struct buf group_addresses;
-    struct buf group_offsets;
-    struct buf records;
-    uint32_t record_count;
-    uint32_t *numbers; /* number of each node in order of address; SYMBOL_NONE: none yet */
-    uint32_t *order;   /* the inverse of numbers */
-    uint32_t number_capacity;
-    uint32_t order_capacity;
-    uint32_t numbered_count; /* how many of numbers are initialized */
-    uint32_t order_count;
-    /* The last record. */
-    uint32_t node; /* in the writer's numbering; SYMBOL_NONE: a gap, or no record yet */
-    uint32_t file;
-    uint32_t line;
-    /* The records of the current group. */
-    struct symbol_encoder_record {
-        uint64_t address;
-        uint32_t node; /* its number; SYMBOL_NONE: a gap */
-        int32_t line;  /* relative to the declaration of the function */
-        uint32_t file; /* SYMBOL_NONE: file of the declaration */
-    } group[SYMBOL_RECORD_GROUP];
-    uint32_t group_count;
-    struct buf node_bytes;
-    struct buf node_exceptions;
-    struct buf declarations;
-};
+/*
+ * Adds a symbol for addresses that no range with a node covers. It becomes a function only if there
+ * are such addresses. Where symbols overlap, the one that was added first wins. linkage_name is
+ * borrowed until finish. The caller determines the end of a symbol without a size, and must not
+ * extend it across a gap.
+ */
+void symbol_table_writer_symbol(struct symbol_table_writer *writer, uint64_t begin, uint64_t end,
+                                struct span linkage_name);
 
-/* Encodes everything that was added to the writer. May reorder and shorten the writer's ranges
- * and symbols, so it can be called only once. */
-enum err_code symbol_encoder_run(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
-                                 struct err *err) MUST_USE;
-/* In place of symbol_encoder_run, the caller (symbol_unpack.c) appends the records itself, for a
- * writer that has all functions, and all nodes in their final order: begin, then each record in
- * ascending order, the first at first_address and the last a gap at `end`, then end. There may be
- * no records. */
-void symbol_encoder_begin(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
-                          uint64_t first_address);
-void symbol_encoder_append_record(struct symbol_encoder *encoder, uint64_t address, uint32_t node,
-                                  uint32_t file, uint32_t line);
-void symbol_encoder_append_gap(struct symbol_encoder *encoder, uint64_t address);
-void symbol_encoder_end(struct symbol_encoder *encoder, uint64_t end);
-/* Appends the table, with the names that the writer holds. Errors: ERR_TOO_LARGE. */
-enum err_code symbol_encoder_write(const struct symbol_encoder *encoder,
-                                   const struct symbol_table_facts *facts, struct buf *output,
-                                   struct err *err) MUST_USE;
-void symbol_encoder_fini(struct symbol_encoder *encoder);
+/* Adds a PT_LOAD header, unchanged. The caller adds all headers of the binary. */
+void symbol_table_writer_segment(struct symbol_table_writer *writer,
+                                 const struct symbol_segment *segment);
+
+/* The numbers of items added so far. */
+struct symbol_table_writer_counts
+symbol_table_writer_counts(const struct symbol_table_writer *writer);
+
+/*
+ * Appends the table to output. Afterwards only counts and destroy may be called. Errors:
+ * ERR_TOO_LARGE (a limit, or output's maximum).
+ */
+enum err_code symbol_table_writer_finish(struct symbol_table_writer *writer,
+                                         const struct symbol_table_facts *facts, struct buf *output,
+                                         struct err *err) MUST_USE;
 
 #endif

@@ -22,7 +22,7 @@
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_table.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

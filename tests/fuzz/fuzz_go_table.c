@@ -9,7 +9,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/symbols/symbol_table.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 #include <elf.h>
 

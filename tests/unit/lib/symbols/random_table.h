@@ -14,7 +14,7 @@
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table.h"
 #include "lib/symbols/symbol_table_format.h"
-#include "lib/symbols/symbol_table_write.h"
+#include "lib/symbols/symbol_table_writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
