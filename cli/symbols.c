@@ -277,7 +277,7 @@ void symbols_print_facts(const char *path, const struct symbol_table *table)
 /* ---- addresses ---- */
 
 static enum err_code print_frame(const struct symbol_frame *frame, struct symbol_names *names,
-                                 enum symbol_name_mode mode, struct err *err)
+                                 enum symbol_name_format_mode mode, struct err *err)
 {
     struct symbol_name name;
     struct span path = SPAN_LITERAL("??");
@@ -286,7 +286,7 @@ static enum err_code print_frame(const struct symbol_frame *frame, struct symbol
     enum err_code code = symbol_names_function(names, frame->function, &name, err);
     if (code)
         return code;
-    symbol_name_append(&name, mode, &text);
+    symbol_name_format_append(&name, mode, &text);
     if (text.size == 0)
         buf_append_text(&text, "??");
     if (frame->file != SYMBOL_NONE)
@@ -301,7 +301,8 @@ static enum err_code print_frame(const struct symbol_frame *frame, struct symbol
 }
 
 enum err_code symbols_print_address(struct symbol_cursor *cursor, struct symbol_names *names,
-                                    enum symbol_name_mode mode, uint64_t address, struct err *err)
+                                    enum symbol_name_format_mode mode, uint64_t address,
+                                    struct err *err)
 {
     const uint32_t count = symbol_cursor_find(cursor, address);
     printf("0x%" PRIx64 ": ", address);

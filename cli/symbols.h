@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "lib/symbols/symbol_builder.h"
-#include "lib/symbols/symbol_name.h"
+#include "lib/symbols/symbol_name_format.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table.h"
 
@@ -65,7 +65,7 @@ void symbols_print_facts(const char *path, const struct symbol_table *table);
  * Errors: ERR_CORRUPT.
  */
 enum err_code symbols_print_address(struct symbol_cursor *cursor, struct symbol_names *names,
-                                    enum symbol_name_mode mode, uint64_t address,
+                                    enum symbol_name_format_mode mode, uint64_t address,
                                     struct err *err) MUST_USE;
 
 #endif

@@ -118,7 +118,7 @@ static enum err_code read_names(const struct request *request, bool is_page, str
     struct span word, version;
     report->names = symbol_resolver_mode_default;
     if (!request_query(request, "names", &word) || !word.size ||
-        symbol_name_mode_parse(word, &report->names))
+        symbol_name_format_parse(word, &report->names))
         return ERR_NONE;
     if (is_page && request_query(request, "sv", &version))
         return ERR_NONE; /* a malformed parameter of a page counts as absent */

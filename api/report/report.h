@@ -29,7 +29,7 @@
 #include "lib/profile/report/filter.h"
 #include "lib/profile/report/rule_chain.h"
 #include "lib/profile/report/view.h"
-#include "lib/symbols/symbol_name.h"
+#include "lib/symbols/symbol_name_format.h"
 
 struct profile;
 struct report;
@@ -77,7 +77,7 @@ struct report {
     size_t rule_count;
     const struct chain_rule *chain; /* rules of a page, applied after `rules` */
     size_t chain_count;
-    enum symbol_name_mode names;
+    enum symbol_name_format_mode names;
     bool is_stored;            /* the profiles are the result of a query: trees list the binaries */
     bool is_label_known;       /* the query's result has the label in group_by */
     const char *symbolization; /* JSON: which binaries lack names; NULL: not reported */

@@ -32,7 +32,7 @@ static const size_t table_names_bytes = 4 << 20;
 static const size_t query_max_bytes = 256 << 20;
 
 enum {
-    MODE_COUNT = SYMBOL_NAME_NONE + 1,
+    MODE_COUNT = SYMBOL_NAME_FORMAT_NONE + 1,
     SEEN_SLOTS = 4096,
     /* The most binaries without a table that a new profile, or one view of a share, notes. Real
      * profiles have fewer; an invented one with thousands would delay the look-ups for the next
@@ -52,7 +52,7 @@ struct seen {
 /* The store's resolver for one mode of names. */
 struct store_resolver {
     struct symbol_resolver *symbol_resolver;
-    enum symbol_name_mode mode;
+    enum symbol_name_format_mode mode;
     struct frame_resolver resolver;
 };
 
@@ -159,7 +159,7 @@ static void table_names_empty_if_full(struct table_names *names)
 struct resolver_context {
     struct symbol_resolver *symbol_resolver;
     int64_t tenant_id;
-    enum symbol_name_mode mode;
+    enum symbol_name_format_mode mode;
     bool has_process_mappings; /* queries contain the mapping of a process (shares) */
     uint64_t max_bytes;        /* the limit of memory for the names of a share */
     atomic_uint noted;         /* binaries of a share without a table that were noted */
@@ -184,7 +184,7 @@ static enum err_code read_function(struct resolution *resolution, uint32_t funct
     enum err_code code = symbol_names_function(resolution->expanded, function, &name, err);
     if (code)
         return code;
-    symbol_name_append(&name, resolution->resolver_context->mode, shown);
+    symbol_name_format_append(&name, resolution->resolver_context->mode, shown);
     *ret_text = (struct text_pair){.shown = buf_span(shown), .system = name.linkage};
     return ERR_NONE;
 }
@@ -445,7 +445,7 @@ struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max
     for (int mode = 0; mode < MODE_COUNT; mode++) {
         struct store_resolver *store_resolver = &symbol_resolver->modes[mode];
         *store_resolver = (struct store_resolver){.symbol_resolver = symbol_resolver,
-                                                  .mode = (enum symbol_name_mode)mode};
+                                                  .mode = (enum symbol_name_format_mode)mode};
         store_resolver->resolver = (struct frame_resolver){.context = store_resolver,
                                                            .generation = store_generation,
                                                            .prepare = store_prepare,
@@ -464,7 +464,7 @@ void symbol_resolver_destroy(struct symbol_resolver *symbol_resolver)
 }
 
 const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *symbol_resolver,
-                                                      enum symbol_name_mode mode)
+                                                      enum symbol_name_format_mode mode)
 {
     return &symbol_resolver->modes[mode].resolver;
 }
@@ -480,10 +480,10 @@ static enum err_code check_memory(void *context, size_t bytes, struct err *err)
 }
 
 enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
-                                      enum symbol_name_mode mode, const struct profile *profile,
-                                      uint64_t max_bytes, struct arena *arena,
-                                      struct profile *ret_named, bool *ret_is_incomplete,
-                                      struct err *err)
+                                      enum symbol_name_format_mode mode,
+                                      const struct profile *profile, uint64_t max_bytes,
+                                      struct arena *arena, struct profile *ret_named,
+                                      bool *ret_is_incomplete, struct err *err)
 {
     struct resolver_context resolver_context = {.symbol_resolver = symbol_resolver,
                                                 .tenant_id = tenant_id,

@@ -164,7 +164,7 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
 struct name_job {
     struct server *server;
     const struct share *share;
-    enum symbol_name_mode mode;
+    enum symbol_name_format_mode mode;
     uint64_t names_bytes;
     struct flight_entry **raw; /* ownership is taken */
 };
@@ -215,7 +215,7 @@ static enum err_code name_profile(void *context, void **ret_value, size_t *ret_b
 }
 
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
-                                      enum symbol_name_mode mode, uint64_t names_bytes,
+                                      enum symbol_name_format_mode mode, uint64_t names_bytes,
                                       struct flight_entry **ret_entry, struct err *err)
 {
     profile_cache_auto raw = NULL;

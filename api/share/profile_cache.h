@@ -10,7 +10,7 @@
 #define API_SHARE_PROFILE_CACHE_H
 
 #include "lib/base/err_code.h"
-#include "lib/symbols/symbol_name.h"
+#include "lib/symbols/symbol_name_format.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
  * only afterwards. profile_cache_with_names calls this function again with more. Errors also:
  * ERR_DATABASE. */
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
-                                      enum symbol_name_mode mode, uint64_t names_bytes,
+                                      enum symbol_name_format_mode mode, uint64_t names_bytes,
                                       struct flight_entry **ret_entry, struct err *err) MUST_USE;
 
 /* The memory of one run of work that uses named profiles. */

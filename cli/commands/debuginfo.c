@@ -14,7 +14,7 @@ struct debuginfo {
     struct cli_texts texts;
     const char *output;
     const char *alternate;
-    enum symbol_name_mode names;
+    enum symbol_name_format_mode names;
     bool is_forced;
     const char *raw_kind; /* NULL: upload the table */
     bool is_json;
@@ -49,7 +49,7 @@ static enum err_code take_names(void *values, const struct option_row *row, cons
                                 struct err *err)
 {
     struct debuginfo *debuginfo = values;
-    return symbol_name_mode_parse(span_text(text), &debuginfo->names)
+    return symbol_name_format_parse(span_text(text), &debuginfo->names)
                ? ERR_NONE
                : options_refuse(row, text, err);
 }

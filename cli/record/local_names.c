@@ -366,7 +366,7 @@ static bool read_frame(const struct symbol_frame *found, struct symbol_names *na
     buf_init(&shown, NAME_MAX_BYTES);
     if (symbol_names_function(names, found->function, &name, &ignored))
         return false;
-    symbol_name_append(&name, SYMBOL_NAME_SIMPLE, &shown);
+    symbol_name_format_append(&name, SYMBOL_NAME_FORMAT_SIMPLE, &shown);
     frame->function = copy(arena, buf_span(&shown));
     frame->system_name = copy(arena, name.linkage);
     if (found->file != SYMBOL_NONE && !symbol_names_file(names, found->file, &file, &ignored))

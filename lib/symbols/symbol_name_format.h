@@ -1,5 +1,5 @@
 /*
- * symbol_name: formats the name of a function for display.
+ * symbol_name_format: formats the name of a function for display.
  *
  *   full     the output of the demangler: std::vector<int>::push_back(int&&)
  *   simple   without parameters, return type and template arguments: std::vector::push_back
@@ -8,8 +8,8 @@
  * The demangler ran when the table was built, in the builder's sandbox. This module only removes
  * parts of the text, in one pass. Threads: any.
  */
-#ifndef LIB_SYMBOLS_SYMBOL_NAME_H
-#define LIB_SYMBOLS_SYMBOL_NAME_H
+#ifndef LIB_SYMBOLS_SYMBOL_NAME_FORMAT_H
+#define LIB_SYMBOLS_SYMBOL_NAME_FORMAT_H
 
 #include "lib/base/span.h"
 
@@ -18,14 +18,18 @@
 struct buf;
 struct symbol_name;
 
-enum symbol_name_mode { SYMBOL_NAME_FULL, SYMBOL_NAME_SIMPLE, SYMBOL_NAME_NONE };
+enum symbol_name_format_mode {
+    SYMBOL_NAME_FORMAT_FULL,
+    SYMBOL_NAME_FORMAT_SIMPLE,
+    SYMBOL_NAME_FORMAT_NONE
+};
 
 /* Parses "full", "simple" or "none"; false for other words. */
-bool symbol_name_mode_parse(struct span word, enum symbol_name_mode *ret_mode);
+bool symbol_name_format_parse(struct span word, enum symbol_name_format_mode *ret_mode);
 
 /* Appends the name, never more bytes than the longer of name->full and name->linkage. Names of C
  * and Go are the same in every mode, except for the suffixes of clones, which only NONE shows. */
-void symbol_name_append(const struct symbol_name *name, enum symbol_name_mode mode,
-                        struct buf *output);
+void symbol_name_format_append(const struct symbol_name *name, enum symbol_name_format_mode mode,
+                               struct buf *output);
 
 #endif

@@ -1,15 +1,16 @@
-#include "lib/symbols/symbol_name.h"
+#include "lib/symbols/symbol_name_format.h"
 
 #include "lib/base/buf.h"
 #include "lib/symbols/symbol_names.h"
 
-bool symbol_name_mode_parse(struct span word, enum symbol_name_mode *ret_mode)
+bool symbol_name_format_parse(struct span word, enum symbol_name_format_mode *ret_mode)
 {
-    static const char *const words[] = {
-        [SYMBOL_NAME_FULL] = "full", [SYMBOL_NAME_SIMPLE] = "simple", [SYMBOL_NAME_NONE] = "none"};
-    for (int i = SYMBOL_NAME_FULL; i <= SYMBOL_NAME_NONE; i++) {
+    static const char *const words[] = {[SYMBOL_NAME_FORMAT_FULL] = "full",
+                                        [SYMBOL_NAME_FORMAT_SIMPLE] = "simple",
+                                        [SYMBOL_NAME_FORMAT_NONE] = "none"};
+    for (int i = SYMBOL_NAME_FORMAT_FULL; i <= SYMBOL_NAME_FORMAT_NONE; i++) {
         if (span_equal_text(word, words[i])) {
-            *ret_mode = (enum symbol_name_mode)i;
+            *ret_mode = (enum symbol_name_format_mode)i;
             return true;
         }
     }
@@ -251,12 +252,12 @@ static bool can_be_cut(const struct symbol_name *name)
     return span_starts_with(name->linkage, "_Z") || span_starts_with(name->linkage, "_R");
 }
 
-void symbol_name_append(const struct symbol_name *name, enum symbol_name_mode mode,
-                        struct buf *output)
+void symbol_name_format_append(const struct symbol_name *name, enum symbol_name_format_mode mode,
+                               struct buf *output)
 {
-    if (mode == SYMBOL_NAME_NONE)
+    if (mode == SYMBOL_NAME_FORMAT_NONE)
         buf_append_span(output, name->linkage);
-    else if (mode == SYMBOL_NAME_SIMPLE && can_be_cut(name))
+    else if (mode == SYMBOL_NAME_FORMAT_SIMPLE && can_be_cut(name))
         append_simple(name->full, output);
     else
         buf_append_span(output, name->full);

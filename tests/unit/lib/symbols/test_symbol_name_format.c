@@ -1,17 +1,17 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/buf.h"
-#include "lib/symbols/symbol_name.h"
+#include "lib/symbols/symbol_name_format.h"
 #include "lib/symbols/symbol_names.h"
 
-static void assert_name(const char *full, const char *linkage, enum symbol_name_mode mode,
+static void assert_name(const char *full, const char *linkage, enum symbol_name_format_mode mode,
                         const char *expected)
 {
     const struct symbol_name name = {.full = span_text(full), .linkage = span_text(linkage)};
     buf_auto output;
     buf_init(&output, 1 << 16);
     buf_append_text(&output, "before ");
-    symbol_name_append(&name, mode, &output);
+    symbol_name_format_append(&name, mode, &output);
     const struct span actual = span_of(output.data + 7, output.size - 7);
     if (!span_equal_text(actual, expected))
         fail_msg("%s\nis      %.*s\nand not %s", full, SPAN_PRINT(actual), expected);
@@ -57,9 +57,9 @@ static void cuts_cxx_names(void **state)
         {">>>", ">>>"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        assert_name(names[i][0], "_Zx", SYMBOL_NAME_SIMPLE, names[i][1]);
-        assert_name(names[i][0], "_Zx", SYMBOL_NAME_FULL, names[i][0]);
-        assert_name(names[i][0], "_Zx", SYMBOL_NAME_NONE, "_Zx");
+        assert_name(names[i][0], "_Zx", SYMBOL_NAME_FORMAT_SIMPLE, names[i][1]);
+        assert_name(names[i][0], "_Zx", SYMBOL_NAME_FORMAT_FULL, names[i][0]);
+        assert_name(names[i][0], "_Zx", SYMBOL_NAME_FORMAT_NONE, "_Zx");
     }
 }
 
@@ -79,37 +79,37 @@ static void cuts_rust_names(void **state)
         {"app::<impl app::Trait<X> for app::Type>::go", "app::<impl app::Trait for app::Type>::go"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        assert_name(names[i][0], "_Rx", SYMBOL_NAME_SIMPLE, names[i][1]);
+        assert_name(names[i][0], "_Rx", SYMBOL_NAME_FORMAT_SIMPLE, names[i][1]);
 }
 
 static void leaves_names_that_were_not_mangled(void **state)
 {
     (void)state;
-    assert_name("runtime.(*mcache).refill", "runtime.(*mcache).refill", SYMBOL_NAME_SIMPLE,
+    assert_name("runtime.(*mcache).refill", "runtime.(*mcache).refill", SYMBOL_NAME_FORMAT_SIMPLE,
                 "runtime.(*mcache).refill");
-    assert_name("f", "f.constprop.0", SYMBOL_NAME_SIMPLE, "f");
-    assert_name("f", "f.constprop.0", SYMBOL_NAME_NONE, "f.constprop.0");
-    assert_name("main.F[go.shape.<-chan int]", "main.F[go.shape.<-chan int]", SYMBOL_NAME_SIMPLE,
-                "main.F[go.shape.<-chan int]");
-    assert_name("", "", SYMBOL_NAME_SIMPLE, "");
+    assert_name("f", "f.constprop.0", SYMBOL_NAME_FORMAT_SIMPLE, "f");
+    assert_name("f", "f.constprop.0", SYMBOL_NAME_FORMAT_NONE, "f.constprop.0");
+    assert_name("main.F[go.shape.<-chan int]", "main.F[go.shape.<-chan int]",
+                SYMBOL_NAME_FORMAT_SIMPLE, "main.F[go.shape.<-chan int]");
+    assert_name("", "", SYMBOL_NAME_FORMAT_SIMPLE, "");
 }
 
 static void cuts_template_arguments_of_plain_names(void **state)
 {
     (void)state;
-    assert_name("write<int, A<B> >", "write<int, A<B> >", SYMBOL_NAME_SIMPLE, "write");
-    assert_name("operator<", "operator<", SYMBOL_NAME_SIMPLE, "operator<");
-    assert_name("operator()", "operator()", SYMBOL_NAME_SIMPLE, "operator()");
+    assert_name("write<int, A<B> >", "write<int, A<B> >", SYMBOL_NAME_FORMAT_SIMPLE, "write");
+    assert_name("operator<", "operator<", SYMBOL_NAME_FORMAT_SIMPLE, "operator<");
+    assert_name("operator()", "operator()", SYMBOL_NAME_FORMAT_SIMPLE, "operator()");
 }
 
 static void knows_its_modes(void **state)
 {
     (void)state;
-    enum symbol_name_mode mode = SYMBOL_NAME_FULL;
-    assert_true(symbol_name_mode_parse(SPAN_LITERAL("simple"), &mode));
-    assert_int_equal(mode, SYMBOL_NAME_SIMPLE);
-    assert_false(symbol_name_mode_parse(SPAN_LITERAL("Simple"), &mode));
-    assert_false(symbol_name_mode_parse(SPAN_LITERAL(""), &mode));
+    enum symbol_name_format_mode mode = SYMBOL_NAME_FORMAT_FULL;
+    assert_true(symbol_name_format_parse(SPAN_LITERAL("simple"), &mode));
+    assert_int_equal(mode, SYMBOL_NAME_FORMAT_SIMPLE);
+    assert_false(symbol_name_format_parse(SPAN_LITERAL("Simple"), &mode));
+    assert_false(symbol_name_format_parse(SPAN_LITERAL(""), &mode));
 }
 
 int main(void)
