@@ -126,8 +126,8 @@ CREATE TABLE share_comment (
     user_id      bigint NOT NULL, -- no foreign key: a comment remains when its author is deleted
     author       text NOT NULL CHECK (length(author) <= 100),
     text         text NOT NULL CHECK (octet_length(text) BETWEEN 1 AND 8192),
-    -- The frame that the comment is about: the hash of its path (web/src/model/tree/path.ts) and its
-    -- function. NULL: the whole share.
+    -- The frame that the comment is about: the hash of its path (web/src/model/tree/path.ts) and
+    -- its function. NULL: the whole share.
     pin_hash     text CHECK (pin_hash ~ '^[0-9a-f]{16}$'),
     pin_function text CHECK (octet_length(pin_function) <= 4096),
     -- The parameters of the view that the author saw.

@@ -167,8 +167,9 @@ CREATE TABLE debuginfo_policy (
 );
 SELECT protect_tenant_rows('debuginfo_policy');
 
--- The servers of mode 'custom', queried in order of position. auth is a header line with credentials:
--- perfolio_server can write it but not read it; perfolio_jobs, which sends the requests, can.
+-- The servers of mode 'custom', queried in order of position. auth is a header line with
+-- credentials: perfolio_server can write it but not read it; perfolio_jobs, which sends the
+-- requests, can.
 CREATE TABLE debuginfo_upstream (
     tenant_id bigint NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
     url       text NOT NULL CHECK (length(url) <= 2048),
