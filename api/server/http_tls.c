@@ -10,13 +10,6 @@ static const h2o_iovec_t http1_only[] = {{(char *)(uintptr_t) "http/1.1", 8}, {N
 static const h2o_iovec_t http1_and_2[] = {
     {(char *)(uintptr_t) "h2", 2}, {(char *)(uintptr_t) "http/1.1", 8}, {NULL, 0}};
 
-/*
- * OpenSSL also offers finite-field groups (ffdhe8192), for which a client that sends 1,281 bytes
- * and computes nothing makes the server compute for 170 ms (CVE-2022-40735). These two take 0.1 ms,
- * and every client has one of them.
- */
-static const char key_exchange_groups[] = "X25519:P-256";
-
 static enum err_code set_tls_error(struct err *err, const char *what, const char *path)
 {
     char text[160];
@@ -35,6 +28,19 @@ static enum err_code load_files(SSL_CTX *tls, const struct http_options *options
         return set_tls_error(err, "the key does not belong to the certificate",
                              options->certificate_path);
     return ERR_NONE;
+}
+
+/*
+ * OpenSSL also offers finite-field groups (ffdhe8192), for which a client that sends 1,281 bytes
+ * and computes nothing makes the server compute for 170 ms (CVE-2022-40735). These two take 0.1 ms,
+ * and every client has one of them.
+ */
+static enum err_code set_groups(SSL_CTX *tls, struct err *err)
+{
+    char groups[] = "X25519:P-256"; /* not const, for OpenSSL's macro */
+    return SSL_CTX_set1_groups_list(tls, groups) == 1
+               ? ERR_NONE
+               : set_tls_error(err, "choosing groups for", "TLS");
 }
 
 /* A client that changes its keys more often than this is cut off. TLS asks for it after 2^24
@@ -93,8 +99,8 @@ enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tl
     enum err_code code = ERR_NONE;
     if (SSL_CTX_set_cipher_list(tls, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
         code = set_tls_error(err, "choosing ciphers for", "TLS 1.2");
-    else if (SSL_CTX_set1_groups_list(tls, key_exchange_groups) != 1)
-        code = set_tls_error(err, "choosing groups for", "TLS");
+    else
+        code = set_groups(tls, err);
     if (code == ERR_NONE)
         code = load_files(tls, options, err);
     if (code) {

@@ -154,7 +154,7 @@ WRAPPERS = {
     r"|lib/symbols/symbol_table_write\.c|store/block/stack_hashes\.c",
 }
 
-# A function that a header declares, or defines, at the begin of a line.
+# A function that a header declares, or defines, at the start of a line.
 FUNCTION = re.compile(r"^(?!typedef\b)\w[\w \t*]*\([^;]*\)[^;]*[;{]", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 # Folders whose page states what it may include, and that sentence.
