@@ -1,7 +1,7 @@
 /*
  * export: writes the samples of a window as one Parquet file, a row for each.
  *
- *   time           begin of its profile, UTC, nanoseconds
+ *   time           start of its profile, UTC, nanoseconds
  *   duration_ns    of its profile
  *   period         of its profile, in the unit of the profile type's fifth part
  *   profile_type   process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta

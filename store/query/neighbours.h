@@ -68,7 +68,7 @@ enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *t
                               uint32_t begin, uint32_t end, bool is_before,
                               struct scan_task **ret_task) MUST_USE;
 
-/* Ends a series of deltas and updates wanted_reach_ns. times_ns: the begins of all its profiles
+/* Ends a series of deltas and updates wanted_reach_ns. times_ns: the starts of all its profiles
  * without a duration that were read, ascending and distinct. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count);
 

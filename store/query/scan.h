@@ -63,7 +63,7 @@ struct scan_task {
     bool is_needed;    /* set by neighbours_next: the profiles from first to end are needed */
     /* How many of the profiles are outside the window, if the window cuts the granule. */
     uint32_t outside_count;
-    int64_t first_ns; /* begins of the first and last profile in the window */
+    int64_t first_ns; /* starts of the first and last profile in the window */
     int64_t last_ns;  /* below first_ns: no profile is in the window */
     bool is_broken;   /* reading it failed: it is not in the result */
     /* The profiles from `first` on, where the window cuts the granule and the query has reach_ns:
@@ -109,7 +109,7 @@ const struct store_series *scan_series(const struct scan *scan, uint32_t *ret_co
 struct scan_task *scan_tasks(const struct scan *scan, uint32_t *ret_count);
 /* The number of blocks in use: each block_index is smaller. */
 uint32_t scan_block_count(const struct scan *scan);
-/* The begins of the first and last profile in the window; false: there is none. */
+/* The starts of the first and last profile in the window; false: there is none. */
 bool scan_find_times(const struct scan *scan, int64_t *ret_first_ns, int64_t *ret_last_ns);
 
 /* Selectors that the labels of samples have to match, because some series lack a label that the

@@ -30,7 +30,7 @@ struct scan {
     uint32_t series_count;
     uint32_t task_count;
     uint32_t block_count; /* in use */
-    int64_t first_ns;     /* begins of the first and last profile in the window */
+    int64_t first_ns;     /* starts of the first and last profile in the window */
     int64_t last_ns;
     struct store_statistics statistics;
     /* Selectors that the labels of samples have to match, because some series lack a label that the
@@ -97,7 +97,7 @@ static inline int64_t scan_reach_ahead(const struct store_query *query)
     return __builtin_add_overflow(query->end_ns, query->ahead_ns, &until_ns) ? INT64_MAX : until_ns;
 }
 
-/* The earliest begin of deltas that extend into the window according to their granules (reach_ns).
+/* The earliest start of deltas that extend into the window according to their granules (reach_ns).
  * Granules in between are not read. */
 static inline int64_t scan_far_back(const struct store_query *query)
 {

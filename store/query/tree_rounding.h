@@ -12,7 +12,7 @@
  * Example: the values 0.4 0.4 0.4 0.4 have the sums 0.4 0.8 1.2 1.6, rounded 0 1 1 2, and become 0
  * 1 0 1.
  *
- * An increase is the value until its end less the value until its begin; both are rounded in this
+ * An increase is the value until its end less the value until its start; both are rounded in this
  * way. The order depends on names only, so the increases of consecutive windows add up exactly.
  * Threads: any. Private to store/.
  */

@@ -136,7 +136,7 @@ static int64_t find_hold(const struct weighing *weighing, int64_t time_ns)
     return time_ns < end_ns ? end_ns - time_ns : 0;
 }
 
-/* Snapshots that hold in the window are adjacent, since their ends ascend as their begins do. */
+/* Snapshots that hold in the window are adjacent, since their ends ascend as their starts do. */
 static void weigh_task(struct weighing *weighing, const struct scan_task *task)
 {
     struct weight *weight = &weighing->weights->tasks[task - weighing->tasks];

@@ -4,7 +4,7 @@
  *
  * Such a profile counts until the next one of its series, unless there is a gap between the two.
  * The interval around the i-th profile is the median of five distances: the one from it to the
- * next, the two before that distance and the two after it. (Near the begin and the end there are
+ * next, the two before that distance and the two after it. (Near the start and the end there are
  * fewer: of four, the third shortest is taken, of two the shorter one.) If the distance to the next
  * profile is more than 1.5 intervals, it is a gap, and the i-th profile counts for one interval. A
  * permanent change of the distance is therefore no gap, while one or two long distances among short

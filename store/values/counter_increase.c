@@ -173,7 +173,7 @@ static bool has_increase(const struct snapshot_link *links, uint32_t i)
     return links[i].before != SNAPSHOT_CHAINS_NONE || links[i].restarted;
 }
 
-/* Returns since_ns[i], the begin of the time to which the increase of snapshot i belongs. */
+/* Returns since_ns[i], the start of the time to which the increase of snapshot i belongs. */
 static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count,
                            const struct snapshot_link *links)
 {

@@ -157,7 +157,7 @@ static uint32_t find_continued(const struct chains *chains, uint32_t i)
 }
 
 /* Snapshot i continues `before`: the process did not restart in between, and a decrease there is
- * the begin of another chain. */
+ * the start of another chain. */
 static void link_snapshot(const struct chains *chains, uint32_t i)
 {
     struct snapshot_link *links = chains->links;

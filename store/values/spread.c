@@ -9,7 +9,7 @@
 
 /* ---- steps ---- */
 
-/* Time since the begin of the first step, which may be before INT64_MIN: unsigned arithmetic wraps
+/* Time since the start of the first step, which may be before INT64_MIN: unsigned arithmetic wraps
  * correctly. */
 static uint64_t offset_of(const struct spread_steps *steps, int64_t time_ns)
 {

@@ -4,7 +4,7 @@
  *
  * A value v of [begin, begin + duration) has v * part / duration in a part of that time. Sums are
  * multiples of 1 / SPREAD_UNIT. Each part is a difference of two truncated products, trunc(v *
- * SPREAD_UNIT * t / duration) at its end and at its begin, so the parts of a value add up to v
+ * SPREAD_UNIT * t / duration) at its end and at its start, so the parts of a value add up to v
  * exactly. When the window cuts a value, the part inside counts.
  *
  * Example, without the unit: v = 10 over 3 s in steps of 1 s. The products at 0, 1, 2 and 3 s are
@@ -79,9 +79,9 @@ struct spread {
     struct spread_sum *sums;
     uint32_t sum_count;
     struct coverage covered; /* closed by spread_end_series */
-    int64_t *times_ns;       /* distinct begins of profiles without a duration, ascending */
+    int64_t *times_ns;       /* distinct starts of profiles without a duration, ascending */
     uint32_t time_count;
-    int64_t *hours_ns; /* begins of the hours of spread_note_hour; sorted by spread_end_series */
+    int64_t *hours_ns; /* starts of the hours of spread_note_hour; sorted by spread_end_series */
     uint32_t hour_count;
     int64_t interval_ns; /* the median distance of times_ns; 0: fewer than two times */
     /* The whole query: */
@@ -140,9 +140,9 @@ void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns);
  * is added in spans only has no known shorter duration. */
 void spread_cover_span(struct spread *spread, int64_t begin_ns, int64_t end_ns, int64_t longest_ns);
 /* Records that deltas without a duration in the hour from begin_ns on count in it as a whole: the
- * time for which the last one extends beyond the hour is covered at the begin of the hour. */
+ * time for which the last one extends beyond the hour is covered at the start of the hour. */
 void spread_note_hour(struct spread *spread, int64_t begin_ns);
-/* Covers, at the begin of an hour, the time for which a delta that counts in the hour as a whole
+/* Covers, at the start of an hour, the time for which a delta that counts in the hour as a whole
  * extends beyond it: the last delta of the hour before was there, so one busy core is one core.
  * Example: deltas of 15 minutes from 2:14 on; the one of 2:59 covers 2:59 to 3:00 and 2:00 to
  * 2:14. */
