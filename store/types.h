@@ -336,6 +336,9 @@ struct store_range {
     /* The part of the rate of all groups together that is missing, because their series are
      * profiled only part of the time, at different times; 0 if each group has one series. */
     double lacking_part;
+    /* Series with a single profile in the window, of which a group sums several, at different
+     * times; 0: there are none. */
+    uint32_t single_count;
     struct store_statistics statistics;
 };
 

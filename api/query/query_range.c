@@ -409,6 +409,13 @@ static void append_notes(const struct range_request *range_request,
                    "of their rates is about %.0f %% too low. Group by a label that differs between "
                    "them, such as pod or instance.",
                    note.size ? " " : "", result->lacking_part * 100);
+    else if (result->single_count)
+        buf_printf(
+            &note,
+            "%s%" PRIu32 " series have a single profile here, not all at the same time: if "
+            "their processes ran all the time, the sum of their rates is too low. Group by a "
+            "label that differs between them, such as pod or instance.",
+            note.size ? " " : "", result->single_count);
     if (!note.size)
         return;
     buf_append_text(json, ",\"notes\":[");

@@ -114,6 +114,7 @@ static enum err_code make_result(struct range *range)
         .unknown_count = range->unknown_count,
         .crowded_count = range->crowded_count,
         .lacking_part = has_sums ? partial_coverage_lack(&range->partial) : 0,
+        .single_count = has_sums ? partial_coverage_singles(&range->partial) : 0,
     };
     range_result_make(range->scan, &sums, &range->result);
     return check_text(range);

@@ -179,6 +179,7 @@ void range_result_make(struct scan *scan, const struct range_sums *sums,
                                        .unknown_count = sums->unknown_count,
                                        .crowded_count = sums->crowded_count,
                                        .lacking_part = sums->lacking_part,
+                                       .single_count = sums->single_count,
                                        .statistics = *scan_statistics(scan)};
     describe_intervals(sums, ret_result);
 }

@@ -26,6 +26,7 @@ struct range_sums {
     uint64_t unknown_count; /* profiles of the window without a duration */
     uint32_t crowded_count; /* as in struct store_range */
     double lacking_part;    /* likewise */
+    uint32_t single_count;  /* likewise */
 };
 
 /* The text of a label of a group; empty if the group lacks it. */

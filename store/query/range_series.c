@@ -124,7 +124,7 @@ static void note_partial_coverage(struct range *range)
         return;
     for (uint32_t i = 0; i < spread->sum_count; i++)
         sum += (double)spread->sums[i].sum;
-    partial_coverage_add(&range->partial, &spread->covered, sum);
+    partial_coverage_add(&range->partial, &spread->covered, sum, spread->shortest_ns);
 }
 
 static enum err_code read_neighbours(struct range *range, struct scan_task *tasks, uint32_t begin,

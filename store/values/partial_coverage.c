@@ -40,7 +40,7 @@ static double fill_gaps(const struct coverage *covered, struct coverage *filled)
 }
 
 void partial_coverage_add(struct partial_coverage *partial, const struct coverage *covered,
-                          double sum)
+                          double sum, int64_t shortest_ns)
 {
     struct coverage filled = {0};
     const double covered_ns = duration_of(covered);
@@ -48,6 +48,11 @@ void partial_coverage_add(struct partial_coverage *partial, const struct coverag
     const bool is_regular = covered->count >= SPANS_MIN || 2 * covered_ns < existing_ns;
     if (!is_regular)
         existing_ns = covered_ns;
+    if (covered->count == 1 && covered_ns <= (double)shortest_ns) {
+        partial->single_count++;
+        if (covered_ns > partial->longest_single_ns)
+            partial->longest_single_ns = covered_ns;
+    }
     partial->series_count++;
     coverage_unite(&partial->covered, covered);
     coverage_unite(&partial->existing, is_regular ? &filled : covered);
@@ -64,6 +69,12 @@ double partial_coverage_lack(const struct partial_coverage *partial)
         return 0;
     const double lack = 1 - partial->sum / covered_ns / (partial->estimate / existing_ns);
     return lack > 0 ? lack : 0;
+}
+
+uint32_t partial_coverage_singles(const struct partial_coverage *partial)
+{
+    const bool are_in_turn = duration_of(&partial->covered) > 1.5 * partial->longest_single_ns;
+    return partial->single_count >= 2 && are_in_turn ? partial->single_count : 0;
 }
 
 size_t partial_coverage_memory(const struct partial_coverage *partial)

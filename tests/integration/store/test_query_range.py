@@ -996,7 +996,10 @@ def test_rates_of_series_that_are_profiled_in_turn_have_a_note(shared_server):
     assert near(average / (1 - percent / 100), 9, 0.05)
     average, note = send("almost", [(14, 15, 4 * pod) for pod in range(4)])
     assert "too low" in note and near(average, 3.73, 0.02)
+    average, note = send("once", [(30, 3600, 30 * pod) for pod in range(10)])
+    assert near(average, 1) and "10 series have a single profile" in note
     for covered in (
+        [(30, 3600, 60)] * 10,
         [(10, 60, 20)] * 9,  # all at once
         [(10, 10, 0)] * 3,
         [(10, 60, 20)],

@@ -16,7 +16,7 @@ static void add(struct partial_coverage *partial, int64_t duration, int64_t inte
         sum += (double)duration;
     }
     coverage_close(&covered, 0);
-    partial_coverage_add(partial, &covered, sum);
+    partial_coverage_add(partial, &covered, sum, duration);
     coverage_fini(&covered);
 }
 
@@ -65,6 +65,11 @@ static void infrequent_series_lack_a_part(void **state)
     check(&partial, 1 - 600 / (600.0 * 10) * (1200 + 300) / 1230);
     for (int64_t i = 0; i < 10; i++)
         add(&partial, 30, 3600, i * 30, 3600);
+    assert_int_equal(partial_coverage_singles(&partial), 10);
+    check(&partial, 0);
+    for (int64_t i = 0; i < 10; i++)
+        add(&partial, 30, 3600, 60, 3600); /* all at once */
+    assert_int_equal(partial_coverage_singles(&partial), 0);
     check(&partial, 0);
     for (int64_t i = 0; i < 3; i++)
         add(&partial, 40 * 60, 60 * 60, i * 600,
