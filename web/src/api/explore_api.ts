@@ -30,9 +30,10 @@ export interface ProfileType {
   name: string;
   sample_type: string;
   sample_unit: string;
-  rule: Rule;
+  rule: Aggregation;
 }
-export type Rule = "sum" | "mean" | "difference";
+/** The aggregation rule of a profile type; "difference" adds counter deltas. */
+export type Aggregation = "sum" | "mean" | "difference";
 
 export interface Series {
   labels: Record<string, string>;
@@ -54,7 +55,7 @@ export interface Series {
 export interface RangeResponse {
   type: string;
   unit: string;
-  rule: Rule;
+  rule: Aggregation;
   /**
    * The step width. Steps start at multiples of it since 1970, the first at or before the window.
    */
@@ -81,7 +82,7 @@ export interface StoredPage {
 
 /** How the result was computed; empty values if the server reported nothing. */
 export interface QueryDetails {
-  rule: string;
+  aggregation: string;
   /** "blocks=1, rows=12" as numbers by name. */
   statistics: Record<string, number>;
   warning: string;
@@ -98,7 +99,7 @@ const requestParameters = (request: QueryRequest) => ({ query: request.query, ..
 function detailsOf({ headers }: Response): QueryDetails {
   const pairs = [...(headers.get("Perfolio-Statistics") ?? "").matchAll(/(\w+)=(\d+)/g)];
   return {
-    rule: headers.get("Perfolio-Rule") ?? "",
+    aggregation: headers.get("Perfolio-Rule") ?? "",
     statistics: Object.fromEntries(pairs.map(([, name, count]) => [name, Number(count)])),
     warning: headers.get("Perfolio-Warning") ?? "",
   };

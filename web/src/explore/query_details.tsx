@@ -6,7 +6,7 @@ import type { QueryDetails } from "../api/explore_api.ts";
 import { formatBytes, formatCount, formatValue } from "../model/text/units.ts";
 import { Icon } from "../ui/icons.tsx";
 
-const rules: Record<string, string> = {
+const aggregations: Record<string, string> = {
   sum: "Sum",
   mean: "Average over time",
   difference: "Counter delta",
@@ -16,11 +16,12 @@ const counted = (count: number, word: string) =>
 
 export function QueryDetailsLine({ details }: { details: QueryDetails | null }) {
   const { profiles, series, blocks, rows, bytes, us } = details?.statistics ?? {};
+  const aggregation = details?.aggregation;
   return (
     <div class="made">
       <p class="hint made-facts">
-        {details?.rule &&
-          `${rules[details.rule] ?? details.rule} of ${counted(profiles, "profile")} of ` +
+        {aggregation &&
+          `${aggregations[aggregation] ?? aggregation} of ${counted(profiles, "profile")} of ` +
             `${counted(series, "series")}; read ${counted(rows, "row")} in ` +
             `${counted(blocks, "block")}, ${formatBytes(bytes)}, in ${formatValue(us, "us")}`}
       </p>
