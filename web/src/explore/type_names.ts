@@ -51,6 +51,7 @@ export function typeWord(type: string): string {
 
 /** The type shown first: CPU time if there is any. */
 export function firstType(types: readonly ProfileType[]): ProfileType | undefined {
+  // >>> 0 turns the -1 of other types into 2 ** 32 - 1, so that they follow.
   const rank = ({ sample_type }: ProfileType) =>
     ["cpu", "samples", "wall"].indexOf(sample_type) >>> 0;
   return [...types].sort((a, b) => rank(a) - rank(b))[0];

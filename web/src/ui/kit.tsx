@@ -282,8 +282,8 @@ interface MenuProps {
 const panelEdgePx = 12;
 
 /**
- * Shifts a panel sideways that would leave the window, and tells the style sheet its top (--top),
- * which limits its height.
+ * Shifts a panel sideways if it would leave the window, and sets --top to its top, by which the
+ * style sheet limits its height.
  */
 function keepInWindow(panel: HTMLElement): void {
   const { style } = panel;

@@ -154,6 +154,9 @@ function appearanceOf(
   return { tone, fillOf };
 }
 
+const graphLabel =
+  "Call graph. Arrow keys follow calls, Space marks a function, Enter focuses on it.";
+
 export function Drawing({ context, picture, around, camera }: PictureProps) {
   const { state, unit, pattern, onCursor } = context;
   const { graph, boxes, layout } = picture;
@@ -199,9 +202,7 @@ export function Drawing({ context, picture, around, camera }: PictureProps) {
       <svg
         ref={view}
         role="group"
-        aria-label={
-          "Call graph. Arrow keys follow calls, Space marks a function, Enter focuses " + "on it."
-        }
+        aria-label={graphLabel}
         onKeyDown={press}
         onClick={click}
         onContextMenu={menu}
