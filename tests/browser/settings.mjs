@@ -63,7 +63,18 @@ export async function testSettings(runner, browser, server) {
       }),
   );
 
-  /** Each action runs in a tab after someone else did `other`. */
+  /*
+   * Changes in a tab that shows an outdated version:
+   *   what     names the change in the title of the test
+   *   place    the section of the page that contains the form
+   *   before   creates what is changed, before the page is loaded
+   *   prepare  opens or fills in the form
+   *   other    what someone else changes then
+   *   press    submits the form, which the server refuses
+   *   changes  matches the page's list of what someone else changed
+   *   holds    checks that this change is still stored and the typed text still in the form, and
+   *            restores the settings
+   */
   const stale = [
     {
       what: "the team's name",
@@ -125,7 +136,7 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "a rule that was removed",
+      what: "the period of a rule that someone else removed",
       place: "#retention",
       before: async () =>
         void (await call("POST", "retention", {
@@ -158,7 +169,7 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "a rule that is removed",
+      what: "the removal of a rule that someone else changed",
       place: "#retention",
       before: async () =>
         void (await call("POST", "retention", {
