@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import {
+  atRest,
   edgePixels,
   pasted,
   searchFor,
@@ -907,7 +908,7 @@ export async function testViewer(runner, browser, server) {
           };
         });
         await open(page);
-        await page.waitForTimeout(300);
+        await atRest(page);
         const { shifts, paints } = await page.evaluate(() => ({
           shifts: globalThis.shifts,
           paints: globalThis.paints,
