@@ -188,9 +188,11 @@ def test_hostile_names_are_exported_unchanged(server, export):
         "SELECT stack[1], value FROM FILE ORDER BY value",
         "SELECT column_name FROM (DESCRIBE SELECT * FROM FILE) WHERE column_name LIKE 'label%'",
     )
-    assert [name for name, _ in names] == [
-        name.replace("[brackets]", "[bra\ufffdkets]") for name in HOSTILE[1:]
-    ]
+    for (found, _), name in zip(names, HOSTILE[1:], strict=True):
+        if len(name) > 16 << 10:  # cut, with a hash of the whole at the end
+            assert len(found) == 16 << 10 and found[:16000] == name[:16000]
+        else:
+            assert found == name.replace("[brackets]", "[bra\ufffdkets]")
     columns = [column for column, in columns]
     assert len({column.lower() for column in columns}) == len(labels)
     values = table.query("SELECT DISTINCT " + ",".join(columns) + " FROM FILE")[0]
