@@ -16,7 +16,7 @@
 enum { READ_BUDGET_STEP_BYTES = 64 << 10 };
 
 struct read_budget {
-    int64_t end_cpu_ns;             /* of the thread's CPU time */
+    int64_t end_cpu_ns;             /* the CPU time of the thread at which reading ends */
     int64_t end_wall_ns;            /* by the monotonic clock */
     bool (*is_over)(void *context); /* true: stop reading; NULL: never */
     void *context;

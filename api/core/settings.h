@@ -91,7 +91,7 @@ struct settings {
     uint64_t debuginfod_max_bytes; /* of one debug file */
     uint64_t max_builder_memory;   /* limit of one builder; 0: depends on the host's memory */
     uint64_t max_merge_memory; /* limit of a merge's open blocks; 0: depends on the host's memory */
-    uint64_t max_query_memory; /* of all queries together; 0: depends on the host's memory */
+    uint64_t max_query_memory; /* memory of all queries; 0: depends on the host's */
     uint64_t max_heavy_memory; /* for large profiles; 0: depends on the host's memory */
     int report_cpu_time_s;     /* CPU time of one report */
     int report_wait_s;         /* how long a report waits for a slot */

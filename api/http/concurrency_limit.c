@@ -36,8 +36,8 @@ enum {
     SERVED_BITS = 18, /* so many that clients hardly ever share an entry */
     SERVED_ENTRIES = 1 << SERVED_BITS,
     MIN_WAITING_OF_ADDRESS = 16, /* in a short list */
-    HALF_LIFE_S = 60,            /* of the time that counts */
-    EQUAL_MS = 64,               /* times that differ by less are equal */
+    HALF_LIFE_S = 60,            /* after it, half of a held time still counts */
+    EQUAL_MS = 64,               /* held times are compared in whole multiples of this */
 };
 
 /* The time for which a client has held slots, as it counted at at_s. */

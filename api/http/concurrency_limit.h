@@ -17,11 +17,11 @@
  * A request that gets no slot waits without a worker: it is put aside, and handled again from the
  * start when a slot is passed to it. A free slot goes to the waiting request whose client has held
  * slots for the least time of late (half of a time is forgotten each minute), among those that the
- * rules allow; of several such clients, differences below 64 ms apart, to the one that got a slot
- * longest ago, and to the first of several equal ones. So a client with many waiting requests
- * delays another client by one of them, and many clients with slow requests delay one with quick
- * ones by one request. The waiting requests of a client are limited in number, and in the bytes of
- * their bodies. Threads: any.
+ * rules allow. Times are compared in multiples of 64 ms; of several equal clients, the one that got
+ * a slot longest ago comes first, and of equal requests the first. So a client with many waiting
+ * requests delays another client by one of them, and many clients with slow requests delay one with
+ * quick ones by one request. The waiting requests of a client are limited in number, and in the
+ * bytes of their bodies. Threads: any.
  */
 #ifndef API_HTTP_CONCURRENCY_LIMIT_H
 #define API_HTTP_CONCURRENCY_LIMIT_H

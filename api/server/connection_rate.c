@@ -19,7 +19,7 @@ struct connection_rate {
     pthread_mutex_t mutex;
     int64_t (*now_ns)(void);
     double per_second;
-    uint64_t secret; /* of the hash */
+    uint64_t secret; /* makes the set of a site unpredictable */
     struct entry entries[SETS][ENTRIES_OF_SET];
 };
 

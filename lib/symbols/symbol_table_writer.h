@@ -54,8 +54,8 @@ struct symbol_table_writer_options {
 struct symbol_function {
     struct span linkage_name; /* as in the file; empty: equal to name */
     struct span name;         /* for display; empty: the demangled linkage_name */
-    uint32_t file;            /* of its declaration, or SYMBOL_NONE */
-    uint32_t line;            /* of its declaration; 0: unknown */
+    uint32_t file;            /* where it is declared, or SYMBOL_NONE */
+    uint32_t line;            /* where it is declared; 0: unknown */
 };
 
 struct symbol_table_writer_counts {

@@ -23,8 +23,8 @@
 struct partial_coverage {
     struct coverage covered;  /* by any series */
     struct coverage existing; /* the same with the gaps of regular profiles */
-    double sum;
-    double estimate; /* of the sum without gaps */
+    double sum;               /* the values of all series */
+    double estimate;          /* the same if each series had its rate in its gaps, too */
     uint32_t series_count;
     uint32_t single_count; /* series with a single profile */
     double longest_single_ns;

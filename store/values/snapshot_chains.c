@@ -8,7 +8,7 @@ enum { GROWTH_PART = 4 }; /* steady growth is at most this part of the total */
 struct chains {
     const struct counter_row *rows; /* by snapshot, then by stack */
     const int64_t *times_ns;
-    uint64_t *starts; /* of the rows of each snapshot, and their end */
+    uint64_t *starts; /* index of the first row of each snapshot; the last element: row_count */
     int64_t *totals;
     uint32_t count;
     struct snapshot_link *links;
